@@ -24,6 +24,7 @@ from filelock import FileLock, Timeout
 from sepnb import paths
 from sepnb.companion import workers
 from sepnb.companion.chapters import Chapter, digest
+from sepnb.companion.dark import both_modes
 from sepnb.companion.execute import INJECTED, plain
 from sepnb.companion.notebooks import with_setup
 from sepnb.records.numbers import write_json
@@ -131,6 +132,9 @@ def clean(notebook: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(f"{where} an image without alternative text; show it with figures.show")
         if len(abouts) > 1:
             raise ValueError(f"{where} {len(abouts)} figures; give each a cell of its own")
+        for out in shown:
+            if drawing := out["data"].get("image/svg+xml"):
+                out["data"]["image/svg+xml"] = both_modes("".join(drawing))
         for about in abouts:
             # `dark-light` tells the theme that the image suits both modes, so that it is not dimmed.
             words = {"image": {"alt": about["alt"], "classes": "dark-light"}}
@@ -153,7 +157,7 @@ def inputs(profile: str) -> dict[str, str]:
     from sepnb.records.provenance import git_state
 
     root, build, results = paths.root(), paths.build(), paths.results()
-    pages = [*root.glob("book/**/*.md"), *root.glob("notebooks/executed/*.ipynb")]
+    pages = [*root.glob("book/*.md"), *root.glob("notebooks/executed/*.ipynb")]  # not those of the reference
     # The ledger of claims takes a chapter's numbers from whichever profile it ran at.
     published = (file for of in ("smoke", "laptop", "gpu") for file in (build / of).glob("*.json"))
     numbers = [file for file in published if ".manifest" not in file.name]

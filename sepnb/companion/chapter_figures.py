@@ -73,7 +73,7 @@ class ChapterFigure(SphinxDirective):
         link = nodes.inline("", f"({name})")
         if home in self.env.found_docs:
             target = {"refdomain": "std", "reftype": "numref", "reftarget": name, "refdoc": self.env.docname}
-            shown = nodes.inline("", f"Figure %s, chapter {int(chapter[:2])}")
+            shown = nodes.inline("", "Figure %s")
             link = addnodes.pending_xref("", shown, refexplicit=True, refwarn=True, **target)
         figure += nodes.caption("", "", *words, link)
         return [figure]

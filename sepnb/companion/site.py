@@ -1,7 +1,7 @@
 """What the book's Sphinx extension does.
 
 - `{num}` pastes a number into prose, `{chapter-figure}` a figure, with a link to the chapter they are from;
-- the directives of `PAGES` render the evidence pages and the tables of encodings;
+- the directives of `PAGES` render the evidence pages, the tables of encodings and the list of the reference;
 - markup that was left as text, because it was not recognised, is a located warning;
 - the pages load only local scripts, and only those they need.
 
@@ -23,7 +23,7 @@ from sphinx.util.fileutil import copy_asset
 
 from sepnb import claims, paths
 from sepnb.claims import scoreboard
-from sepnb.companion import chapter_figures, number_role, pages
+from sepnb.companion import api_pages, chapter_figures, folds, number_role, numbering, pages, search, tables
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +64,7 @@ PAGES = {
     "encoding-speed": (pages.encoding_speed, RULES),
     "inventory": (pages.inventory, PARTS),
     "properties": (pages.properties, PARTS),
+    "reference": (api_pages.index, ("sepnb/**/*.py",)),
 }
 """Name of a directive, what makes its text, and the files that it is made from: records too, beside `RULES`.
 `sepnb build` sees the files that are new."""
@@ -144,6 +145,8 @@ def load_plotly(app, pagename, templatename, context, doctree) -> None:
         return
     copy_asset(_package_folder("plotly", "package_data", "plotly.min.js"), Path(app.outdir, "_static"))
     app.add_js_file("plotly.min.js", priority=100)
+    # Else a button offers to send the reader's figure to a server.
+    app.add_js_file(None, priority=101, body="Plotly.setPlotConfig({showSendToCloud: false});")
 
 
 _NEEDED = re.compile(r'data-scripts="([^"]+)"')
@@ -198,7 +201,8 @@ def side_by_side(app, config) -> None:
 def setup(app) -> dict:
     app.add_config_value("sepnb_profile", os.environ.get("SEPNB_PROFILE", "laptop"), "env", [str])
     app.add_role("num", number_role.NumberRole())
-    chapter_figures.setup(app)
+    for part in (api_pages, chapter_figures, folds, numbering, search, tables):
+        part.setup(app)
     for name in PAGES:
         app.add_directive(name, Page)
     app.set_html_assets_policy("always")  # titles with math stand in the sidebar of every page

@@ -2,6 +2,11 @@
 
 import json
 
+import pytest
+
+from sepnb.companion.dark import CONTRAST, PAGE, both_modes, contrast, seen
+from sepnb.plots.looks import GROUND, INK, METHODS
+
 from . import browser as reading
 from .conftest import CONFIG
 
@@ -158,3 +163,100 @@ def test_everything_else_that_may_be_wrong_is_found(chromium, tmp_path) -> None:
         assert reading.inspect(page, traffic, f"{base}/fine.html") == []
         found = {name: reading.inspect(page, traffic, f"{base}/{name}.html") for name in WRONG}
     assert [name for name, (_, said) in WRONG.items() if said not in " ".join(found[name])] == [], found
+
+
+MEASURE = r"""
+() => {
+  const counts = [];
+  for (const text of document.querySelectorAll("article section > p")) {
+    if (!text.offsetHeight || text.querySelector("mjx-container, code, a")) continue;
+    const line = parseFloat(getComputedStyle(text).lineHeight), lines = Math.round(text.offsetHeight / line);
+    if (lines > 3) counts.push(text.textContent.trim().length / (lines - 0.5));
+  }
+  return counts.sort((a, b) => a - b)[Math.floor(counts.length / 2)];
+}
+"""
+
+
+def test_a_line_of_prose_has_65_to_75_letters(chromium, address) -> None:
+    with reading.opened(chromium, address, viewport={"width": 1440, "height": 900}) as (page, _):
+        for name in ("book/related", "book/notation"):
+            page.goto(f"{address}/{name}.html")
+            if letters := page.evaluate(MEASURE):
+                assert 65 <= letters <= 75, (name, letters)
+
+
+def test_what_scrolls_sideways_on_a_phone_takes_the_focus_has_a_name_and_shows_an_edge(
+    chromium, address
+) -> None:
+    with reading.opened(chromium, address, viewport=reading.PHONE) as (page, traffic):
+        page.goto(f"{address}/notebooks/executed/08_split_mlp_norm.html")
+        page.evaluate(reading.MATH)
+        page.evaluate(reading.SETTLED)
+        boxes = page.locator("article [data-scrolls]")
+        kinds = set(boxes.evaluate_all("all => all.map(one => one.dataset.scrolls)"))
+        assert {"equation", "table"} <= kinds
+        for kind in ("equation", "table"):
+            box = page.locator(f"article [data-scrolls={kind}]:visible").first
+            assert "scrolls sideways" in box.get_attribute("aria-label")
+            assert "inset" in box.evaluate("one => getComputedStyle(one).boxShadow")
+            box.focus()
+            before = box.evaluate("one => one.scrollLeft")
+            page.keyboard.press("ArrowRight")
+            page.wait_for_function("([one, at]) => one.scrollLeft > at", arg=[box.element_handle(), before])
+        assert traffic == []
+
+
+def test_a_drawing_has_the_ground_of_a_dark_page_and_ink_to_be_seen_on_it(chromium, tmp_path) -> None:
+    square = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9">'
+    square += (
+        f'<path style="fill: {GROUND}" d="M0 0h9v9H0z"/><path style="fill: {INK}" d="M3 3h3v3h-3z"/></svg>'
+    )
+    (tmp_path / "square.svg").write_text(both_modes(square))
+    assert both_modes(both_modes(square)) == both_modes(square)
+    colours = """
+    async () => {
+      const image = document.querySelector("img"), canvas = document.createElement("canvas");
+      canvas.width = canvas.height = 90;
+      canvas.getContext("2d").drawImage(image, 0, 0, 90, 90);
+      return [5, 45].map(at => [...canvas.getContext("2d").getImageData(at, at, 1, 1).data]);
+    }"""
+    with reading.served(tmp_path) as base, reading.opened(chromium, base) as (page, traffic):
+        found = {}
+        for mode in ("light", "dark"):
+            (tmp_path / f"{mode}.html").write_text(
+                f'<!DOCTYPE html><html style="color-scheme: {mode}"><link rel="icon" href="data:,">'
+                '<img src="square.svg" width="90" height="90" alt="a square">'
+            )
+            page.goto(f"{base}/{mode}.html")
+            found[mode] = page.evaluate(colours)
+        assert traffic == []
+    (ground, ink), (dark_ground, dark_ink) = found["light"], found["dark"]
+    assert ground == [251, 251, 249, 255] and ink == [38, 40, 43, 255]
+    assert dark_ground[3] == 0 and min(dark_ink[:3]) > 200 and dark_ink[3] == 255
+
+
+def test_every_colour_of_a_method_can_be_seen_on_a_dark_page() -> None:
+    assert all(contrast(seen(method.colour), PAGE) >= CONTRAST for method in METHODS.values())
+    assert seen("#ffffff") == "#ffffff" and contrast("#000000", "#ffffff") == pytest.approx(21)
+
+
+def test_a_figure_that_moves_has_a_slider_for_keys_and_sends_nothing_away(chromium, address) -> None:
+    with reading.opened(chromium, address) as (page, traffic):
+        page.goto(f"{address}/notebooks/executed/14_two_losses.html")
+        slider = page.locator(".sepnb-slider input").first
+        slider.wait_for()
+        before = page.locator(".sepnb-slider output").first.text_content()
+        slider.focus()
+        page.keyboard.press("ArrowLeft")
+        page.wait_for_function(
+            "was => document.querySelector('.sepnb-slider output').textContent !== was", arg=before
+        )
+        shown = page.locator(".plotly-graph-div").first.evaluate(
+            "plot => plot.data.filter(trace => trace.visible === true).length"
+        )
+        assert shown == 1 and page.locator(".slider-group").count() == 0
+        assert (
+            page.locator(".modebar-btn[data-title*='loud'], .modebar-btn[data-title*='tudio']").count() == 0
+        )
+        assert traffic == []

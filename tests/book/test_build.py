@@ -8,7 +8,9 @@ import pytest
 import yaml
 
 from sepnb import paths
+from sepnb.companion import api_pages, search
 
+MOST_TEXT = 2_500_000  # bytes of the texts that the search page loads
 TOC = yaml.safe_load((paths.root() / "_toc.yml").read_text(encoding="utf-8"))
 
 
@@ -20,8 +22,50 @@ def pages(site: Path) -> dict[str, str]:
 def test_every_page_of_the_contents_is_built_and_no_other(pages) -> None:
     listed = [TOC["root"], *(page["file"] for part in TOC["parts"] for page in part["chapters"])]
     assert len(listed) == len(set(listed))
+    listed += [
+        f"{api_pages.FOLDER}/{name}" for name in api_pages.modules()
+    ]  # reached from a list of their own
     ours = {name for name in pages if name.startswith(("book/", "notebooks/"))}
     assert ours == {f"{name}.html" for name in listed}
+
+
+def test_the_reference_is_in_its_list_and_not_among_the_texts_that_are_searched(site, pages) -> None:
+    links = set(re.findall(r'href="api/([\w.]+)\.html"', pages["book/api.html"]))
+    assert links == set(api_pages.modules()) and 'href="../genindex.html"' in pages["book/api.html"]
+    texts = (site / "_static" / search.FILE).read_text(encoding="utf-8")
+    assert '"book/notation":' in texts and f'"{api_pages.FOLDER}/' not in texts
+    assert len(texts.encode()) < MOST_TEXT
+
+
+def test_no_entry_of_the_reference_lists_its_parameters_twice(pages) -> None:
+    found = []
+    for name in (name for name in pages if name.startswith(f"{api_pages.FOLDER}/")):
+        entries = re.split(r'<dt class="sig', pages[name])
+        found += [(name, entry[:80]) for entry in entries if entry.count(">Parameters<") > 1]
+    assert found == []
+
+
+def test_figures_are_numbered_by_chapter_and_links_to_them_agree(pages) -> None:
+    """Every quoted number is that of the caption to which it leads."""
+    figures, quoted = {}, []
+    for name, text in pages.items():
+        for figure in re.findall(r"<figure\b.*?</figure>", text, re.S):
+            number = re.search(r'caption-number">Fig(?:ure|\.) ([\d.]+) ', figure)
+            for target in re.findall(r'\bid="([^"]+)"', figure) if number else ():
+                figures[name, target] = number[1]
+        links = re.findall(
+            r'href="([^"#]*)#(fig-[\w-]+)"[^>]*><span class="std std-numref">\D+([\d.]+)<', text
+        )
+        quoted += [(name, *link) for link in links]
+    wrong = []
+    for name, page, target, number in quoted:
+        place = posixpath.normpath(posixpath.join(posixpath.dirname(name), page)) if page else name
+        if figures.get((place, target)) != number:
+            wrong.append((name, target, number, figures.get((place, target))))
+    assert quoted and wrong == []
+    for (name, target), number in figures.items():
+        chapter = re.match(r"notebooks/executed/(\d+)_", name)
+        assert number.partition(".")[0] == str(int(chapter[1])) if chapter else "." not in number, target
 
 
 def test_every_chapter_is_in_the_contents() -> None:

@@ -262,17 +262,6 @@ def test_with_an_address_each_chapter_opens_in_binder_and_colab_and_without_one_
     assert "mybinder" not in closed and "colab" not in closed and "github.com" not in closed
 
 
-def test_equations_count_through_the_book(project) -> None:
-    """One number, one equation: a link to an equation of another page is not taken for one of this page."""
-    notation = "# Notation\n\n$$\na = b\n$$ (eq-first)\n\nSee {eq}`eq-first`.\n"
-    index = "# Book\n\n$$\nc = d\n$$ (eq-own)\n\nSee {eq}`eq-first`, {eq}`eq-own`.\n\n"
-    built = project({"index.md": index + "```{toctree}\nnotation\n```\n", "notation.md": notation})
-    assert built.warnings == []
-    assert 'href="notation.html#equation-eq-first">(2)</a>' in built.page("index")
-    assert 'href="#equation-eq-own">(1)</a>' in built.page("index")
-    assert 'href="#equation-eq-first">(2)</a>' in built.page("notation")
-
-
 HOME = "notebooks/executed/01_order"
 
 
@@ -306,7 +295,7 @@ def test_a_figure_of_a_chapter_stands_on_another_page_with_its_words_and_a_link(
     assert 'fill="blue"' in (built.html / source[1]).read_text(encoding="utf-8")
     caption = re.search(r"<figcaption>.*?</figcaption>", page, re.S)[0]
     assert "Half is" in caption and 'class="math' in caption
-    assert re.search(rf'href="{HOME}.html#fig-two".*Figure 2, chapter 1', caption, re.S)
+    assert re.search(rf'href="{HOME}.html#fig-two".*Figure 1.2', caption, re.S)
     assert "The first." not in page and "caption-number" not in page  # its number is the chapter's
 
     built = project(book("01_order/fig-two", one, a_figure("fig-two", "All of it.", "green")))

@@ -1,0 +1,51 @@
+"""Figures and equations are numbered by chapter: "Figure 5.3", "(5.2)".
+
+A chapter has its number in its name and its title, and Sphinx could only give it a second one, counted from
+the contents. So Sphinx counts figures and equations through the book, and this gives each its place in its
+chapter. On pages that are no chapters they count on from page to page: such a number has no point in it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+Numbers = dict[str, dict[str, dict[str, tuple[int, ...]]]]
+"""By page, kind and target: what Sphinx keeps in `env.toc_fignumbers`."""
+CHAPTER = re.compile(r"notebooks/executed/(\d+)_\w+")
+
+
+def by_chapter(counted: Mapping[str, Mapping[str, Mapping[str, tuple[int, ...]]]]) -> Numbers:
+    """Chapter by chapter, the numbers of what was counted from the first page of a book to its last."""
+    order = sorted(
+        (number, kind, page, target)
+        for page, kinds in counted.items()
+        for kind, targets in kinds.items()
+        for target, number in targets.items()
+    )
+    seen: Counter = Counter()
+    found: Numbers = {page: {kind: {} for kind in kinds} for page, kinds in counted.items()}
+    for _, kind, page, target in order:
+        chapter = CHAPTER.fullmatch(page)
+        prefix = (int(chapter[1]),) if chapter else ()
+        seen[kind, prefix] += 1
+        found[page][kind][target] = (*prefix, seen[kind, prefix])
+    return found
+
+
+def give_back(app, env, docnames: list[str]) -> None:
+    """Before pages are read again: what Sphinx itself counted, so that it sees what has changed."""
+    env.toc_fignumbers = getattr(env, "sepnb_counted", env.toc_fignumbers)
+
+
+def renumber(app, env) -> list[str]:
+    """After all pages are read: number by chapter, and name the pages whose numbers have changed."""
+    env.sepnb_counted = env.toc_fignumbers
+    env.toc_fignumbers = by_chapter(env.sepnb_counted)
+    before, env.sepnb_numbers = getattr(env, "sepnb_numbers", {}), env.toc_fignumbers
+    return [page for page, numbers in env.toc_fignumbers.items() if numbers != before.get(page)]
+
+
+def setup(app) -> None:
+    """Sphinx counts in `env-get-updated`; this follows it."""
+    app.connect("env-before-read-docs", give_back)
+    app.connect("env-get-updated", renumber, priority=900)

@@ -1,0 +1,77 @@
+"""Figures, equations and tables have the numbers of their chapters, wherever they are quoted."""
+
+import re
+
+import nbformat
+
+from sepnb.companion.numbering import by_chapter
+
+PAGE, FIRST, SECOND = "book/notation", "notebooks/executed/01_order", "notebooks/executed/12_what_works"
+PYTHON = {"language_info": {"name": "python", "pygments_lexer": "python"}}
+
+
+def test_each_kind_counts_from_one_in_each_chapter_in_the_order_of_the_book() -> None:
+    counted = {
+        SECOND: {"figure": {"d": (4,), "c": (3,)}},
+        PAGE: {"displaymath": {"e": (1,)}, "figure": {"z": (5,)}},
+        FIRST: {"figure": {"b": (2,), "a": (1,)}, "displaymath": {"f": (2,)}},
+    }
+    assert by_chapter(counted) == {
+        FIRST: {"figure": {"a": (1, 1), "b": (1, 2)}, "displaymath": {"f": (1, 1)}},
+        SECOND: {"figure": {"c": (12, 1), "d": (12, 2)}},
+        PAGE: {"displaymath": {"e": (1,)}, "figure": {"z": (1,)}},
+    }
+
+
+def chapter(title: str, *blocks: str) -> str:
+    cells = [nbformat.v4.new_markdown_cell(f"# {title}\n\n" + "\n\n".join(blocks))]
+    return nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=PYTHON))
+
+
+def figure(name: str) -> str:
+    return f"```{{figure}} /picture.svg\n:name: {name}\n:alt: a picture\nA caption.\n```"
+
+
+def book(*first: str) -> dict[str, str]:
+    index = f"# Book\n\nSee {{numref}}`fig-late`.\n\n```{{toctree}}\n{PAGE}\n{FIRST}\n{SECOND}\n```\n"
+    quoting = (
+        "See {numref}`fig-early` and {numref}`fig-late`, {eq}`eq-page`, {eq}`eq-early` and {eq}`eq-late`."
+    )
+    late = ("$$\na = c\n$$ (eq-late)", figure("fig-late"), quoting)
+    return {
+        "index.md": index,
+        f"{PAGE}.md": "# Notation\n\n$$\na = b\n$$ (eq-page)\n",
+        f"{FIRST}.ipynb": chapter("1. Order", *first, "$$\na = b\n$$ (eq-early)", figure("fig-early")),
+        f"{SECOND}.ipynb": chapter("12. What works", *late),
+    }
+
+
+def test_captions_and_links_agree_and_no_title_gets_a_second_number(project) -> None:
+    (project.source / "picture.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+    built = project(book())
+    assert built.warnings == []
+    page = built.page(SECOND)
+    assert '<span class="caption-number">Fig. 12.1 </span>' in page
+    assert '<span class="caption-number">Fig. 1.1 </span>' in built.page(FIRST)
+    assert '<span class="eqno">(12.1)' in page and '<span class="eqno">(1.1)' in built.page(FIRST)
+    shown = re.findall(r'href="[^"]*#(?:fig|equation)-[^"]*">(?:<span[^>]*>)?([^<]+)<', page)
+    assert [text for text in shown if text != "#"] == ["Fig. 1.1", "Fig. 12.1", "(1)", "(1.1)", "(12.1)"]
+    assert "Fig. 12.1" in built.page("index") and "section-number" not in page
+
+    built = project({f"{FIRST}.ipynb": book(figure("fig-first"))[f"{FIRST}.ipynb"]})
+    assert "Fig. 1.2" in built.page(SECOND) and "Fig. 12.1" in built.page(SECOND)
+
+
+TABLE = '<div class="sepnb-table"><table class="table"><caption>Losses</caption>{}</table></div>'
+
+
+def test_the_tables_that_a_chapter_shows_are_numbered(project) -> None:
+    html = TABLE.format("<tbody><tr><td>RoPE</td></tr></tbody>")
+    outputs = [[nbformat.v4.new_output("display_data", {"text/html": html})] for _ in range(2)]
+    cells = [nbformat.v4.new_markdown_cell("# 12. What works")]
+    cells += [nbformat.v4.new_code_cell("show()", outputs=shown) for shown in outputs]
+    notebook = nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=PYTHON))
+    index = f"# Book\n\n```{{toctree}}\n{SECOND}\n```\n"
+    page = project({"index.md": index, f"{SECOND}.ipynb": notebook}).page(SECOND)
+    for number in ("12.1", "12.2"):
+        assert f'<caption><span class="caption-number">Table {number} </span>Losses</caption>' in page

@@ -1,0 +1,90 @@
+"""How tables and folded code are set when a page is read."""
+
+import re
+
+import nbformat
+
+from sepnb.companion.tables import NUMBER, set_html, unbroken
+
+TABLE = (
+    '<table class="table"><thead><tr><th scope="col">method</th><th scope="col">loss</th><th scope="col">why'
+    '</th></tr></thead><tbody><tr class="sepnb-strong"><td>RoPE</td><td>+0.83 ± 0.02</td><td>4</td></tr>'
+    "<tr><td>none</td><td>\N{EN DASH}</td><td>not</td></tr></tbody></table>"
+)
+
+
+def test_rows_have_heads_and_numbers_stand_to_the_right_with_the_head_of_their_column() -> None:
+    made = set_html(TABLE)
+    assert (
+        '<tr class="sepnb-strong"><th scope="row">RoPE</th><td class="sepnb-number">+0.83 ± 0.02</td>' in made
+    )
+    assert '<th scope="row">none</th><td class="sepnb-number">\N{EN DASH}</td>' in made
+    assert '<th scope="col" class="sepnb-number">loss</th>' in made
+    assert '<th scope="col">why</th>' in made and "<td>4</td>" in made, "a column with words is one of words"
+    assert set_html(made) == made
+
+
+def test_a_table_whose_first_column_counts_has_no_heads_of_rows() -> None:
+    assert 'scope="row"' not in set_html("<table><tbody><tr><td>512</td><td>a</td></tr></tbody></table>")
+
+
+def test_what_is_a_number_in_a_table() -> None:
+    for text in (
+        "1,024",
+        "\N{MINUS SIGN}0.25",
+        "12 %",
+        "2.17\N{MULTIPLICATION SIGN}",
+        "+0.83\xa0±\xa00.02",
+        "not run",
+    ):
+        assert NUMBER.fullmatch(text), text
+    for text in ("4 L", "a", "1 of 3", "held"):
+        assert not NUMBER.fullmatch(text), text
+
+
+def test_no_line_breaks_at_a_plus_minus() -> None:
+    assert unbroken("0.83 ± 0.02, 1 ±\xa02") == "0.83\xa0±\xa00.02, 1\xa0±\xa02"
+
+
+def test_a_table_of_a_page_is_set_like_one_of_a_chapter(project) -> None:
+    rows = "| method | loss |\n|---|---|\n| RoPE | 0.83 ± 0.02 |\n| none | 1.25 |\n"
+    text = f"# Book\n\nIt is 0.8 ± 0.1.\n\n{rows}"
+    page = project({"index.md": text}).page("index")
+    assert "0.8\xa0±\xa00.1" in page
+    assert re.search(
+        r'<th class="stub"><p>RoPE</p></th>\s*<td class="sepnb-number"><p>0.83\xa0±\xa00.02', page
+    )
+    assert re.search(r'<th class="head sepnb-number"><p>loss', page)
+
+
+def cell(source: str, tag: str, shown: str = "") -> nbformat.NotebookNode:
+    outputs = [nbformat.v4.new_output("display_data", {"text/html": shown})] if shown else []
+    return nbformat.v4.new_code_cell(source, outputs=outputs, metadata={"tags": [tag]})
+
+
+def test_neighbouring_folds_are_one_and_nothing_moves_past_what_a_cell_shows(project) -> None:
+    cells = [
+        nbformat.v4.new_markdown_cell("# Chapter"),
+        cell("first = 1", "hide-input"),
+        cell("second = 2", "hide-input"),
+        cell("draw_one()", "hide-input", "<p>one</p>"),
+        cell("third = 3", "hide-input"),
+        cell("draw_two()", "hide-input", "<p>two</p>"),
+        cell("fourth = 4", "hide-input"),
+        nbformat.v4.new_markdown_cell("Words."),
+        cell("draw_three()", "hide-input", "<p>three</p>"),
+        nbformat.v4.new_code_cell("open_code = 5"),
+    ]
+    python = {"language_info": {"name": "python", "pygments_lexer": "python"}}
+    notebook = nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=python))
+    built = project({"index.md": "# Book\n\n```{toctree}\nchapter\n```\n", "chapter.ipynb": notebook})
+    assert built.warnings == []
+    page = built.page("chapter")
+    words = re.sub(r"</?span[^>]*>", "", page)
+    found = re.findall(
+        r"<details|</details>|<p>(?:one|two|three)</p>|first|second|draw_\w+|third|fourth|open_code", words
+    )
+    one = ["<details", "first", "second", "draw_one", "</details>", "<p>one</p>"]
+    two = ["<details", "third", "draw_two", "</details>", "<p>two</p>", "<details", "fourth", "</details>"]
+    assert found == [*one, *two, "<details", "draw_three", "</details>", "<p>three</p>", "open_code"]
+    assert "<summary>" in page and 'aria-label="Toggle hidden content"' not in page
