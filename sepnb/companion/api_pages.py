@@ -181,7 +181,11 @@ def prepare(app, what: str, name: str, obj: object, options: object, lines: list
     if what in ("data", "attribute"):
         lines[:0] = ["..", ""]  # an empty comment
     elif what == "module":
-        starts = [at for at in range(1, len(lines)) if lines[at][:1] == " " and not lines[at - 1]]
+        starts = [
+            at
+            for at in range(2, len(lines))
+            if lines[at][:1] == " " and not lines[at - 1] and not lines[at - 2].endswith("::")
+        ]
         for at in reversed(starts):
             lines[at:at] = ["::", ""]
     elif dataclasses.is_dataclass(obj) or (isinstance(obj, type) and issubclass(obj, tuple)):

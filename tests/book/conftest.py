@@ -70,7 +70,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Bu
     monkeypatch.setenv("SEPNB_BUILD", str(tmp_path / "build"))
     source, settings = tmp_path / "source", CONFIG["sphinx"]["config"]
     source.mkdir()
-    settings = {key: settings[key] for key in ("mathjax_path", "mathjax3_config", "numfig")}
+    settings = {key: settings[key] for key in ("mathjax_path", "mathjax3_config", "numfig", "numfig_format")}
 
     def build(pages: Mapping[str, str], **more: object) -> Built:
         for name, text in pages.items():

@@ -51,15 +51,15 @@ def test_captions_and_links_agree_and_no_title_gets_a_second_number(project) -> 
     built = project(book())
     assert built.warnings == []
     page = built.page(SECOND)
-    assert '<span class="caption-number">Fig. 12.1 </span>' in page
-    assert '<span class="caption-number">Fig. 1.1 </span>' in built.page(FIRST)
+    assert '<span class="caption-number">Figure 12.1 </span>' in page
+    assert '<span class="caption-number">Figure 1.1 </span>' in built.page(FIRST)
     assert '<span class="eqno">(12.1)' in page and '<span class="eqno">(1.1)' in built.page(FIRST)
     shown = re.findall(r'href="[^"]*#(?:fig|equation)-[^"]*">(?:<span[^>]*>)?([^<]+)<', page)
-    assert [text for text in shown if text != "#"] == ["Fig. 1.1", "Fig. 12.1", "(1)", "(1.1)", "(12.1)"]
-    assert "Fig. 12.1" in built.page("index") and "section-number" not in page
+    assert [text for text in shown if text != "#"] == ["Figure 1.1", "Figure 12.1", "(1)", "(1.1)", "(12.1)"]
+    assert "Figure 12.1" in built.page("index") and "section-number" not in page
 
     built = project({f"{FIRST}.ipynb": book(figure("fig-first"))[f"{FIRST}.ipynb"]})
-    assert "Fig. 1.2" in built.page(SECOND) and "Fig. 12.1" in built.page(SECOND)
+    assert "Figure 1.2" in built.page(SECOND) and "Figure 12.1" in built.page(SECOND)
 
 
 TABLE = '<div class="sepnb-table"><table class="table"><caption>Losses</caption>{}</table></div>'
