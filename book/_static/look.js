@@ -2,12 +2,6 @@
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   // A box that scrolls sideways takes the focus, has a name, and shows at its edges that there is more.
-  const kinds = {
-    "table": ".sepnb-table, .pst-scrollable-table-container",
-    "equation": "div.math",
-    "figure": "figure",
-    "code": ".cell_input pre, .cell_output pre",
-  };
   const mark = (box, kind) => {
     const more = box.scrollWidth - box.clientWidth;
     box.classList.toggle("sepnb-more-right", more - box.scrollLeft > 1);
@@ -20,12 +14,20 @@ document.addEventListener("DOMContentLoaded", () => {
       box.addEventListener("scroll", () => mark(box, kind), { passive: true });
     }
   };
-  const boxes = Object.entries(kinds).flatMap(([kind, where]) =>
-    [...document.querySelectorAll(where)].filter((box) => box.closest("article")).map((box) => [box, kind]));
-  const kindOf = new Map(boxes);
-  const sizes = new ResizeObserver((seen) => seen.forEach(({ target }) => mark(target, kindOf.get(target))));
-  boxes.forEach(([box]) => sizes.observe(box));
-  window.MathJax?.startup?.promise?.then(() => boxes.forEach(([box, kind]) => mark(box, kind)));
+  const kinds = new Map();
+  const sizes = new ResizeObserver((seen) => seen.forEach(({ target }) => mark(target, kinds.get(target))));
+  const watch = (kind, where) => {
+    for (const box of document.querySelectorAll(where)) {
+      kinds.set(box, kind);
+      sizes.observe(box);
+    }
+  };
+  watch("table", "article :is(.sepnb-table, .pst-scrollable-table-container)");
+  watch("figure", "article figure");
+  watch("code", "article :is(.cell_input, .cell_output) pre");
+  const typeset = () => window.MathJax?.startup?.promise?.then(() => watch("equation", "article div.math mjx-container"));
+  if (document.readyState === "complete") typeset();
+  else window.addEventListener("load", typeset);
 
   // Plotly draws its sliders for a pointer alone: a slider of the browser takes their place.
   for (const plot of document.querySelectorAll(".plotly-graph-div")) {
