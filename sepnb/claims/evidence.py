@@ -13,23 +13,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtr
 
 from sepnb.claims.asks import ZERO, Ask, Floor, Unless
-from sepnb.claims.verdict import (
-    FAILS,
-    HOLDS,
-    NOT_JUDGED,
-    NOT_REPRODUCED,
-    NOT_RUN,
-    NOT_TESTABLE,
-    OPEN,
-    PARTLY,
-    REPRODUCED,
-    UNDECIDED,
-    Answer,
-    Verdict,
-)
+from sepnb.claims.verdict import HOLDS, NOT_JUDGED, NOT_RUN, NOT_TESTABLE, Answer, Verdict
+from sepnb.records.verdicts import answers_to, word_of
 
 
 def judge(
@@ -96,21 +83,11 @@ def answer(
     asks: Sequence[Ask], differences: Sequence[np.ndarray], significance: float = 0.05
 ) -> tuple[Answer, ...]:
     """What the differences, one value a seed, say to each ask."""
-    decided = holm([_p_value(own, ask) for own, ask in zip(differences, asks, strict=True)], significance)
+    said = answers_to(differences, [(ask.low, ask.high) for ask in asks], significance)
     return tuple(
-        Answer(ask.name, float(own.mean()), (HOLDS if inside(own.mean(), ask) else FAILS) if sure else OPEN)
-        for ask, own, sure in zip(asks, differences, decided, strict=True)
+        Answer(ask.name, float(own.mean()), word)
+        for ask, own, word in zip(asks, differences, said, strict=True)
     )
-
-
-def word_of(answers: Sequence[str], parts: bool = False) -> str:
-    """The word of a family, all of which must hold: one that fails is enough against it, whatever is open. Of
-    a claim that counts its parts, some that hold and some that fail make *partly*."""
-    if FAILS not in answers:
-        return UNDECIDED if OPEN in answers else REPRODUCED
-    if not parts:
-        return NOT_REPRODUCED
-    return PARTLY if HOLDS in answers else UNDECIDED if OPEN in answers else NOT_REPRODUCED
 
 
 def inside(value: float, ask: Ask) -> bool:
@@ -164,41 +141,6 @@ def methods_of(asks: Iterable[Ask]) -> list[str]:
     """The methods whose runs the asks read."""
     quantities = [name for ask in asks for name in (ask.a, ask.b) if name != ZERO]
     return list(dict.fromkeys(method for name in quantities for method in name.split(":")[0].split("+")))
-
-
-def holm(p_values: Sequence[float], significance: float) -> np.ndarray:
-    """Which tests of a family are significant after the step-down correction of Holm (1979), [m] bool: the
-    smallest p of m is held against significance / m, the next against significance / (m - 1), and so on until
-    the first that is larger. `significance` bounds the probability of one false answer or more."""
-    p = np.asarray(p_values, dtype=float)
-    order = np.argsort(p)
-    passed = p[order] <= significance / np.arange(len(p), 0, -1)
-    significant = np.empty(len(p), dtype=bool)
-    significant[order] = np.logical_and.accumulate(passed)
-    return significant
-
-
-def _p_value(differences: np.ndarray, ask: Ask) -> float:
-    """Two-sided p of the mean lying on the side of the bounds where it is seen: inside, every finite bound
-    must be cleared, so the largest p counts; outside, the bound passed counts."""
-    if len(differences) < 2:
-        return 1.0
-    mean = differences.mean()
-    finite = [bound for bound in (ask.low, ask.high) if math.isfinite(bound)]
-    if mean <= ask.low:
-        finite = [ask.low]
-    elif mean >= ask.high:
-        finite = [ask.high]
-    return max(_paired_t(differences, bound) for bound in finite)
-
-
-def _paired_t(differences: np.ndarray, bound: float) -> float:
-    """Two-sided p of Student's t-test that the mean is `bound` (scipy.stats has the same, and takes half a
-    second to import)."""
-    if np.ptp(differences) == 0:  # no spread: the t statistic is 0/0 or infinite
-        return float(differences[0] == bound)
-    error = differences.std(ddof=1) / math.sqrt(len(differences))
-    return 2 * float(stdtr(len(differences) - 1, -abs(differences.mean() - bound) / error))
 
 
 def incomplete(table: pd.DataFrame | None, methods: Sequence[str], paired: bool = True) -> Verdict | None:

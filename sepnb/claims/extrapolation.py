@@ -11,6 +11,7 @@ from sepnb.claims.claim import Claim
 from sepnb.claims.evidence import judge
 from sepnb.claims.language_model import BAR
 from sepnb.claims.verdict import Tables, Verdict
+from sepnb.records.verdicts import SURVIVES
 
 TABLE = "experiment/extrapolation"
 
@@ -65,11 +66,11 @@ def divergence(readings: tuple[str, ...]) -> list[str]:
 
 CLAIMS = {
     "the-five-extrapolate": _slides(
-        "The five approaches extrapolate the position embeddings", levels(OURS, *gap(FIVE), high=0.03)
+        "The five approaches extrapolate the position embeddings", levels(OURS, *gap(FIVE), high=SURVIVES)
     ),
     **{
         f"extrapolation-{name}-survives": _slides(
-            f"{said} extrapolation survives past the trained length", levels(OURS, *gap(name), high=0.03)
+            f"{said} extrapolation survives past the trained length", levels(OURS, *gap(name), high=SURVIVES)
         )
         for name, said in zip(FIVE, IN_WORDS, strict=True)
     },
@@ -79,7 +80,7 @@ CLAIMS = {
     ),
     "only-the-position-needs-extrapolating": _slides(
         "Only the position needs extrapolating",
-        levels("separated-sinusoidal, strict-sinusoidal", *gap("native"), high=0.03),
+        levels("separated-sinusoidal, strict-sinusoidal", *gap("native"), high=SURVIVES),
         remark="A sinusoid needs no extrapolation, so that a separated model filled with one should read on.",
     ),
     "wrap-in-disguise": _of(
@@ -119,14 +120,15 @@ CLAIMS = {
     "rope-needs-a-window": _of(
         "A window over the keys repairs RoPE",
         levels("rope", *gap("native", ("4x", "8x")), low=0.03)
-        + levels("rope", *gap("native-window", ("4x", "8x")), high=0.03),
+        + levels("rope", *gap("native-window", ("4x", "8x")), high=SURVIVES),
     ),
     "rope-leads-more-on-longer-sequences": _article(
         "RoPE's lead over absolute encodings grows with length",
         [*smaller("rope:native", "sinusoidal:native"), *smaller("rope:native", "learned:clamp")],
     ),
     "alibi-flat-beyond-length": _notes(
-        "ALiBi reads texts longer than those it was trained on", levels("alibi", *gap("native"), high=0.03)
+        "ALiBi reads texts longer than those it was trained on",
+        levels("alibi", *gap("native"), high=SURVIVES),
     ),
     "alibi-does-not-use-longer-context": _notes(
         "ALiBi does not use more context than it was trained on",
@@ -140,20 +142,21 @@ CLAIMS = {
     ),
     "only-new-vectors-are-missing": _fit(
         "With the right vectors for the new positions a separated model reads on",
-        levels(OURS, *gap("fitted"), high=0.03),
+        levels(OURS, *gap("fitted"), high=SURVIVES),
         source="slides-separation",
         remark="The rows past the trained length are fitted, all weights frozen: no formula knows as much.",
     ),
     "fitted-rows-survive-strict": _fit(
         "Fitted rows carry the strict model past its trained length",
-        levels(STRICT, *gap("fitted"), high=0.03),
+        levels(STRICT, *gap("fitted"), high=SURVIVES),
     ),
     "fitted-rows-survive-dense": _fit(
-        "Fitted rows carry the dense model past its trained length", levels(DENSE, *gap("fitted"), high=0.03)
+        "Fitted rows carry the dense model past its trained length",
+        levels(DENSE, *gap("fitted"), high=SURVIVES),
     ),
     "fitted-rows-survive-behind-a-window": _fit(
         "Rows fitted behind a window carry a separated model on behind that window",
-        levels((OURS, STRICT), *gap("fitted-masked"), high=0.03),
+        levels((OURS, STRICT), *gap("fitted-masked"), high=SURVIVES),
     ),
     "separation-makes-fitting-easier": _fit(
         "Fitted rows lose less in a separated model than in a dense one",
@@ -164,11 +167,12 @@ CLAIMS = {
         changes((OURS,), zip(5 * gap("fitted"), gap(FIVE), strict=True), high=0.0),
     ),
     "the-five-survive-without-a-norm": _fit(
-        "Without a norm on positions the five approaches extrapolate", levels(PLAIN, *gap(FIVE), high=0.03)
+        "Without a norm on positions the five approaches extrapolate",
+        levels(PLAIN, *gap(FIVE), high=SURVIVES),
     ),
     "the-five-survive-on-a-smooth-table": _fit(
         "On a smooth table the five approaches extrapolate",
-        levels(SMOOTH, *gap(FIVE), high=0.03),
+        levels(SMOOTH, *gap(FIVE), high=SURVIVES),
         remark="The table is the first rows of a sinusoid, which formula (2) continues exactly.",
     ),
     "separation-steadies-predictions": _fit(
@@ -191,4 +195,4 @@ def survival(tables: Tables, method: str) -> Verdict:
     seeds of `encodings`, with which no comparison can be decided."""
     rule = "clamp" if method.startswith("learned") else "native"
     table = tables.get(TABLE if method in SIX_SEEDS else ENCODINGS)
-    return judge(table, levels(method, *gap(rule), high=0.03), floors=(BAR,)).of_ours()
+    return judge(table, levels(method, *gap(rule), high=SURVIVES), floors=(BAR,)).of_ours()

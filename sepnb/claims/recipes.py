@@ -17,6 +17,7 @@ from sepnb.claims.asks import Ask, Unless, changes, gap, levels, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.extrapolation import FAR_TEXT_PAYS
 from sepnb.claims.language_model import BAR
+from sepnb.records.verdicts import SURVIVES
 
 TABLE = "experiment/recipes"
 
@@ -40,11 +41,12 @@ _changed = partial(_of, source="ours, changed when some records were there")
 
 CLAIMS = {
     "random-offsets-survive": _of(
-        "Trained at random offsets, a separated sinusoid survives", levels(OFFSETS, *gap("native"), high=0.03)
+        "Trained at random offsets, a separated sinusoid survives",
+        levels(OFFSETS, *gap("native"), high=SURVIVES),
     ),
     "random-offsets-and-a-window-survive": _of(
         "With random offsets and a window, a separated sinusoid survives",
-        levels(OFFSETS, *gap("native-window"), high=0.03),
+        levels(OFFSETS, *gap("native-window"), high=SURVIVES),
     ),
     "the-encoding-makes-extrapolation-fail": _of(
         "It is the encoding that makes extrapolation fail",
@@ -65,12 +67,12 @@ CLAIMS = {
     ),
     "the-phase-read-survives": _of(
         "A content-to-position term with waves survives",
-        levels("dense-phase, separated-phase", *gap("native"), high=0.03),
+        levels("dense-phase, separated-phase", *gap("native"), high=SURVIVES),
         remark="The term reaches up to the trained length.",
     ),
     "the-phase-read-with-true-gaps-survives": _of(
         "Trained with position gaps, the content-to-position term survives",
-        levels("dense-phase-gaps, separated-phase-gaps", *gap("native"), high=0.03),
+        levels("dense-phase-gaps, separated-phase-gaps", *gap("native"), high=SURVIVES),
         remark="The term reaches up to 8 trained lengths.",
     ),
     "the-toeplitz-clamp-frees-of-the-index": _of(
@@ -84,7 +86,7 @@ CLAIMS = {
     ),
     "the-toeplitz-clamp-survives": _of(
         "With Toeplitz distillation a model survives",
-        levels("untied-constant-clamp", *gap("native"), high=0.03),
+        levels("untied-constant-clamp", *gap("native"), high=SURVIVES),
         remark="The distillation has weight 0.1, and there are no random offsets.",
     ),
     "separation-makes-recipes-easier": _of(
@@ -137,7 +139,7 @@ CLAIMS = {
     "a-separated-model-stands-beside-rope": _of(
         "With as many parameters, a separated model matches RoPE behind a window",
         [
-            *levels(BEST, *gap("native"), high=0.03),
+            *levels(BEST, *gap("native"), high=SURVIVES),
             *changes(BEST, AT_A_MILLION, high=0.03),
             Ask(BEST, "rope", high=0.02),
             Ask(f"{BEST}:native/8x", "rope:native-window/8x", high=0.02),
@@ -160,7 +162,7 @@ CLAIMS = {
     ),
     "far-distances-need-no-true-text": _of(
         "To bear far keys it is enough to have trained on their distances",
-        levels("separated-phase-gaps-other, dense-phase-gaps-other", *gap("native"), high=0.03),
+        levels("separated-phase-gaps-other, dense-phase-gaps-other", *gap("native"), high=SURVIVES),
         remark="The second of two distant pieces in training is of another novel.",
     ),
     "random-offsets-are-free-in-window": _of(

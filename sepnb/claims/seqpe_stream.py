@@ -23,6 +23,7 @@ from sepnb.claims.asks import FAR, Ask, Unless, against, changes, each, gap, lev
 from sepnb.claims.claim import Claim
 from sepnb.claims.extrapolation import FAR_TEXT_PAYS
 from sepnb.claims.language_model import BAR
+from sepnb.records.verdicts import SURVIVES
 
 TABLE = "experiment/seqpe_stream"
 
@@ -96,10 +97,12 @@ _beside = partial(_of, beside=BESIDE)
 
 CLAIMS = {
     "seqpe-survives": _heard(
-        "A position stream of SeqPE survives past the trained length", levels(BOTH, *gap("native"), high=0.03)
+        "A position stream of SeqPE survives past the trained length",
+        levels(BOTH, *gap("native"), high=SURVIVES),
     ),
     "seqpe-and-a-window-survive": _heard(
-        "With a window a position stream of SeqPE survives", levels(BOTH, *gap("native-window"), high=0.03)
+        "With a window a position stream of SeqPE survives",
+        levels(BOTH, *gap("native-window"), high=SURVIVES),
     ),
     "seqpe-reads-covered-indices-alike": _heard(
         "SeqPE reads alike at all indices that its training covers",

@@ -6,21 +6,17 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-REPRODUCED = "reproduced"
-PARTLY = "partly"
-NOT_REPRODUCED = "not reproduced"
-HELD, REFUTED = "held", "refuted"
-UNDECIDED = "undecided"
-NOT_JUDGED = "not judged"
-NOT_TESTABLE = "not testable here"
-NOT_RUN = "not run"
-
-OF_OURS = {REPRODUCED: HELD, NOT_REPRODUCED: REFUTED}
-"""What a word is called where the statement is a hypothesis of ours, and of no source."""
-
-WORDS = (REPRODUCED, PARTLY, NOT_REPRODUCED, HELD, REFUTED, UNDECIDED, NOT_JUDGED, NOT_TESTABLE, NOT_RUN)
-
-HOLDS, FAILS, OPEN = "holds", "fails", "open"
+from sepnb.records.verdicts import FAILS as FAILS
+from sepnb.records.verdicts import HELD as HELD
+from sepnb.records.verdicts import HOLDS as HOLDS
+from sepnb.records.verdicts import NOT_JUDGED as NOT_JUDGED
+from sepnb.records.verdicts import NOT_REPRODUCED, OF_OURS, REFUTED, WORDS
+from sepnb.records.verdicts import NOT_RUN as NOT_RUN
+from sepnb.records.verdicts import NOT_TESTABLE as NOT_TESTABLE
+from sepnb.records.verdicts import OPEN as OPEN
+from sepnb.records.verdicts import PARTLY as PARTLY
+from sepnb.records.verdicts import REPRODUCED as REPRODUCED
+from sepnb.records.verdicts import UNDECIDED as UNDECIDED
 
 Tables = Mapping[str, pd.DataFrame | Mapping[str, Any] | None]
 """What a claim is judged by, by the names of `Claim.needs`: an experiment's table, a chapter's numbers, or

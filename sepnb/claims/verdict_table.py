@@ -15,13 +15,12 @@ from sepnb.claims.asks import Ask, gap, levels
 from sepnb.claims.evidence import judge
 from sepnb.claims.language_model import BAR
 from sepnb.claims.verdict import NOT_RUN, Tables, Verdict
+from sepnb.records.verdicts import DEARER, SURVIVES, WORSE
 
 TASKS = ("mqar", "latest_value", "needle")
 """The experiments of *uses*, a column each."""
 
 FIXED = ("survives", "quality", "price")
-WORSE, DEARER = 0.02, 0.03
-"""By how many bits per byte a method may be above RoPE behind a window, and above its base inside."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +94,8 @@ def used(line: Line, table: pd.DataFrame | None) -> Verdict:
 
 
 def survives(line: Line, tables: Tables) -> Verdict:
-    """Not more than 0.03 bits per byte above its own sliding window, in each bin past the trained length."""
-    return _judged(line, tables, levels(line.method, *gap(line.reading), high=0.03))
+    """Not more than `SURVIVES` above its own sliding window, in each bin past the trained length."""
+    return _judged(line, tables, levels(line.method, *gap(line.reading), high=SURVIVES))
 
 
 def quality(line: Line, tables: Tables) -> Verdict:

@@ -1,0 +1,99 @@
+"""The words of a verdict, the bounds of the four that are asked of whatever reads long texts, and the test
+that decides between words.
+
+Every question is: does the mean of some differences lie inside `(low, high)`? Its answer is
+
+- *holds* if a t-test of the differences clears every finite bound, *fails* if it is beyond one, otherwise
+  *open*;
+- tested two-sidedly, because both answers are possible, at 5 % after Holm's correction over a family.
+
+What a difference is of, the caller says: of one run a seed in claims, of one window of text in a probe.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import stdtr
+
+REPRODUCED = "reproduced"
+PARTLY = "partly"
+NOT_REPRODUCED = "not reproduced"
+HELD, REFUTED = "held", "refuted"
+UNDECIDED = "undecided"
+NOT_JUDGED = "not judged"
+NOT_TESTABLE = "not testable here"
+NOT_RUN = "not run"
+
+OF_OURS = {REPRODUCED: HELD, NOT_REPRODUCED: REFUTED}
+"""What a word is called where the statement is a hypothesis of ours, and of no source."""
+
+WORDS = (REPRODUCED, PARTLY, NOT_REPRODUCED, HELD, REFUTED, UNDECIDED, NOT_JUDGED, NOT_TESTABLE, NOT_RUN)
+
+HOLDS, FAILS, OPEN = "holds", "fails", "open"
+
+SURVIVES = 0.03
+"""Bits per byte, or per token, by which a model that survives may be above its own sliding window."""
+
+USES = 0.02
+"""Bits that far context must give to count as used: a smaller gain is none."""
+
+WORSE, DEARER = 0.02, 0.03
+"""Bits by which a model may be above its reference: quality, in long texts, and price, inside the trained
+length."""
+
+
+def answers_to(
+    differences: Sequence[np.ndarray], bounds: Sequence[tuple[float, float]], significance: float = 0.05
+) -> list[str]:
+    """What differences `[n]` say to each question, one pair of bounds each: `holds`, `fails` or `open`."""
+    p_values = [p_value(own, *ends) for own, ends in zip(differences, bounds, strict=True)]
+    return [
+        (HOLDS if low < own.mean() < high else FAILS) if sure else OPEN
+        for own, (low, high), sure in zip(differences, bounds, holm(p_values, significance), strict=True)
+    ]
+
+
+def word_of(answers: Sequence[str], parts: bool = False) -> str:
+    """The word of a family, all of which must hold: one that fails is enough against it, whatever is open. Of
+    a claim that counts its parts, some that hold and some that fail make *partly*."""
+    if FAILS not in answers:
+        return UNDECIDED if OPEN in answers else REPRODUCED
+    if not parts:
+        return NOT_REPRODUCED
+    return PARTLY if HOLDS in answers else UNDECIDED if OPEN in answers else NOT_REPRODUCED
+
+
+def holm(p_values: Sequence[float], significance: float) -> np.ndarray:
+    """Which tests of a family are significant after the step-down correction of Holm (1979), [m] bool: the
+    smallest p of m is held against significance / m, the next against significance / (m - 1), and so on until
+    the first that is larger. `significance` bounds the probability of one false answer or more."""
+    p = np.asarray(p_values, dtype=float)
+    order = np.argsort(p)
+    passed = p[order] <= significance / np.arange(len(p), 0, -1)
+    significant = np.empty(len(p), dtype=bool)
+    significant[order] = np.logical_and.accumulate(passed)
+    return significant
+
+
+def p_value(differences: np.ndarray, low: float, high: float) -> float:
+    """Two-sided p of the mean lying on the side of the bounds where it is seen: inside, every finite bound
+    must be cleared, so the largest p counts; outside, the bound passed counts."""
+    if len(differences) < 2:
+        return 1.0
+    mean = differences.mean()
+    finite = [bound for bound in (low, high) if math.isfinite(bound)]
+    if mean <= low:
+        finite = [low]
+    elif mean >= high:
+        finite = [high]
+    return max(paired_t(differences, bound) for bound in finite)
+
+
+def paired_t(differences: np.ndarray, bound: float) -> float:
+    """Two-sided p of Student's t-test that the mean is `bound` (scipy.stats has the same, and takes half a
+    second to import)."""
+    if np.ptp(differences) == 0:  # no spread: the t statistic is 0/0 or infinite
+        return float(differences[0] == bound)
+    error = differences.std(ddof=1) / math.sqrt(len(differences))
+    return 2 * float(stdtr(len(differences) - 1, -abs(differences.mean() - bound) / error))
