@@ -1,4 +1,4 @@
-"""The command line: `sepnb run | build | check | bench | data | results | claims | doctor`.
+"""The command line: `sepnb run | build | check | bench | data | results | claims | probe | doctor`.
 
 Exit status: 0 all well; 1 something failed, differs or is stale; 2 the command could not do what was asked.
 What brings torch is imported where it is used, so that a command that finds nothing to do ends at once.
@@ -291,6 +291,32 @@ def claims(
             console.print(screens.rows(("claim", "verdict", "profile", "why"), table))
         screens.refused(Console(stderr=True, highlight=False) if as_json else console, refused)
     raise typer.Exit(1 if refused else 0)
+
+
+@app.command()
+def probe(
+    model: Annotated[
+        str, typer.Argument(help="Folder or name of a transformers model, or a .safetensors file of sepnb.")
+    ],
+    text: Annotated[Path, typer.Option(help="Text that it was not trained on; .npy: its tokens.")],
+    length: Annotated[int, typer.Option(help="Tokens of its training texts.")],
+    times: Annotated[str, typer.Option(help="Lengths to judge, in trained lengths.")] = "1,2,4,8",
+    reference: Annotated[
+        str | None, typer.Option(help="Another model with the same tokens, for quality and price.")
+    ] = None,
+    device: OnDevice = None,
+    out: Annotated[Path, typer.Option(help="Where the card goes, as HTML and JSON.")] = Path("probe"),
+) -> None:
+    """Judge any causal language model past its trained length: does it survive, does it use far context?
+
+    A model of transformers needs the extra: pip install 'sepnb[hf]'.
+    """
+    with _said():
+        from sepnb.companion import probe as probes
+        from sepnb.companion import tasks
+
+        options = {"times": times, "reference": reference, "device": tasks.device(device, "laptop")}
+        probes.probe(console, model, text, length=length, out=out, **options)
 
 
 @app.command()

@@ -19,6 +19,7 @@ FLOORS = (
     {"training"},
     {"evaluation"},
     {"analysis", "plots"},
+    {"protocol"},
     {"experiments"},
     {"claims"},
     {"companion"},

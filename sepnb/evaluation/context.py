@@ -56,7 +56,7 @@ def with_replaced_context(
         stride: bytes scored in one pass.
     """
     foreign = of_another_document(windows, documents)
-    return _with_another_past(
+    return with_another_past(
         model, windows, documents, lambda kept: foreign[:, :kept], recent=recent, stride=stride, **how
     )
 
@@ -73,7 +73,7 @@ def with_shuffled_context(
 ) -> Losses:
     """The same as `with_replaced_context`, but what lies before the recent past are its own words in another
     order, that of `shuffled_words`."""
-    return _with_another_past(
+    return with_another_past(
         model,
         windows,
         documents,
@@ -96,7 +96,7 @@ def shuffled_words(windows: np.ndarray, seed: int = 0) -> np.ndarray:
     return np.stack(rows)
 
 
-def _with_another_past(
+def with_another_past(
     model: nn.Module,
     windows: np.ndarray,
     documents: np.ndarray,
@@ -106,7 +106,8 @@ def _with_another_past(
     stride: int,
     **how: Any,
 ) -> Losses:
-    """The losses where the first `kept` bytes of a pass are those of `past(kept)`, `[n, kept]`."""
+    """The losses where the first `kept` bytes of a pass are those of `past(kept)`, `[n, kept]`; all else as
+    in `with_replaced_context`."""
     at_least(1, recent=recent, stride=stride)
     length = windows.shape[1] - 1
     pieces = [evaluate(model, windows[:, : min(recent, length) + 1], documents, **how).bits]
