@@ -46,7 +46,7 @@ def probe(
         other, its = loaded(reference, text)
         if not np.array_equal(tokens, its):
             raise ValueError(
-                f"{model} and {reference} cut the text into other tokens, so that their losses do not compare; "
+                f"{model} and {reference} cut the text into other tokens: their losses do not compare; "
                 f"give a reference with the same tokenizer"
             )
     columns = TextColumn("reading"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()

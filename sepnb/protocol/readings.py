@@ -218,8 +218,9 @@ def first_look(reader: Reader, plan: Plan, device: str) -> None:
         ValueError: a token outside of the vocabulary, or a model that looks at later tokens.
     """
     length, one = plan.length, plan.tokens[:1, : plan.length + 1]
-    whole = _losses(reader, one, device, checks=False)
+    reader(torch.from_numpy(one[:, :-1].copy()).to(device))  # tells the vocabulary
     known_tokens(reader, plan.tokens)
+    whole = _losses(reader, one, device)
     part = _losses(reader, one[:, : plan.half + 1], device)
     if abs(part - whole[:, : plan.half]).mean() > reader.alike:
         raise ValueError(
@@ -271,10 +272,10 @@ def known_tokens(reader: Reader, tokens: np.ndarray) -> None:
 
 
 def _losses(
-    reader: Reader, tokens: np.ndarray, device: str, positions: np.ndarray | None = None, checks: bool = True
+    reader: Reader, tokens: np.ndarray, device: str, positions: np.ndarray | None = None
 ) -> np.ndarray:
     """Bits `[n, N]` of windows `[n, N+1]`, as many a pass as memory allows."""
-    size = _at_once(reader, tokens.shape[1] - 1) if checks else 1
+    size = _at_once(reader, tokens.shape[1] - 1)
     return evaluate(reader, tokens, positions=positions, device=device, batch_size=size).bits
 
 

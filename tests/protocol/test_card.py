@@ -1,0 +1,62 @@
+"""A card says the same as JSON, Markdown, HTML and as a figure, whatever a model is called."""
+
+import json
+from html.parser import HTMLParser
+
+import matplotlib.pyplot as plt
+import pytest
+
+from sepnb.protocol import Card, probe
+
+from .shapes import TIMES, L, looking_back, repeating
+
+LABEL = "<script>alert(1)</script> | a"
+
+
+@pytest.fixture(scope="module")
+def card() -> Card:
+    model = looking_back(3 * L)
+    model.__name__ = LABEL
+    return probe(model, repeating(3 * L), trained_length=L, times=TIMES)
+
+
+def test_json_is_strict_and_has_the_four_verdicts_with_their_numbers(card):
+    told = json.loads(card.to_json(), parse_constant=pytest.fail)
+    for name in ("survives", "uses", "quality", "price"):
+        assert told[name]["verdict"] == getattr(card, name).verdict
+    assert set(told["survives"]["numbers"]) == {"gap/2x", "gap/4x"}
+    assert told["meta"]["windows"] == 30 and told["meta"]["trained_length"] == L
+    stops = [row["stop"] for row in told["curve"]]
+    assert stops == sorted(set(stops)) and stops[-1] == 4 * L and L in stops
+
+
+def test_markdown_has_every_verdict_and_every_limit_on_a_line_of_its_own(card):
+    page = card.to_markdown()
+    for name, one in [*card.four.items(), *card.axes.items()]:
+        assert f"| {name} | {one.verdict} |" in page
+    assert all(f"- {limit}"[:40] in page for limit in card.meta["limits"])
+    assert "<script>" not in page and "\\| a" in page
+
+
+def test_html_asks_for_nothing_and_runs_nothing(card):
+    page, tags = card.to_html(), []
+
+    class Tags(HTMLParser):
+        def handle_starttag(self, tag, attributes):
+            tags.append(tag)
+            assert not {"src", "onload"} & dict(attributes).keys()
+
+    Tags().feed(page)
+    assert "svg" in tags and not {"script", "link", "iframe", "img"} & set(tags)
+    assert "&lt;script&gt;alert(1)" in page
+
+
+def test_the_figure_draws_both_curves_and_the_trained_length(card):
+    fig = card.figure()
+    ax, words = fig.axes
+    lines = [line.get_xdata() for line in ax.get_lines()]
+    assert sorted(len(x) for x in lines) == [2, len(card.curve), len(card.curve)]
+    said = [text.get_text() for text in words.texts]
+    assert said[:4] == ["survives", "held", "uses", "held"]
+    assert f"trained length {L}" in [text.get_text() for text in ax.texts]
+    plt.close(fig)
