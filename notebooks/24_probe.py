@@ -101,10 +101,17 @@ figures.show(
 # ## One call
 #
 # The models above are two of this package: RoPE, read behind a window of its trained length $L$, and a learned table, repeated past its
-# last row. Any callable from tokens to logits would do.
+# last row. Any callable from tokens to logits would do:
+#
+# ```python
+# card = probe(model, text, trained_length=32, reference=another)
+# ```
+#
+# The card has the verdicts with their numbers, and gives itself as JSON, Markdown, a page or a figure. That of the window:
 
 # %%
-print(window.to_markdown())
+for name, one in window.four.items():
+    print(f"{name}: {one.verdict}; {one.why}")
 
 # %% [markdown]
 # A model of the library transformers goes through an adapter, `hf`, which is not executed on this page:

@@ -82,7 +82,7 @@ def test_every_architecture_is_probed_and_its_axes_are_what_its_positions_allow(
     assert "not judged" not in found.values()
     cost = card.axes["index"].numbers["cost"]["mean"]
     if name == "gpt2":
-        assert abs(cost) > 0.03, "rows that no training touched"
+        assert abs(cost) > 3e-3, "rows that no training touched"
     else:
         assert found["index"] == "held" and abs(cost) < 1e-3, "a rotation knows differences only"
 
@@ -112,7 +112,7 @@ def test_frequencies_that_a_long_text_left_behind_are_put_back(build) -> None:
 
 
 def test_positions_that_jump_are_not_taken_for_several_texts(build) -> None:
-    model = build("llama")
+    model = schooled(build("llama"), steps=20)
     tokens = torch.from_numpy(repeating(NEAR)[None, :L])
     at = torch.cat([torch.arange(L // 2), torch.arange(100, 100 + L // 2)])
     with torch.no_grad():
@@ -179,7 +179,7 @@ def from_llama(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
 def test_rope_with_rms_norm_and_swiglu_is_llama_there_and_back(shared, dtype, build, agree) -> None:
     """Also with shared keys and values, and at positions that jump."""
     torch.manual_seed(1)
-    shape = {"n_layers": LAYERS, "n_heads": 4, "heads_per_kv": shared, "encoding": RoPE(layout="half")}
+    shape = {"n_layers": LAYERS, "n_heads": 4, "n_kv_heads": 4 // shared, "encoding": RoPE(layout="half")}
     look = {"norm_kind": "rms", "activation": "swiglu", "expansion": 2}
     config = TransformerConfig(Streams.dense(D), **shape, **look)
     ours = LanguageModel(config, V).to(dtype).eval()
