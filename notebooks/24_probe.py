@@ -179,7 +179,7 @@ print(told(gaps), told(np.tile(gaps, 10)))
 # ## Index, length and distance apart
 #
 # A long text has three new sides at once: positions, numbers of keys and distances that training never showed. Where a model can be
-# given positions, the card shows each by itself:
+# given positions, the card shows each alone:
 #
 # - *index*: the same windows of $L$, begun far out;
 # - *distance*: the older half of a window is moved far back, the recent half stays where it is;
@@ -194,7 +194,7 @@ rows = [
 columns = ["model", "side", "verdict", "cost, bits per byte"]
 figures.show_table(
     pd.DataFrame(rows, columns=columns),
-    caption="What each side costs by itself: the mean over windows.",
+    caption="What each side costs alone: the mean over windows.",
     formats={columns[-1]: "+.3f"},
 )
 for name, card in {"window": window, "wrap": wrap}.items():

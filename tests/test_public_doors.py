@@ -24,6 +24,7 @@ from sepnb.encodings import distance_aware_scores, shaw_output, shaw_scores, tra
 from sepnb.evaluation import tasks
 from sepnb.extrapolators import extrapolate
 from sepnb.models import LanguageModel, TransformerConfig, load, save
+from sepnb.protocol import probe
 from sepnb.seqpe.losses import nearest
 from sepnb.streams import BlockDiagonalLinear, StreamMLP, StreamNorm, Streams
 
@@ -215,6 +216,18 @@ DOORS: dict[str, tuple[Callable, dict[str, Any]]] = {
     ),
 }
 
+
+def follower(tokens: Tensor) -> Tensor:
+    """A model that expects the next number of eight."""
+    return torch.nn.functional.one_hot((tokens + 1) % 8, 8).float()
+
+
+DOORS["probe"] = (
+    probe,
+    {"model": follower, "text": np.arange(30 * 32 + 1) % 8, "trained_length": 16, "times": (1, 2)}
+    | {"reference": follower, "device": "cpu"},
+)
+
 NOTHING = object()
 SPOILT = {
     "None": None,
@@ -372,6 +385,7 @@ TAKEN: dict[str, dict[str, set[str]]] = {
     },
     "contrastive_loss": {"scale": NUMBERS | {"None"}},
     "distillation_loss": {"beta": {"0"}, "scale": NUMBERS | {"None"}},
+    "probe": {"reference": {"None"}, "device": {"None"}},
     "nearest": {"anchors": {"huge"}, "candidates": {"huge", "axis 1 longer"}},
     "LanguageModel.generate": {
         "tokens": {"axis 0 longer", "axis 1 longer"},

@@ -10,6 +10,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
+
 from .. import validation
 from .adapters import Reader, hf, reader
 from .card import Card, card
@@ -61,7 +63,7 @@ def probe(
             model does not know, before anything is read; and a model that returns something else than finite
             logits, or looks at later tokens.
     """
-    length = validation.whole("trained_length", trained_length, SHORTEST)
+    length = validation.whole("trained_length", trained_length, SHORTEST, validation.FARTHEST)
     rising = _rising(times)
     longest = rising[-1] * length
     readers = [reader(one) for one in (model, reference) if one is not None]
@@ -79,15 +81,27 @@ def probe(
             )
         known_tokens(one, tokens)
     first = readers[0]
-    if device is not None:
-        for one in readers:
-            if one.module is not None:
-                one.module.to(device)
-    where = first.device if device is None else device
+    where = first.device if device is None else _device(device)
+    for one in readers:
+        if one.module is not None and one.device != where:
+            one.module.to(where)
     readable = [k for k in rising if first.limit is None or k * length <= first.limit]
     plan = Plan(windows(tokens, longest), length, rising, readable[-1] * length)
     found = read(first, readers[1] if len(readers) > 1 else None, plan, device=where, progress=progress)
     return card(plan, found, [one.label for one in readers], where)
+
+
+def _device(name: Any) -> str:
+    """A device that computes here."""
+    if not isinstance(name, str | torch.device):
+        raise TypeError(f"device must be a name such as 'cpu' or 'cuda', got {validation.shown(name)}")
+    try:
+        there = torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:  # no such device, or torch was built without it
+        raise ValueError(f"device is {validation.shown(name)}: {str(error).splitlines()[0]}") from None
+    if there.type == "meta":
+        raise ValueError("device is 'meta', on which nothing is computed; give 'cpu' or 'cuda'")
+    return str(there)
 
 
 def _rising(times: Sequence[int]) -> tuple[int, ...]:

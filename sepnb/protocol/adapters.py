@@ -127,7 +127,7 @@ def reader(model: Any) -> Reader:
         return ours(model)
     if hasattr(getattr(model, "config", None), "model_type"):
         raise TypeError(f"{type(model).__name__} is a model of transformers; give hf(model)")
-    if not callable(model):
+    if not callable(model) or isinstance(model, type):
         raise TypeError(
             f"model must be a callable from tokens [B, N] to logits [B, N, V], a LanguageModel, or "
             f"hf(model); got {validation.shown(model)}"
@@ -171,8 +171,7 @@ def hf(model: Any) -> Reader:
         TypeError: not a model of transformers.
         ValueError: one that does not predict the next token, such as an encoder-decoder.
     """
-    package = transformers()
-    if not isinstance(model, package.PreTrainedModel):
+    if not isinstance(model, nn.Module) or not isinstance(model, transformers().PreTrainedModel):
         raise TypeError(
             f"hf takes a model of transformers, such as AutoModelForCausalLM.from_pretrained(...); got "
             f"{validation.shown(model)}"

@@ -95,7 +95,7 @@ class Card:
         apart = [[AXES[name], name, one.verdict, one.why] for name, one in self.axes.items()]
         return [
             (["question", "", "verdict", "bits per token, mean and 95 % interval"], four),
-            (["each side by itself", "", "verdict", "bits per token, mean and 95 % interval"], apart),
+            (["each side alone", "", "verdict", "bits per token, mean and 95 % interval"], apart),
         ]
 
     @property
@@ -190,7 +190,7 @@ def _limits(plan: Plan, found: Readings) -> list[str]:
         f"This is one checkpoint. Intervals and tests are over {len(plan.tokens)} windows of one text, taken "
         f"as independent: they describe evaluation noise, not what another training would give.",
         f"The sliding window moves on by {stride}: each token has the last {length - stride + 1} to {length} "
-        f"as context.",
+        f"as context. The book's bar moves on by one, and is harder by what the oldest of these are worth.",
         "Replaced context is the passage half the text away. Text of one topic throughout makes it milder.",
     ]
     if found.replaced is None or plan.reach < plan.longest:

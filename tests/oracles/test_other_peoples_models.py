@@ -117,8 +117,9 @@ def test_positions_that_jump_are_not_taken_for_several_texts(build) -> None:
     at = torch.cat([torch.arange(L // 2), torch.arange(100, 100 + L // 2)])
     with torch.no_grad():
         ours = hf(model)(tokens, at)
-        packed = model(tokens, position_ids=at[None]).logits
-        masked = model(tokens, position_ids=at[None], attention_mask=torch.ones_like(tokens)).logits
+        asked = {"position_ids": at[None], "use_cache": False}
+        packed = model(tokens, **asked).logits
+        masked = model(tokens, **asked, attention_mask=torch.ones_like(tokens)).logits
     assert torch.equal(ours, masked) and not torch.allclose(ours, packed, atol=1e-4)
 
 

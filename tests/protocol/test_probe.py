@@ -207,6 +207,7 @@ def never(tokens):
         ({"times": "1,2"}, TypeError, "times"),
         ({"times": (1, 2.5)}, TypeError, "times"),
         ({"reference": 3}, TypeError, "a callable"),
+        ({"device": "nowhere"}, ValueError, "device is 'nowhere'"),
         ({"model": small("learned"), "trained_length": 20}, ValueError, "a table of 16 positions"),
         ({"model": small("rope"), "text": np.full(2000, 16)}, ValueError, "knows those below 16"),
     ],
