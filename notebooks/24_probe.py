@@ -78,9 +78,9 @@ figures.show(
 figures.show(
     wrap.figure(),
     name="fig-probe-wrap",
-    alt="Loss by position of a model with a learned table that is repeated, up to eight "
-    "trained lengths. Past the trained length it rises above its own sliding window. At "
-    "the right the verdicts, survives refuted.",
+    alt="Loss by position of a model with a learned table that is repeated, up to "
+    "eight trained lengths. Past the trained length it rises above its own sliding "
+    "window. At the right the verdicts, survives refuted.",
     caption="The card of a model whose learned table is repeated: past the trained "
     "length the loss leaves that of its own sliding window.",
 )
