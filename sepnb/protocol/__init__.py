@@ -66,7 +66,7 @@ def probe(
     length = validation.whole("trained_length", trained_length, SHORTEST, validation.FARTHEST)
     rising = _rising(times)
     longest = rising[-1] * length
-    readers = [reader(one) for one in (model, reference) if one is not None]
+    readers = [reader(model), *([] if reference is None else [reader(reference)])]
     tokens = as_tokens(text)
     if (held := max(0, len(tokens) - 1) // longest) < WINDOWS:
         raise ValueError(

@@ -28,7 +28,8 @@ def files(tmp_path, monkeypatch) -> tuple[Path, Path]:
     monkeypatch.setattr(cli, "console", Console(width=200, highlight=False))
     torch.manual_seed(0)
     config = TransformerConfig(Streams.dense(8), n_layers=1, n_heads=2, encoding="alibi")
-    monkeypatch.setattr(models, "load", lambda path: LanguageModel(config), raising=False)
+    saved = LanguageModel(config)
+    monkeypatch.setattr(models, "load", lambda path: saved, raising=False)
     model, text = tmp_path / "mine.safetensors", tmp_path / "text.txt"
     model.touch()
     text.write_bytes(WORDS)
