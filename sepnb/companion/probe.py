@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from sepnb import paths, protocol
 from sepnb.companion import screens
+from sepnb.models import LanguageModel, load
 from sepnb.protocol.adapters import transformers
 
 ROOM = 200_000
@@ -77,11 +78,12 @@ def probe(
 def loaded(model: str, text: Path) -> tuple[Any, np.ndarray]:
     """A model, and the text in its tokens: bytes for a file of `sepnb.models.save`, what the tokenizer makes
     of UTF-8 for a model of transformers, and for both the integers of a `.npy` file."""
-    there = np.load(text, allow_pickle=False) if text.suffix == ".npy" else None
+    there = _numbers(text) if text.suffix == ".npy" else None
     if model.endswith(".safetensors"):
-        from sepnb.models import load
-
-        return load(Path(model)), np.frombuffer(text.read_bytes(), np.uint8) if there is None else there
+        saved = load(model)
+        if not isinstance(saved, LanguageModel):
+            raise ValueError(f"{model} holds {type(saved).__name__}; a probe reads language models")
+        return saved, np.frombuffer(text.read_bytes(), np.uint8) if there is None else there
     try:
         package = transformers()
     except ModuleNotFoundError as missing:
@@ -97,3 +99,14 @@ def loaded(model: str, text: Path) -> tuple[Any, np.ndarray]:
         words = text.read_text(encoding="utf-8")
         there = np.array(tokenizer(words, add_special_tokens=False)["input_ids"], dtype=np.int64)
     return protocol.hf(package.AutoModelForCausalLM.from_pretrained(model, **where)), there
+
+
+def _numbers(file: Path) -> np.ndarray:
+    """The integers of a `.npy` file."""
+    try:
+        found = np.load(file, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"--text {file} is no array that numpy saved ({error})") from None
+    if found.dtype.kind not in "iu":
+        raise ValueError(f"--text {file} holds {found.dtype}; tokens are integers")
+    return found

@@ -19,7 +19,7 @@ from .. import validation
 from ..models import LanguageModel
 from ..seqpe.injection import held_embeddings
 
-MISSING = "transformers is not installed; `pip install 'sepnb[hf]'` brings it"
+MISSING = "transformers is not installed; `pip install 'sepnb[run,hf]'` brings it"
 TABLES = ("wpe", "position_embeddings", "embed_positions", "position_embedding", "pos_emb")
 """How models of transformers call a table of positions, whether trained or computed beforehand."""
 

@@ -9,8 +9,8 @@ import torch
 from rich.console import Console
 from typer.testing import CliRunner
 
-from sepnb import cli, models
-from sepnb.models import LanguageModel, TransformerConfig
+from sepnb import cli
+from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig, save
 from sepnb.streams import Streams
 
 WORDS = b"the quick brown fox jumps over the lazy dog and sleeps. " * 40
@@ -24,14 +24,12 @@ def sepnb(*arguments: object) -> tuple[int, str]:
 
 @pytest.fixture
 def files(tmp_path, monkeypatch) -> tuple[Path, Path]:
-    """A saved model, which loads as an untrained one, and a text."""
+    """A model that was saved, and a text."""
     monkeypatch.setattr(cli, "console", Console(width=200, highlight=False))
     torch.manual_seed(0)
     config = TransformerConfig(Streams.dense(8), n_layers=1, n_heads=2, encoding="alibi")
-    saved = LanguageModel(config)
-    monkeypatch.setattr(models, "load", lambda path: saved, raising=False)
     model, text = tmp_path / "mine.safetensors", tmp_path / "text.txt"
-    model.touch()
+    save(LanguageModel(config), model)
     text.write_bytes(WORDS)
     return model, text
 
@@ -68,12 +66,20 @@ def test_tokens_of_a_file_are_read_as_they_are_and_a_reference_decides_the_price
         ({"--length": 4000}, "30 windows need"),
         ({"--out": __file__}, ""),
         ({"--device": "cuda"}, "needs a GPU"),
-        ({"model": "no/such-model"}, "pip install 'sepnb[hf]'"),
+        ({"--text": "floats.npy"}, "holds float64; tokens are integers"),
+        ({"--text": "empty.npy"}, "no array that numpy saved"),
+        ({"model": "picture.safetensors"}, "holds ImageClassifier"),
+        ({"model": "no/such-model"}, "pip install 'sepnb[run,hf]'"),
     ],
 )
 def test_what_cannot_be_probed_is_refused_with_a_remedy_and_nothing_is_written(
     files, tmp_path, monkeypatch, changes, told
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("floats.npy", np.zeros(2000))
+    Path("empty.npy").touch()
+    picture = TransformerConfig(Streams.dense(8), n_layers=1, n_heads=2, encoding="none", causal=False)
+    save(ImageClassifier(picture, n_classes=2, patch=2), "picture.safetensors")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     model, text = files
