@@ -1,11 +1,12 @@
 """Run the grids of experiments: record by record, side by side, resumable.
 
 A worker writes its record the moment a run ends, so whatever interrupts the grid loses only the runs that
-were under way; running the same command again does the rest.
+were under way; running the same command again does the rest. Whoever computes a run claims its record first,
+so that two commands on one store share a grid.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,30 @@ from sepnb import paths
 from sepnb.companion import workers
 from sepnb.records.store import Store
 
+Ended = Iterator[tuple[int, Any, BaseException | None]]
+"""The index of a run, what `compute` returned, and the error, None where there was none."""
+ELSEWHERE = "another process computes it now; the same command, later, finds it"
+
+
+class TaskError(RuntimeError):
+    """A run that failed in a process which told why, in words that need no more."""
+
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the grid of an experiment (a picklable object), and the folder of its record."""
+    """One run of the grid of an experiment (a picklable object), the folder of its record, and when the
+    record that was there when the grid was planned was written, in nanoseconds; None where none was."""
 
     experiment: Any
     config: Any
     device: str
     folder: Path
+    written: int | None = None
+
+    @property
+    def path(self) -> Path:
+        """Where its record is written."""
+        return Store(self.folder).path(self.config.profile, self.experiment.name, self.config.key)
 
 
 @dataclass
@@ -98,7 +114,8 @@ def plan(
                 tally.skipped += 1
             else:
                 tally.left += 1
-                todo.append(Run(experiment, config, device, store.root))
+                path = store.path(profile, experiment.name, config.key).absolute()
+                todo.append(Run(experiment, config, device, store.root.absolute(), written(path)))
         tallies.append(tally)
     return todo, tallies
 
@@ -111,20 +128,26 @@ def run(
     threads: int = 1,
     on_progress: Callable[[int, int, int], None] | None = None,
     on_end: Callable[[int, str | None], None] | None = None,
+    through: Callable[[Sequence[Run]], Ended] | None = None,
 ) -> list[Tally]:
     """Do the runs that `plan` gave and count them in its tallies; a run that fails ends only itself.
 
     `on_progress` is called as `(index of the run, steps done, steps)`, `on_end` with the index and the error,
     None when it succeeded. KeyboardInterrupt while runs are under way stops them and passes through; what had
-    ended is stored.
+    ended is stored. `through` does them somewhere else than in processes `side_by_side` on this machine.
     """
     of = {tally.experiment: tally for tally in tallies}
-    ended = workers.run_jobs(_run, todo, workers=side_by_side, threads=threads, on_progress=on_progress)
-    for index, took, error in ended:
+    options = {"workers": side_by_side, "threads": threads, "on_progress": on_progress}
+    for index, took, error in through(todo) if through else workers.run_jobs(compute, todo, **options):
         one, why = todo[index], None
         tally = of[one.experiment.name]
         tally.left -= 1
-        if error is None:
+        if error is None and took is None:
+            tally.left += 1
+            why = ELSEWHERE
+        elif error is None and took == 0:
+            tally.skipped += 1
+        elif error is None:
             tally.ran += 1
             tally.seconds += took
         else:
@@ -135,15 +158,33 @@ def run(
     return list(tallies)
 
 
-def _run(run: Run, report: workers.Report) -> float:
+def compute(run: Run, report: workers.Report) -> float | None:
+    """Compute a run and store its record; the seconds that it took.
+
+    0 where somebody else stored the record since the grid was planned, and None where somebody else computes
+    it now: nothing is done then.
+    """
     began = time.monotonic()
-    store = Store(run.folder)
-    store.try_write(run.config.profile, run.experiment.name)  # a disk may fill up while a grid runs
-    record = run.experiment.run(run.config, device=run.device, progress=report)
-    if store.published and record.provenance.get("dirty") is not False:
-        raise RuntimeError("the tree was changed while the grid ran; commit, then run again")
-    store.write(record)
+    store, config = Store(run.folder), run.config
+    with store.claim(config.profile, run.experiment.name, config.key) as mine:
+        if not mine:
+            return None
+        if written(run.path) not in (None, run.written):
+            return 0.0
+        store.try_write(config.profile, run.experiment.name)  # a disk may fill up while a grid runs
+        record = run.experiment.run(config, device=run.device, progress=report)
+        if store.published and record.provenance.get("dirty") is not False:
+            raise RuntimeError("the tree was changed while the grid ran; commit, then run again")
+        store.write(record)
     return time.monotonic() - began
+
+
+def written(path: Path) -> int | None:
+    """When a file was written, in nanoseconds; None where there is none."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None
 
 
 def _in_words(error: BaseException) -> str:
@@ -151,4 +192,6 @@ def _in_words(error: BaseException) -> str:
 
     if isinstance(error, BrokenProcessPool):
         return "its process was killed while no other ran (out of memory?); what else was left went on"
+    if isinstance(error, TaskError):
+        return str(error)
     return f"{type(error).__name__}: {error}"

@@ -9,13 +9,14 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from .. import paths
 from ..paths import write_atomically
@@ -135,6 +136,26 @@ class Store:
             why = f"no record can be written here ({error.strerror})"
             remedy = "free space or make it a writable folder, or give --store DIR"
             raise RecordError(f"{folder}: {why}; {remedy}") from None
+
+    @contextmanager
+    def claim(self, profile: str, experiment: str, key: str) -> Iterator[bool]:
+        """Whether nobody else computes this record now; if so, it is this process's own until the block ends.
+
+        A claim ends with its process, however that ends. Where the file system knows no locks, every claim is
+        granted: what is computed twice is written whole twice.
+        """
+        lock = _one_at_a_time(self.path(profile, experiment, key))
+        try:
+            lock.acquire(blocking=False)
+            granted = True
+        except Timeout:
+            granted = False
+        except NotImplementedError:
+            granted = True
+        try:
+            yield granted
+        finally:
+            lock.release()
 
     def read(self, path: Path) -> Record:
         """The record at `path`.

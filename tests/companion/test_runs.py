@@ -112,6 +112,22 @@ def test_an_interrupted_grid_loses_no_finished_run_and_leaves_no_process(checkou
     assert len(held.load("laptop", "fake")) == 6
 
 
+def test_two_commands_on_one_store_share_a_grid_and_compute_nothing_twice(fake, checkout) -> None:
+    store, log = Store(checkout / "private"), checkout / "log"
+    grid = fake(log=log)
+    todo, tallies = runs.plan([grid], "laptop", store=store)
+    with store.claim("laptop", "fake", "a-seed1") as mine:
+        assert mine
+        store.write(grid.run(todo[1].config))
+        ended = []
+        (tally,) = runs.run(todo, tallies, on_end=lambda index, why: ended.append((index, why)))
+    assert (tally.skipped, tally.ran, tally.left, tally.complete) == (1, 2, 1, False)
+    assert (0, runs.ELSEWHERE) in ended and (1, None) in ended
+    assert sorted(log.read_text().split()) == ["a-seed2", "b-seed1", "b-seed2"]
+    (tally,) = runs.run(*runs.plan([grid], "laptop", store=store))
+    assert (tally.skipped, tally.ran, tally.complete) == (3, 1, True)
+
+
 @pytest.mark.parametrize("side_by_side", [1, 2])
 def test_a_killed_worker_fails_its_own_run_and_no_other(fake, checkout, side_by_side: int) -> None:
     jobs = [0, 2, 1, 4, 6, 8]
