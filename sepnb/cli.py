@@ -40,6 +40,7 @@ app = typer.Typer(
 RESUMED = "; what had ended is kept, and the same command does the rest"
 Profile = StrEnum("Profile", ["smoke", "laptop", "gpu"])
 Device = StrEnum("Device", ["auto", "cpu", "cuda"])
+Where = StrEnum("Where", ["slurm", "local"])
 
 OfProfile = Annotated[
     Profile, typer.Option(help="smoke: seconds, for tests; laptop: 2 CPU cores; gpu: one GPU.")
@@ -87,27 +88,48 @@ def run(
     store: Annotated[Path | None, typer.Option(help="Write records to this folder instead.")] = None,
     jobs: Jobs = None,
     threads: Threads = 1,
+    cluster: Annotated[
+        Where | None, typer.Option(help="Submit the runs of experiments as one job array, and wait for it.")
+    ] = None,
+    partition: Annotated[
+        str | None, typer.Option(help="With --cluster slurm: where (default: its own).")
+    ] = None,
+    parallel: Annotated[
+        int | None, typer.Option(min=1, help="With --cluster: tasks at a time (default: 2).")
+    ] = None,
+    gpus: Annotated[
+        int | None, typer.Option(min=0, max=1, help="With --cluster: GPUs of a task (default: none).")
+    ] = None,
+    minutes: Annotated[
+        int | None,
+        typer.Option(min=2, help="With --cluster: after which a task is ended (default: from its size)."),
+    ] = None,
 ) -> None:
     """Run experiments record by record, and execute chapters. Without names: all of both.
 
     `sepnb results` lists the experiments with their names; a chapter has the name of its file, as 01_order.
 
-    What is already there is skipped; an interrupted run is resumed by the same command.
+    What is already there is skipped; an interrupted run is resumed by the same command. On a cluster, Ctrl-C
+    leaves the jobs running, and the same command waits for them again.
     """
     from sepnb.companion import tasks
 
     with _said(RESUMED):
+        asked = {"partition": partition, "parallel": parallel, "gpus": gpus, "minutes": minutes}
+        place = tasks.cluster(console, cluster, jobs, threads, asked)
         numbers = tasks.seeds(seeds)
-        experiments, chapters = tasks.sort_out(names or tasks.GROUPS)
+        experiments, chapters = tasks.sort_out(names or (tasks.GROUPS if place is None else ["experiments"]))
+        if place is not None and chapters:
+            raise ValueError(f"--cluster runs experiments; run {chapters[0].name} without it")
         if chapters and not experiments and numbers and len(numbers) > 1:
             raise ValueError(f"a chapter has one seed, --seeds gives {len(numbers)}")
-        where = tasks.device(device, profile)
-        width = jobs or (4 if where == "cuda" else min(2, os.cpu_count() or 1))
+        where = tasks.device(device, profile, place)
+        width = jobs or parallel or (4 if where == "cuda" else min(2, os.cpu_count() or 1))
         options = {"profile": profile, "device": where, "fresh": fresh, "jobs": width, "threads": threads}
         good = True
         if experiments:
             few = methods.split(",") if methods else None
-            chosen = {"seeds": numbers, "methods": few, "folder": store}
+            chosen = {"seeds": numbers, "methods": few, "folder": store, "cluster": place}
             good = tasks.run_experiments(console, experiments, **chosen, **options)
         if chapters:
             seed = numbers[0] if numbers and len(numbers) == 1 else 0

@@ -4,7 +4,7 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from itertools import chain
@@ -15,6 +15,7 @@ from rich.console import Console
 
 from sepnb.companion import chapters, execute, published, regression, retrained, runs, screens, tolerances
 from sepnb.companion.chapters import Chapter
+from sepnb.companion.cluster import Cluster
 from sepnb.records.store import RecordError, Store
 
 GROUPS = ("experiments", "chapters")
@@ -38,8 +39,28 @@ def sort_out(names: Sequence[str]) -> tuple[list[Any], list[Chapter]]:
     return [experiments.get(name) for name in asked], due
 
 
-def device(asked: str | None, profile: str) -> str:
+def cluster(
+    console: Console, kind: str | None, jobs: int | None, threads: int, asked: Mapping[str, Any]
+) -> Cluster | None:
+    """The cluster that `run` was asked for, with what else was asked of it; None where none was."""
+    given = {name: value for name, value in asked.items() if value is not None}
+    if kind is None:
+        if given:
+            raise ValueError(f"--{next(iter(given))} goes with --cluster slurm or --cluster local")
+        return None
+    if jobs is not None:
+        raise ValueError("--jobs counts processes of this command; with --cluster give --parallel")
+    if kind == "local" and "partition" in given:
+        raise ValueError("--partition goes with --cluster slurm; this machine has none")
+    return Cluster(kind, **{"parallel": 2, **given}, threads=threads, say=partial(screens.say, console))
+
+
+def device(asked: str | None, profile: str, place: Cluster | None = None) -> str:
     """The device to compute on: as asked; by default cuda for the gpu profile and the CPU for the others."""
+    if place is not None:
+        asked = place.device(asked, profile)
+        if place.kind == "slurm":  # this machine computes nothing
+            return asked
     if asked == "cpu" or (asked is None and profile != "gpu"):
         return "cpu"
     import torch
@@ -79,11 +100,14 @@ def run_experiments(
     folder: Path | None,
     jobs: int,
     threads: int,
+    cluster: Cluster | None = None,
 ) -> bool:
-    """Run what is missing of these grids; True when everything is there at the end.
+    """Run what is missing of these grids, here or on a cluster; True when everything is there at the end.
 
     A record that cannot be trusted is left as it is and listed; the others are run.
     """
+    if cluster is not None:
+        cluster.check()
     store = Store(folder or runs.store_for(profile).root, refused={})
     todo, tallies = runs.plan(
         wanted, profile, seeds=seeds, methods=methods, device=device, store=store, fresh=fresh
@@ -106,10 +130,17 @@ def run_experiments(
         def ended(index: int, error: str | None) -> None:
             bars.end(index)
             if error or not console.is_terminal:
-                console.print(f"{labels[index]}: {error or 'stored'}", markup=False)
+                screens.say(console, f"{labels[index]}: {error or 'stored'}")
 
         options = {"side_by_side": jobs, "threads": threads}
-        runs.run(todo, tallies, **options, on_progress=bars.step, on_end=ended)
+        if cluster is not None:
+            options["through"] = cluster.run_jobs
+        try:
+            runs.run(todo, tallies, **options, on_progress=bars.step, on_end=ended)
+        except KeyboardInterrupt:
+            if cluster is not None and (told := cluster.left_running()):
+                screens.say(console, told)
+            raise
     console.print(screens.tallies(tallies))
     if todo:
         console.print(f"{screens.duration(time.monotonic() - began)}; records in {store.root}", markup=False)
