@@ -25,7 +25,10 @@ ORACLES := $(CURDIR)/build/oracles
 WITH_ORACLES = PYTHONPATH=$(ORACLES)
 INSTALL_ORACLES = $(BIN)/uv pip install -q $(UV_FLAGS) --no-deps --target $(ORACLES) --requirement requirements-oracles.txt
 
-.PHONY: help book test oracles bench notebooks lab serve gpu install lock clean
+# So is what submits to clusters; Slurm itself is the system's.
+SUBMITIT := $(CURDIR)/build/submitit
+
+.PHONY: help book test oracles cluster bench notebooks lab serve gpu install lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1 \2/p' Makefile | awk '{ $$2 = sprintf("%-10s", $$2) } 1'
@@ -41,6 +44,11 @@ test: install ## run everything that guards the project
 oracles: install ## hold the encodings against public packages, which stay out of .venv
 	@$(INSTALL_ORACLES)
 	$(WITH_ORACLES) $(BIN)/python -m pytest -m oracle tests/oracles tests/experiments/test_encoding_speed.py
+
+cluster: install ## run grids on a Slurm of one node, which the machine must have, and kill what can be killed
+	@echo "Installing submitit into $(SUBMITIT)"
+	@$(BIN)/uv pip install -q $(UV_FLAGS) --no-deps --target $(SUBMITIT) submitit==1.5.4 cloudpickle==3.1.3
+	PYTHONPATH=$(SUBMITIT) $(BIN)/python -m pytest -m cluster tests/cluster
 
 bench: install ## time the encodings beside x-transformers (KEEP=laptop: and store the records of a profile)
 	@$(INSTALL_ORACLES)

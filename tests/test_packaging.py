@@ -272,6 +272,7 @@ def _steps(workflow: str) -> list[dict]:
         ("ci.yml", "bash .ci/run"),
         ("publish.yml", "make book HASHES=1"),
         ("weekly.yml", "make oracles HASHES=1"),
+        ("cluster.yml", "make cluster HASHES=1"),
     ],
 )
 def test_workflows_run_what_a_newcomer_runs_on_the_whole_history(workflow, command):

@@ -143,6 +143,10 @@ class Experiment(ABC):
             if seed in declared
         ]
 
+    def refuse(self, config: RunConfig) -> None:  # noqa: B027
+        """A ValueError where a run has to wait, because the published records that choose its settings are
+        not there; asked before it is computed, or submitted to be computed elsewhere."""
+
     @abstractmethod
     def run(self, config: RunConfig, *, device: str = "cpu", progress: Progress | None = None) -> Record:
         """Compute one run."""

@@ -247,8 +247,11 @@ class Classification(Experiment):
     def config(self, profile: str, cell: str, seed: int) -> ClassifierRun:
         return self.sweep.config_of(self.name, profile, cell, seed, self.sweep.rate(profile, cell))
 
-    def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+    def refuse(self, config: Any) -> None:
         self.sweep.require(config.profile, config.method)
+
+    def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+        self.refuse(config)
         return run(config, device=device, progress=progress)
 
     def fingerprint(self, config: Any, *, device: str = "cpu") -> dict[str, list[float]]:

@@ -289,10 +289,13 @@ class ContextExtension(TextExperiment):
         after them find these trained."""
         return sorted(super().grid(profile, seeds), key=lambda c: self.cells(profile).index(c.method))
 
+    def refuse(self, config: ContextExtensionRun) -> None:
+        LR_SCREEN.require(config.profile, "rope")
+
     def run(
         self, config: ContextExtensionRun, *, device: str = "cpu", progress: Progress | None = None
     ) -> Record:
-        LR_SCREEN.require(config.profile, "rope")
+        self.refuse(config)
         clock, base = Clock(device), config.base
         fingerprint = self.fingerprint(config, device=device)
         metrics: lm.Metrics = {"learning_rate": base.training.learning_rate}

@@ -267,9 +267,9 @@ class FittedRows(Extrapolation):
             progress(self.looks(config), self.looks(config))
         return metrics | metrics_of(rows, config.beyond.length), rows
 
-    def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+    def refuse(self, config: Any) -> None:
+        super().refuse(config)
         FIT_SWEEP.require(config.profile, config.method)
-        return super().run(config, device=device, progress=progress)
 
 
 EXPERIMENT = FittedRows()
@@ -295,10 +295,14 @@ def _tried(sweep: str, profile: str, method: str, seed: int, rate: float, steps:
     return replace(EXPERIMENT.fitting(profile, method, seed, rate), experiment=sweep)
 
 
-def _run(config: FittedRun, *, device: str, progress: Progress | None, test: bool) -> Record:
-    """Train as the grid does, at the rate of the published sweeps, and fit."""
+def _needs(config: FittedRun) -> None:
+    """The rate of the training, which is the grid's."""
     sweep, method = EXPERIMENT.swept(config.method)
     sweep.require(config.profile, method)
+
+
+def _run(config: FittedRun, *, device: str, progress: Progress | None, test: bool) -> Record:
+    """Train as the grid does, at the rate of the published sweeps, and fit."""
     after = partial(validated, config, device=device)
     return lm.run(config, device=device, progress=progress, test=test, after=after)
 
@@ -315,6 +319,7 @@ FIT_SWEEP = Sweep(
     part="fit",
     default=1e-2,
     computes=_run,
+    needs=_needs,
     costs={"smoke": 3.0, "laptop": 210.0, "gpu": 200.0},
 )
 """Every rate is tried on the same trained model of seed 0, by the whole fit."""

@@ -196,12 +196,10 @@ class Keyed(Extrapolation):
             keys=self.selector.digest(profile),
         )
 
-    def run(self, config: KeyedRun, **how: Any) -> Any:
-        sweep, method = self.swept(config.method)
-        sweep.require(config.profile, method)
+    def refuse(self, config: KeyedRun) -> None:
+        super().refuse(config)
         self.tables.require(config.profile, config.method)
         self.selector.require(config.profile)
-        return super().run(config, **how)
 
     def looks(self, config: KeyedRun) -> int:
         return len(config.readings) + 1

@@ -10,11 +10,10 @@ the stream that evolves, more parameters, and the term of its score in a dense m
 """
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ..encodings import Tupe
 from ..evaluation.long_windows import Beyond, blocks_of
-from ..records.store import Record
 from . import ablation
 from . import language_modelling as lm
 from . import methods as book
@@ -83,10 +82,9 @@ def run_of(
     return TABLES.settled(profile, name, run)
 
 
-def swept(config: lm.LanguageModelRun, **how: Any) -> Record:
-    """A run of the sweep, once the scale of its table is chosen."""
+def needs(config: lm.LanguageModelRun) -> None:
+    """A run of the sweep needs the scale of its table."""
     TABLES.require(config.profile, config.method)
-    return lm.run(config, **how)
 
 
 SWEEP = Sweep(
@@ -96,7 +94,7 @@ SWEEP = Sweep(
     methods=tuple(name for name in METHODS if name != f"{CONSTANT}-wide"),
     smoke=("rope",),
     config_of=run_of,
-    computes=swept,
+    needs=needs,
     costs={"smoke": 1.0, "laptop": 200.0, "gpu": 120.0},
 )
 """Over the whole schedule: a shorter one prefers a larger rate."""

@@ -58,6 +58,7 @@ class Sweep(Experiment):
         alike: scores within this of the least count as equal to it, and the middle one of their rates is
             taken, of two the lower: where a task is solved at several rates, one whose neighbours solve it.
         computes, begins: the run and the fingerprint of a config.
+        needs: called with a config before it is run; refuses what another sweep has to choose first.
     """
 
     name: str = field(kw_only=False)
@@ -78,6 +79,7 @@ class Sweep(Experiment):
     alike: float = 0.0
     computes: Callable[..., Record] = lm.run
     begins: Callable[..., dict[str, list[float]]] = lm.fingerprint
+    needs: Callable[[Any], None] | None = None
 
     seeds = (0,)
 
@@ -110,7 +112,12 @@ class Sweep(Experiment):
         short = None if self.steps is None or method in self.whole else self.steps[profile]
         return self.config_of(self.name, profile, method, seed, rate, short)
 
+    def refuse(self, config: Any) -> None:
+        if self.needs is not None:
+            self.needs(config)
+
     def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+        self.refuse(config)
         return self.computes(config, device=device, progress=progress, test=False)
 
     def fingerprint(self, config: Any, *, device: str = "cpu") -> dict[str, list[float]]:

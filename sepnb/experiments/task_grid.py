@@ -191,8 +191,11 @@ class TaskExperiment(Experiment):
         config = self.sweep.config_of(self.name, profile, cell, seed, self.sweep.rate(profile, cell))
         return self.sweep.settled(profile, cell, config)
 
-    def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+    def refuse(self, config: Any) -> None:
         self.sweep.require(config.profile, config.method)
+
+    def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+        self.refuse(config)
         return tasks.run(config, device=device, progress=progress)
 
     def fingerprint(self, config: Any, *, device: str = "cpu") -> dict[str, list[float]]:

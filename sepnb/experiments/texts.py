@@ -60,9 +60,12 @@ class TextExperiment(Experiment):
         """What else is asked of the trained model, in metrics and rows; of one that diverged, nothing."""
         return {}, []
 
-    def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+    def refuse(self, config: Any) -> None:
         sweep, method = self.swept(config.method)
         sweep.require(config.profile, method)
+
+    def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+        self.refuse(config)
         steps = config.training.steps
         total = steps + self.looks(config)
 

@@ -21,7 +21,7 @@ ROOT = HERE.parents[1]
 def one_node() -> Iterator[OneNode]:
     """A Slurm of one node with two processors, for all tests of a session."""
     if lacking := missing():
-        pytest.skip(f"not found: {', '.join(lacking)}. {REMEDY}")
+        pytest.fail(f"not found: {', '.join(lacking)}. {REMEDY}")
     with tempfile.TemporaryDirectory(prefix="one-node-") as folder, OneNode(Path(folder)) as cluster:
         yield cluster
 

@@ -74,14 +74,15 @@ def test_one_array_runs_the_grid_and_a_failed_task_is_listed_with_its_log(slurm_
 def test_tasks_that_are_killed_requeued_or_preempted_run_again_and_the_others_do_not(
     slurm_grid, one_node
 ) -> None:
-    command = slurm_grid.command(4, *SLURM, "--parallel", "2")
+    command = slurm_grid.command(10, *SLURM, "--parallel", "2")  # longer than a requeued task is left to end
     wait_until(lambda: begun(slurm_grid, "a-seed1") and begun(slurm_grid, "b-seed1"), "two tasks have begun")
     (killed,) = tasks_of(0)
     os.kill(killed, signal.SIGKILL)
     array = min(one_node.queue()).split("_")[0]
     one_node.said("scontrol", "requeue", f"{array}_1")
     wait_until(lambda: begun(slurm_grid, "c-seed1"), "the third task has begun")
-    one_node.said("scancel", "--signal=USR2", f"{array}_2")  # what a scheduler sends that wants its node back
+    (preempted,) = tasks_of(2)
+    os.kill(preempted, signal.SIGUSR2)  # what a scheduler sends that wants its node back
     status, said = slurm_grid.said(command)
     assert status == 0, said
     assert slurm_grid.stored() == ALL and not slurm_grid.drafts()

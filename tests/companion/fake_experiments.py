@@ -58,6 +58,9 @@ class Fake:
             raise RuntimeError("no such layer")
         return {"first_losses": [5.5 + config.seed, (5.4 + config.seed) * (1 + self.drift)]}
 
+    def refuse(self, config: FakeRun) -> None:
+        """There is nothing to wait for."""
+
     def run(self, config: FakeRun, *, device: str = "cpu", progress: Any = None) -> Record:
         if self.log:
             with self.log.open("a", encoding="utf-8") as file:

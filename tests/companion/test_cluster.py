@@ -119,9 +119,11 @@ def test_what_cannot_be_done_is_refused_before_anything_is_submitted(
     assert not batches
 
 
-def test_a_grid_whose_sweep_has_not_run_is_refused_before_anything_is_submitted(checkout, batches) -> None:
-    status, output = sepnb("run", "in_window", "--cluster", "slurm")
-    assert status == 2 and "sweep" in output and not batches
+def test_a_run_whose_settings_no_sweep_has_chosen_is_refused_and_not_submitted(checkout, batches) -> None:
+    store = str(checkout / "mine")
+    status, output = sepnb("run", "mqar", "--cluster", "slurm", "--store", store, "--seeds", "1")
+    assert status == 1 and "run `sepnb run mqar_sweep --profile laptop` and commit" in output
+    assert not batches
 
 
 def test_without_submitit_or_slurm_the_remedy_is_said(
