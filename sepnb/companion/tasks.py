@@ -106,6 +106,11 @@ def run_experiments(
 
     A record that cannot be trusted is left as it is and listed; the others are run.
     """
+    if int(os.environ.get("WORLD_SIZE", 1)) > 1:
+        raise ValueError(
+            "sepnb run computes each run in one process, and torchrun started several of it; use --jobs or "
+            "--cluster for many runs, and sepnb.training.together in a script for one of your own"
+        )
     if cluster is not None:
         cluster.check()
     store = Store(folder or runs.store_for(profile).root, refused={})

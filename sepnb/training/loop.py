@@ -16,6 +16,7 @@ from .config import TrainingConfig
 from .losses import BoundLoss
 from .memory import SegmentMemory
 from .positions import Batch
+from .together import Together
 
 
 class Labelled(NamedTuple):
@@ -132,6 +133,7 @@ def train(
     seed: int | None = None,
     stop_after: int | None = None,
     on_step: Callable[[int], None] | None = None,
+    together: Together | None = None,
 ) -> list[float]:
     """Train `model` in place; returns the mean loss of every step taken, in nats per token.
 
@@ -149,6 +151,7 @@ def train(
         seed: of the run that is resumed; asked for where it has an auxiliary loss.
         stop_after: leave the schedule after this many steps in all, more than `start` (for a fingerprint).
         on_step: called after each step with its number, counted from 0.
+        together: the processes that share every batch; all of them call this with the same arguments.
 
     Raises:
         Diverged: a loss is not finite, that of the tokens or the sum with the auxiliary one; told soon after
@@ -167,15 +170,19 @@ def train(
     losses: list[Tensor] = []
     objectives: list[Tensor] = []
     memory, lookout = None, Lookout()
+    if together is not None:
+        together.begin(model)
     for step in range(start, end):
         if (drawn := next(batches, None)) is None:
             raise ValueError(f"the batches ended at step {step} of {config.steps}; give one batch per step")
         tokens, targets, positions = _parts(drawn, config, device)
         weights = torch.from_numpy(drawn.weights).to(device) if isinstance(drawn, Weighted) else None
+        if together is not None:
+            tokens, targets, positions, weights = together.rows(tokens, targets, positions, weights)
         if auxiliary is not None:
             auxiliary.refuse(step, None if isinstance(drawn, np.ndarray) else drawn.positions)
         if config.memory:
-            memory = _memory(memory, model, drawn, config)
+            memory = _memory(memory, model, drawn, len(tokens), config)
         for group in adamw.param_groups:
             group["lr"] = config.rate(step)
         with autocast(device, config.precision):
@@ -184,6 +191,8 @@ def train(
             objective = loss if auxiliary is None else loss + auxiliary(model)
         adamw.zero_grad(set_to_none=True)
         objective.backward()
+        if together is not None:
+            loss, objective = together.join(model, loss, objective)
         nn.utils.clip_grad_norm_(model.parameters(), config.clip)
         adamw.step()
         losses.append(loss.detach())  # read at the end: a read in every step would stall a GPU
@@ -236,11 +245,11 @@ def forward_of(model: nn.Module, config: TrainingConfig, device: str) -> Callabl
 
 
 def _memory(
-    held: SegmentMemory | None, model: nn.Module, drawn: Batch, config: TrainingConfig
+    held: SegmentMemory | None, model: nn.Module, drawn: Batch, texts: int, config: TrainingConfig
 ) -> SegmentMemory:
     """What this step reads on after: an empty memory where its texts begin, at position 0."""
     if (first := int(drawn.positions[0])) == 0:
-        return SegmentMemory(model, len(drawn.inputs), config.memory)
+        return SegmentMemory(model, texts, config.memory)
     if held is None:
         raise ValueError(
             f"the first step reads on at position {first}, and no checkpoint keeps a memory; start where "

@@ -133,12 +133,18 @@ def test_a_cancelled_array_is_finished_by_the_same_command(slurm_grid, one_node)
 def test_an_interrupted_command_leaves_its_jobs_and_the_same_one_waits_for_them(slurm_grid, one_node) -> None:
     command = slurm_grid.command(3, *SLURM, "--parallel", "2")
     wait_until(lambda: begun(slurm_grid, "a-seed1"), "a task has begun")
-    command.send_signal(signal.SIGINT)
-    status, said = slurm_grid.said(command)
-    assert status == 130 and "the jobs go on without this command" in said
-    array = min(one_node.queue()).split("_")[0]
-    assert f"`scancel {array}` ends them" in said
-    status, said = slurm_grid.said(slurm_grid.command(3, *SLURM, "--parallel", "2"))
-    assert status == 0, said
-    assert f"runs are in the queue already: job {array}" in said and "submitted" not in said
+    one_node.said("scontrol", "update", f"PartitionName={PARTITION}", "State=DOWN")  # no other task begins
+    try:
+        command.send_signal(signal.SIGINT)
+        status, said = slurm_grid.said(command)
+        assert status == 130 and "the jobs go on without this command" in said
+        array = min(one_node.queue()).split("_")[0]
+        assert f"`scancel {array}` ends them" in said
+        again = slurm_grid.command(3, *SLURM, "--parallel", "2")
+        told = next(line for line in again.stdout if "in the queue already" in line or "submitted" in line)
+    finally:
+        one_node.said("scontrol", "update", f"PartitionName={PARTITION}", "State=UP")
+    assert f"runs are in the queue already: job {array}" in told
+    status, said = slurm_grid.said(again)
+    assert status == 0 and "submitted" not in said, said
     assert slurm_grid.stored() == ALL and Counter(slurm_grid.begun()) == Counter(ALL)

@@ -152,6 +152,14 @@ def test_a_grid_is_run_resumed_and_summed_up(checkout, fake, registered) -> None
     assert "2 runs of fake" in output and "2 are there already" in output
 
 
+def test_several_processes_for_one_run_are_refused(checkout, fake, registered, monkeypatch) -> None:
+    registered(fake())
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    status, output = sepnb("run", "fake", "--store", str(checkout / "private"))
+    assert status == 2 and "torchrun started several of it; use --jobs" in output
+    assert not (checkout / "private").exists()
+
+
 @pytest.fixture
 def recomputed(write_chapter: Callable[..., Chapter], monkeypatch: pytest.MonkeyPatch) -> dict:
     """Recomputation replaced by numbers that a test may change."""
