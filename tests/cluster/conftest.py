@@ -35,6 +35,7 @@ class Grid:
 
     def __init__(self, place: Path, environment: dict[str, str]) -> None:
         self.place, self.log, self.store = place, place / "log", Store(place / "store")
+        self.commands: list[subprocess.Popen] = []
         rooms = os.pathsep.join(
             [str(ROOT), str(ROOT / "tests" / "companion"), os.environ.get("PYTHONPATH", "")]
         )
@@ -46,14 +47,23 @@ class Grid:
         """`sepnb run fake` with these arguments, started; `said` waits for it."""
         grid = [str(HERE / "grid_of_fakes.py"), str(self.log), str(slow), methods]
         run = ["run", "fake", "--store", str(self.store.root), *arguments]
-        return subprocess.Popen(
+        started = subprocess.Popen(
             [sys.executable, *grid, *run],
             env=self.environment,
-            stdout=-1,
-            stderr=-2,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
             cwd=self.place,
         )
+        self.commands.append(started)
+        return started
+
+    def end(self) -> None:
+        """A command that a failed test left waiting would wait for ever."""
+        for command in self.commands:
+            if command.poll() is None:
+                command.kill()
+                command.wait()
 
     def said(self, command: subprocess.Popen, seconds: float = 600) -> tuple[int, str]:
         """The exit status of a command and what it wrote."""
@@ -72,10 +82,14 @@ class Grid:
 
 
 @pytest.fixture
-def slurm_grid(one_node: OneNode, tmp_path: Path) -> Grid:
-    return Grid(tmp_path, one_node.environment)
+def slurm_grid(one_node: OneNode, tmp_path: Path) -> Iterator[Grid]:
+    grid = Grid(tmp_path, one_node.environment)
+    yield grid
+    grid.end()
 
 
 @pytest.fixture
-def local_grid(tmp_path: Path) -> Grid:
-    return Grid(tmp_path, {})
+def local_grid(tmp_path: Path) -> Iterator[Grid]:
+    grid = Grid(tmp_path, {})
+    yield grid
+    grid.end()

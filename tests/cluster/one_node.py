@@ -70,7 +70,7 @@ class OneNode:
     """
 
     def __init__(self, folder: Path, cpus: int = 2) -> None:
-        self.folder = folder
+        self.folder, self.name = folder, socket.gethostname().split(".")[0]
         self.environment = {"SLURM_CONF": str(folder / "slurm.conf")}
         for name in ("state", "spool"):
             (folder / name).mkdir()
@@ -78,7 +78,7 @@ class OneNode:
         key.write_bytes(secrets.token_bytes(1024))
         key.chmod(0o400)
         folder.chmod(0o755)  # munged wants a folder that only its owner may write
-        facts = {"host": socket.gethostname().split(".")[0], "user": getpass.getuser(), "cpus": cpus}
+        facts = {"host": self.name, "user": getpass.getuser(), "cpus": cpus}
         settings = SETTINGS.format(**facts, ports=_free_ports(2), folder=folder, partition=PARTITION)
         (folder / "slurm.conf").write_text(settings, encoding="utf-8")
         self._daemons: dict[str, subprocess.Popen] = {}
@@ -110,7 +110,7 @@ class OneNode:
         }
         munged = ["--foreground", "--force", *(f"--{option}={f}/munge.{end}" for option, end in own.items())]
         options = {"munged": munged, "slurmctld": ["-D", "-f", f / "slurm.conf"]}
-        options["slurmd"] = ["-D", "-f", f / "slurm.conf", "-N", socket.gethostname().split(".")[0]]
+        options["slurmd"] = ["-D", "-f", f / "slurm.conf", "-N", self.name]
         with (f / f"{name}.out").open("ab") as out:
             self._daemons[name] = subprocess.Popen(
                 [_program(name), *options[name]], stdout=out, stderr=out, env=os.environ | self.environment
@@ -130,6 +130,12 @@ class OneNode:
         """The jobs in the queue and their states, such as `{"7_0": "RUNNING"}`."""
         listed = self.said("squeue", "--array", "--noheader", "--format=%i %T")
         return dict(line.split() for line in listed.splitlines())
+
+    def resumed(self) -> bool:
+        """True; a node that was taken out of service is put back into it, as its keeper would."""
+        if "drain" in self.said("sinfo", "--noheader", "--format=%T"):
+            self.said("scontrol", "update", f"NodeName={self.name}", "State=RESUME")
+        return True
 
     def stop(self) -> None:
         """Cancel what is in the queue, then end the daemons; one that does not leave is killed."""
