@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +19,7 @@ from rich.console import Console
 
 from sepnb import __version__, paths
 from sepnb.companion import build as book
+from sepnb.companion import options as opt
 from sepnb.companion import screens
 from sepnb.companion.chapters import discover
 from sepnb.companion.published import PROFILES
@@ -38,22 +38,6 @@ app = typer.Typer(
     help="What happens when position gets its own dimensions? Run, build and check the book.",
 )
 RESUMED = "; what had ended is kept, and the same command does the rest"
-Profile = StrEnum("Profile", ["smoke", "laptop", "gpu"])
-Device = StrEnum("Device", ["auto", "cpu", "cuda"])
-Where = StrEnum("Where", ["slurm", "local"])
-
-OfProfile = Annotated[
-    Profile, typer.Option(help="smoke: seconds, for tests; laptop: 2 CPU cores; gpu: one GPU.")
-]
-OnDevice = Annotated[Device | None, typer.Option(help="Where to compute (default: cuda for gpu, else cpu).")]
-OfNames = Annotated[
-    list[str] | None, typer.Argument(help="Only those with one of these in their name (default: all).")
-]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Do again what is already there.")]
-Jobs = Annotated[
-    int | None, typer.Option(min=1, help="Processes side by side (default: 2 on a CPU, 4 on a GPU).")
-]
-Threads = Annotated[int, typer.Option(min=1, help="Threads that each process may use.")]
 
 
 def _say_version(wanted: bool) -> None:
@@ -76,34 +60,23 @@ def run(
     names: Annotated[
         list[str] | None, typer.Argument(help="Chapters or experiments; `chapters`, `experiments`.")
     ] = None,
-    profile: OfProfile = Profile.laptop,
-    device: OnDevice = None,
+    profile: opt.OfProfile = opt.Profile.laptop,
+    device: opt.OnDevice = None,
     seeds: Annotated[
         str | None, typer.Option(help="Seeds, such as 0,1,2 (default: those of the grid).")
     ] = None,
     methods: Annotated[
         str | None, typer.Option(help="Methods, such as rope,alibi (default: all of the grid).")
     ] = None,
-    fresh: Fresh = False,
+    fresh: opt.Fresh = False,
     store: Annotated[Path | None, typer.Option(help="Write records to this folder instead.")] = None,
-    jobs: Jobs = None,
-    threads: Threads = 1,
-    cluster: Annotated[
-        Where | None, typer.Option(help="Submit the runs of experiments as one job array, and wait for it.")
-    ] = None,
-    partition: Annotated[
-        str | None, typer.Option(help="With --cluster slurm: where (default: its own).")
-    ] = None,
-    parallel: Annotated[
-        int | None, typer.Option(min=1, help="With --cluster: tasks at a time (default: 2).")
-    ] = None,
-    gpus: Annotated[
-        int | None, typer.Option(min=0, max=1, help="With --cluster: GPUs of a task (default: none).")
-    ] = None,
-    minutes: Annotated[
-        int | None,
-        typer.Option(min=2, help="With --cluster: after which a task is ended (default: from its size)."),
-    ] = None,
+    jobs: opt.Jobs = None,
+    threads: opt.Threads = 1,
+    cluster: opt.OnCluster = None,
+    partition: opt.Partition = None,
+    parallel: opt.Parallel = None,
+    gpus: opt.Gpus = None,
+    minutes: opt.Minutes = None,
 ) -> None:
     """Run experiments record by record, and execute chapters. Without names: all of both.
 
@@ -138,7 +111,9 @@ def run(
 
 
 @app.command()
-def build(profile: OfProfile = Profile.laptop, fresh: Fresh = False, jobs: Jobs = None) -> None:
+def build(
+    profile: opt.OfProfile = opt.Profile.laptop, fresh: opt.Fresh = False, jobs: opt.Jobs = None
+) -> None:
     """Execute the chapters that changed, then build the HTML book from all of them. Trains nothing."""
     from sepnb.companion import tasks
 
@@ -168,7 +143,7 @@ def check(
         bool, typer.Option("--published", help="Replay the start of every published run.")
     ] = False,
     profile: Annotated[
-        Profile | None, typer.Option(help="Default: smoke; with --published laptop and gpu.")
+        opt.Profile | None, typer.Option(help="Default: smoke; with --published laptop and gpu.")
     ] = None,
     update: Annotated[bool, typer.Option("--update", help="Make the fresh numbers the reference.")] = False,
     reason: Annotated[str, typer.Option(help="Why the reference moves; stored in it.")] = "",
@@ -211,8 +186,8 @@ def bench(
         list[str] | None,
         typer.Argument(help="`separated`, `strict` (none: both), `encodings`, or `extrapolators`."),
     ] = None,
-    profile: OfProfile = Profile.laptop,
-    device: OnDevice = None,
+    profile: opt.OfProfile = opt.Profile.laptop,
+    device: opt.OnDevice = None,
     repeats: Annotated[
         int | None, typer.Option(help="Timed pairs of each cell (default: the profile's).")
     ] = None,
@@ -266,8 +241,8 @@ def data(
 
 @app.command()
 def results(
-    names: OfNames = None,
-    profile: Annotated[Profile | None, typer.Option(help="Default: laptop and gpu.")] = None,
+    names: opt.OfNames = None,
+    profile: Annotated[opt.Profile | None, typer.Option(help="Default: laptop and gpu.")] = None,
 ) -> None:
     """List per experiment and profile what is published, missing, stale, orphaned and refused.
 
@@ -282,8 +257,10 @@ def results(
 
 @app.command()
 def claims(
-    names: OfNames = None,
-    profile: Annotated[Profile | None, typer.Option(help="Default: gpu where complete, else laptop.")] = None,
+    names: opt.OfNames = None,
+    profile: Annotated[
+        opt.Profile | None, typer.Option(help="Default: gpu where complete, else laptop.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a list of objects.")] = False,
 ) -> None:
     """Print the ledger: every claim and what our records say of it.
@@ -326,7 +303,7 @@ def probe(
     reference: Annotated[
         str | None, typer.Option(help="Another model with the same tokens, for quality and price.")
     ] = None,
-    device: OnDevice = None,
+    device: opt.OnDevice = None,
     out: Annotated[Path, typer.Option(help="Where the card goes, as HTML and JSON.")] = Path("probe"),
 ) -> None:
     """Judge any causal language model past its trained length: does it survive, does it use far context?

@@ -1,0 +1,36 @@
+"""The options that commands share, or that make a group: what they take, and what their help says."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+Profile = StrEnum("Profile", ["smoke", "laptop", "gpu"])
+Device = StrEnum("Device", ["auto", "cpu", "cuda"])
+Where = StrEnum("Where", ["slurm", "local"])
+
+OfProfile = Annotated[
+    Profile, typer.Option(help="smoke: seconds, for tests; laptop: 2 CPU cores; gpu: one GPU.")
+]
+OnDevice = Annotated[Device | None, typer.Option(help="Where to compute (default: cuda for gpu, else cpu).")]
+OfNames = Annotated[
+    list[str] | None, typer.Argument(help="Only those with one of these in their name (default: all).")
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Do again what is already there.")]
+Jobs = Annotated[
+    int | None, typer.Option(min=1, help="Processes side by side (default: 2 on a CPU, 4 on a GPU).")
+]
+Threads = Annotated[int, typer.Option(min=1, help="Threads that each process may use.")]
+
+OnCluster = Annotated[
+    Where | None, typer.Option(help="Submit the runs of experiments as one job array, and wait for it.")
+]
+Partition = Annotated[str | None, typer.Option(help="With --cluster slurm: where (default: its own).")]
+Parallel = Annotated[int | None, typer.Option(min=1, help="With --cluster: tasks at a time (default: 2).")]
+Gpus = Annotated[
+    int | None, typer.Option(min=0, max=1, help="With --cluster: GPUs of a task (default: none).")
+]
+Minutes = Annotated[
+    int | None,
+    typer.Option(min=2, help="With --cluster: after which a task is ended (default: from its size)."),
+]
