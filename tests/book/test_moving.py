@@ -307,3 +307,22 @@ def test_the_odometer_says_what_a_carry_changes(chromium, built) -> None:
         assert said.text_content() == "From 999 to 1,000 4 of 5 digits change: a carry through 3 places."
         page.get_by_label("Base").select_option("2")
         page.locator(".moving-said", has_text="4 of 17 digits change: a carry through 3 places").wait_for()
+
+
+def test_the_chapter_in_the_book_moves_from_a_folder_and_stands_still_without_scripts(chromium, site) -> None:
+    address = (site / "notebooks" / "executed" / "26_in_the_page.html").as_uri()
+    with reading.opened(chromium, site.as_uri()) as (page, traffic):
+        page.goto(address)
+        said = page.locator("#moving-model .moving-said")
+        before = said.text_content()
+        page.get_by_role("slider", name="Start index").focus()
+        page.keyboard.press("End")
+        page.wait_for_function(
+            "before => document.querySelector('.moving-said').textContent !== before", arg=before
+        )
+        assert "bits each" in said.text_content() and traffic == []
+    with reading.opened(chromium, site.as_uri(), java_script_enabled=False) as (page, _):
+        page.goto(address)
+        for name in ("fig-page-rules", "fig-page-parts"):
+            assert page.locator(f"#{name} img").is_visible()
+        assert page.locator("[data-interactive] noscript p").is_visible()
