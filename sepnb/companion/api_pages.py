@@ -20,7 +20,7 @@ from docutils import nodes
 from sepnb import paths
 
 ROOMS = ("streams", "data", "records", "encodings", "extrapolators", "models", "seqpe", "training")
-ROOMS += ("evaluation", "analysis", "plots")
+ROOMS += ("evaluation", "analysis", "plots", "protocol")
 """Rooms whose modules have pages, from the ground up."""
 DOORS_ONLY = ("experiments", "claims")
 """Rooms above them: of these, what the package exports."""
