@@ -47,7 +47,7 @@ class NumberRole(SphinxRole):
             store = store_for(profile)
             for path in store.files(profile, source) if recorded else [numbers.path(source, profile)]:
                 self.env.note_dependency(str(path))
-            text = number(self.text, profile)
+            text = number(self.text, profile).replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
         except ValueError as problem:
             logger.warning("%s", problem, location=self.get_location(), type="sepnb", subtype="num")
             return [nodes.inline(self.rawtext, "??", classes=["sepnb-missing"])], []

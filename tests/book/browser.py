@@ -128,10 +128,12 @@ Traffic = list[str]
 
 def pages(site: Path) -> list[str]:
     """Every page of a built site, relative to it, but for those that nobody wrote: the root page, which only
-    forwards to the landing page, and of the listings of source files nine of ten."""
+    forwards to the landing page, and of listings of source files and pages of the reference nine of ten."""
     found = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
-    listings = [path for path in found if path.startswith("_modules/")]
-    left_out = {"index.html"} | set(listings) - set(listings[::10])
+    left_out = {"index.html"}
+    for folder in ("_modules/", "book/api/"):
+        alike = [path for path in found if path.startswith(folder)]
+        left_out |= set(alike) - set(alike[::10])
     return [path for path in found if not path.startswith("_static/") and path not in left_out]
 
 
