@@ -27,8 +27,8 @@
 # {num}`latest_value/rope/far/yarn:.1%`.
 #
 # Trained with position gaps a separated model finds {num}`latest_value/separated-gap/far/native:.1%` of the latest values that far
-# back, RoPE {num}`latest_value/rope-gap/far/native:.1%`; no rule asked for this comparison beforehand, and the dense sinusoid with gaps has
-# not been asked.
+# back, RoPE {num}`latest_value/rope-gap/far/native:.1%` and the dense sinusoid {num}`latest_value/sinusoidal-gap/far/native:.1%`. No rule
+# asked for this comparison beforehand.
 #
 # But gaps lose what is nearer. Of all latest values in texts of eight trained lengths the separated model with gaps finds
 # {num}`latest_value/separated-gap/accuracy/native/8x:.1%`, RoPE with gaps {num}`latest_value/rope-gap/accuracy/native/8x:.1%`, and the
