@@ -147,10 +147,13 @@ def ours(model: LanguageModel) -> Reader:
     if config.axes != 1 or not config.causal:
         raise ValueError("the model is no causal model of texts; give one with a causal mask and one axis")
     limits = [one.limit for one in model.transformer.limited if isinstance(one.limit, int)]
-    names = " + ".join(encoding.name for encoding in config.encodings)
+    named = [" + ".join(encoding.name for encoding in config.encodings)]
+    named += [one.method for one in model.transformer.input_encodings if hasattr(one, "method")]
+    if model.transformer.window is not None:
+        named.append(f"window {model.transformer.window}")
     return Reader(
         model,
-        f"sepnb, {names}",
+        ", ".join(["sepnb", *named]),
         module=model,
         vocab_size=model.vocab_size,
         limit=min(limits, default=None),

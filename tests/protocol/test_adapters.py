@@ -3,7 +3,10 @@
 import pytest
 from torch import nn
 
+from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.protocol import hf
+from sepnb.protocol.adapters import reader
+from sepnb.streams import Streams
 
 
 def test_without_transformers_its_adapter_says_how_to_get_it(monkeypatch):
@@ -15,3 +18,16 @@ def test_without_transformers_its_adapter_says_how_to_get_it(monkeypatch):
 def test_what_is_no_module_is_no_model():
     with pytest.raises(TypeError, match="AutoModelForCausalLM"):
         hf("gpt2")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "rule", "label"),
+    [
+        ("rope", {}, "sepnb, rope"),
+        ("rope", {"window": 8}, "sepnb, rope, window 8"),
+        ("learned", {"extrapolator": "wrap"}, "sepnb, learned, wrap"),
+    ],
+)
+def test_a_model_of_ours_is_called_by_its_encoding_and_its_rule_of_evaluation(encoding, rule, label):
+    config = TransformerConfig(Streams.dense(8), n_layers=1, n_heads=2, encoding=encoding, max_length=16)
+    assert reader(LanguageModel(config).extended(**rule)).label == label
