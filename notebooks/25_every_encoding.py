@@ -155,7 +155,7 @@ figures.show(
 figures.provenance(in_all)
 
 # %% [markdown]
-# The same as a table, in the order of the figure:
+# The fold below holds the same as a table, in the order of the figure.
 
 # %% tags=["hide-cell"]
 runs = experiments.get("extrapolation").table(profile)
