@@ -110,8 +110,11 @@ class Cluster:
                 time.sleep(pause)
                 pause = min(1.2 * pause, SLOWEST)
                 gone = self._gone(under_way)
-                # What was written on another machine may take a moment: a task without a word is gone twice.
-                ended = [index for index in gone if _told(under_way[index]) or index in quiet]
+                # A controller that was away may take a success for running. What was written on another
+                # machine may take a moment: a task without a word is gone twice.
+                told = {index for index, job in under_way.items() if _told(job)}
+                done = {index for index in told - gone if under_way[index].exception() is None}
+                ended = sorted(done | (gone & told) | (gone & quiet))
                 quiet = gone.difference(ended)
                 for index in ended:
                     job = under_way.pop(index)

@@ -86,6 +86,7 @@ def slurm_grid(one_node: OneNode, tmp_path: Path) -> Iterator[Grid]:
     grid = Grid(tmp_path, one_node.environment)
     yield grid
     grid.end()
+    one_node.empty()
 
 
 @pytest.fixture

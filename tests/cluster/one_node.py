@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol")
@@ -137,14 +138,16 @@ class OneNode:
             self.said("scontrol", "update", f"NodeName={self.name}", "State=RESUME")
         return True
 
+    def empty(self) -> None:
+        """Cancel what is in the queue, and wait a while until it is out of it."""
+        self.said("scancel", "--user", getpass.getuser())
+        with suppress(AssertionError):
+            wait_until(lambda: self.resumed() and not self.queue(), "the queue is empty", seconds=30)
+
     def stop(self) -> None:
         """Cancel what is in the queue, then end the daemons; one that does not leave is killed."""
         if "slurmctld" in self._daemons:
-            self.said("scancel", "--user", getpass.getuser())
-            try:
-                wait_until(lambda: not self.queue(), "the queue is empty", seconds=20)
-            except AssertionError:
-                self.said("scancel", "--signal=KILL", "--full", "--user", getpass.getuser())
+            self.empty()
         for name in ("slurmd", "slurmctld", "munged"):
             if daemon := self._daemons.pop(name, None):
                 daemon.terminate()

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -92,8 +93,8 @@ def test_tasks_that_are_killed_requeued_or_preempted_run_again_and_the_others_do
 
 def test_a_task_that_is_killed_each_time_is_given_up_after_two_restarts(slurm_grid) -> None:
     command = slurm_grid.command(600, *SLURM, "--seeds", "1", methods="a")
-    for time in (1, 2, 3):
-        wait_until(lambda time=time: begun(slurm_grid, "a-seed1", time), f"the task begins time {time}")
+    for count in (1, 2, 3):
+        wait_until(lambda count=count: begun(slurm_grid, "a-seed1", count), f"the task begins time {count}")
         (process,) = tasks_of(None)
         os.kill(process, signal.SIGKILL)
     status, said = slurm_grid.said(command)
@@ -102,14 +103,15 @@ def test_a_task_that_is_killed_each_time_is_given_up_after_two_restarts(slurm_gr
 
 
 def test_without_its_controller_the_grid_goes_on(slurm_grid, one_node) -> None:
-    command = slurm_grid.command(3, *SLURM, "--parallel", "2")
+    command = slurm_grid.command(12, *SLURM, "--parallel", "2")
     wait_until(lambda: len(slurm_grid.begun()) == 2, "two tasks have begun")
+    began, state = time.time(), one_node.folder / "state" / "job_state"
+    # Every five seconds. An array that it had not written down it would forget, and the command would say so.
+    wait_until(lambda: state.stat().st_mtime > began, "the controller writes down what it knows")
     one_node.kill("slurmctld")
     wait_until(lambda: len(slurm_grid.stored()) == 2, "two records are stored without a controller")
     assert command.poll() is None
     one_node.start("slurmctld")
-    # One that was killed right after it had started a task does not know of it, starts it again, and drains
-    # the node that has it twice: the new task finds the record of the first, and somebody resumes the node.
     wait_until(lambda: one_node.resumed() and command.poll() is not None, "the grid is done", seconds=300)
     status, said = slurm_grid.said(command)
     assert status == 0, said

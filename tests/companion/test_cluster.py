@@ -177,6 +177,18 @@ def test_what_is_in_the_queue_is_waited_for_and_not_submitted_again(
     assert [run.config.key for run in batches[1][1]] == ["b-seed2"]
 
 
+def test_a_task_that_says_it_is_done_is_done_though_the_queue_says_it_runs(
+    checkout, fake, registered, batches, monkeypatch
+) -> None:
+    queue = iter([{"7_0", "7_1"}, {"7_1"}])
+    monkeypatch.setattr(cluster, "_queue", lambda: next(queue, set()))
+    registered(fake(methods=("a", "broken")))
+    status, output = sepnb(*SLURM, "--store", str(checkout / "mine"), "--seeds", "1")
+    lines = [line for line in output.splitlines() if line.startswith("fake: ")]
+    assert status == 1 and ["stored" in line for line in lines] == [True, False]
+    assert next(queue, None) is None, "a failed task may be started again until it is out of the queue"
+
+
 def test_a_task_that_left_no_word_counts_as_done_where_its_record_is_there(
     checkout, fake, registered, batches, monkeypatch
 ) -> None:
