@@ -20,7 +20,10 @@ SWEEP = ScaleSweep(
     ),
     smoke=("separated-learned",),
     config_of=run_of,
-    beyond={"learned": (1.6e-2,), "learned-per-layer": (1.6e-2,), "strict-learned": (1e-3,)},
+    beyond={
+        **dict.fromkeys(("learned", "learned-per-layer", "learned-query-key"), (1.6e-2,)),
+        "strict-learned": (1e-3,),
+    },
     level={
         "separated-learned-wide": ((4e-3, 0.02), (2e-3, 0.02)),
         "strict-learned": ((2e-3, 0.02), (4e-3, 0.02)),
