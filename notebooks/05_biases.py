@@ -52,6 +52,7 @@ from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.plots import figures, moving
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
+from sepnb.records.verdicts import SURVIVES
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 
@@ -80,7 +81,7 @@ cut = low + 0.25  # the second panel shows what ends below
 level_past = [  # no verdict: means over seeds
     figures.METHODS[name].label
     for name in levels
-    if all(of.mean(name, f"gap/native/{place}") < 0.03 for place in PLACES[1:])
+    if all(of.mean(name, f"gap/native/{place}") < SURVIVES for place in PLACES[1:])
 ]
 
 
@@ -121,7 +122,8 @@ figures.show(
     "level, as the enlarged lower end shows. Without records: the words not run.",
     caption=(
         f"Trained at L = {trained_at} bytes, all keys visible, means over seeds. "
-        "Within 0.03 bits per byte of their own sliding window in every bin past L: "
+        f"Within {SURVIVES:g} bits per byte of their own sliding window in every bin "
+        "past L: "
         f"{'; '.join(level_past) or 'none'}. Three seeds do not order neighbours."
         if levels
         else "Not run yet: the records of the experiment are missing at this profile."

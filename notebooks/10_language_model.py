@@ -444,7 +444,9 @@ figures.provenance(scales.table(profile))
 # {num}`10_language_model/test_bytes:,` bytes in all, is scored; ten others are the validation text.
 #
 # **Learning rate.** Each method has the best of the same three rates on the validation text, with a seed that is not used again.
-# Where the best stands at an edge, a further rate is tried. Learned tables take rate and scale together, over the whole schedule; *none* is
+# Where the best stands at an edge, a further rate is tried.
+#
+# Learned tables take rate and scale together, over the whole schedule; *none* is
 # tried over the whole of it too, since less than half leaves it on a plateau. Where one seed does not rank two of these, two more
 # decide. All others, the sinusoid among them, take the rate of the
 # shorter sweep under *Details*. Over the whole schedule the dense sinusoid would prefer another rate to its own, by

@@ -46,6 +46,7 @@ from sepnb.plots import figures, shapes
 from sepnb.plots.shapes import DASHED, DOTTED
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
+from sepnb.records.verdicts import SURVIVES
 
 figures.use_style()
 numbers = {}
@@ -107,7 +108,6 @@ numbers["methods_read"] = len(by_position)
 
 # %% tags=["hide-input"]
 SHORT = ("encodings", "extrapolation")
-SURVIVES = 0.03
 compared = by_position_of(*SHORT)
 if ran := len(compared) > 0:
     compared = compared[~compared.method.str.endswith("long")]  # trained at 8L

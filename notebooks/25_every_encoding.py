@@ -36,12 +36,12 @@ from sepnb.extrapolators import CONTROLS
 from sepnb.plots import figures, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
+from sepnb.records.verdicts import SURVIVES
 
 figures.use_style()
 numbers = {}
 
 PLACES = ("2x", "4x", "8x")
-LEVEL = 0.03  # bits per byte above its own sliding window: the margin of *survives*
 every_encoding = experiments.get("encodings")
 in_all = every_encoding.table(profile)
 of = RunTable(in_all)
@@ -77,7 +77,7 @@ def by_loss(methods):
 shown = by_loss(name for name in METHODS if len(of.values(name, "bits_per_byte")))
 beside_rope = {name: of.difference(name, "rope", "bits_per_byte") for name in shown}
 ahead = [n for n in shown if len(beside_rope[n]) and beside_rope[n].max() < 0]
-level = [name for name in shown if max(gaps(name)) < LEVEL]
+level = [name for name in shown if max(gaps(name)) < SURVIVES]
 both = [name for name in ahead if name in level]
 numbers["compared"], numbers["ahead_of_rope"] = len(shown), len(ahead)
 numbers["level"], numbers["level_and_ahead"] = len(level), len(both)
@@ -118,13 +118,13 @@ for ax in axes:
 if shown:
     axes[0].set_yticks(range(rows), map(label, reversed(shown)), fontsize=9)
     axes[0].set(xlabel="bits per byte up to L", ylim=(-0.7, rows - 0.3))
-    axes[1].set_xscale("symlog", linthresh=LEVEL, linscale=0.6)
+    axes[1].set_xscale("symlog", linthresh=SURVIVES, linscale=0.6)
     ticks = (0, 0.1, 0.3, 1, 3)
     axes[1].set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes[1].minorticks_off()
     axes[1].set_xlabel("bits per byte above its own sliding window")
     axes[1].set_xlim(-0.035, 1.25 * max(max(gaps(name)) for name in shown))
-    shapes.mark(axes[1], LEVEL, f"{LEVEL:g}", height=1.0)
+    shapes.mark(axes[1], SURVIVES, f"{SURVIVES:g}", height=1.0)
     if "rope" in shown:
         shapes.mark(axes[0], of.mean("rope", "bits_per_byte"), "RoPE", height=1.0)
     for ax in axes:
