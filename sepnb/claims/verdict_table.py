@@ -33,6 +33,7 @@ class Line:
         reading: how it reads past its trained length.
         task: its name in the tasks, where it is another.
         base: what the price is counted from; None: the method that it varies, if any.
+        headline: whether it stands on the landing page too.
     """
 
     label: str
@@ -40,22 +41,23 @@ class Line:
     reading: str = "native"
     task: str | None = None
     base: str | None = None
+    headline: bool = False
 
 
 _ALL = "short period, content-to-position, gaps"
 
 LINES = (
-    Line("RoPE", "rope"),
-    Line("RoPE, read behind a window", "rope", "native-window"),
-    Line("RoPE, read with YaRN", "rope", "yarn"),
-    Line("RoPE, trained with position gaps", "rope-gaps", task="rope-gap"),
+    Line("RoPE", "rope", headline=True),
+    Line("RoPE, read behind a window", "rope", "native-window", headline=True),
+    Line("RoPE, read with YaRN", "rope", "yarn", headline=True),
+    Line("RoPE, trained with position gaps", "rope-gaps", task="rope-gap", headline=True),
     Line("RoPE, random positions", "rope-randomised", base="rope"),
-    Line("ALiBi", "alibi"),
-    Line("dense, sinusoidal", "sinusoidal"),
-    Line("separated, sinusoidal", "separated-sinusoidal", base="sinusoidal"),
+    Line("ALiBi", "alibi", headline=True),
+    Line("dense, sinusoidal", "sinusoidal", headline=True),
+    Line("separated, sinusoidal", "separated-sinusoidal", base="sinusoidal", headline=True),
     Line("strict, sinusoidal", "strict-sinusoidal", base="sinusoidal"),
-    Line("dense, random positions", "sinusoidal-randomised", base="sinusoidal"),
-    Line("separated, random positions", "separated-randomised", base="separated-sinusoidal"),
+    Line("dense, random positions", "sinusoidal-randomised", base="sinusoidal", headline=True),
+    Line("separated, random positions", "separated-randomised", base="separated-sinusoidal", headline=True),
     Line("strict, random positions", "strict-randomised", base="strict-sinusoidal"),
     Line("separated, position gaps", "separated-gap", base="separated-sinusoidal"),
     Line("dense, random offsets", "sinusoidal-offsets"),
@@ -63,8 +65,10 @@ LINES = (
     Line("separated, short period and offsets, window", "separated-torus-offsets", "native-window"),
     Line("dense, content-to-position and gaps", "dense-phase-gaps"),
     Line("separated, content-to-position and gaps", "separated-phase-gaps"),
-    Line(f"dense, {_ALL}", "sinusoidal-torus-phase-long-gaps", task="sinusoidal-content-gap"),
-    Line(f"separated, {_ALL}", "separated-torus-phase-long-gaps", task="separated-content-gap"),
+    Line(f"dense, {_ALL}", "sinusoidal-torus-phase-long-gaps", task="sinusoidal-content-gap", headline=True),
+    Line(
+        f"separated, {_ALL}", "separated-torus-phase-long-gaps", task="separated-content-gap", headline=True
+    ),
     Line(f"separated, {_ALL}, as large as RoPE", recipes.BEST),
 )
 

@@ -12,7 +12,7 @@ import contextlib
 import importlib.util
 import os
 import re
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from docutils import nodes
@@ -59,6 +59,7 @@ PAGES = {
     "scoreboard-finding": (lambda: scoreboard.finding(ledger()), RULES),
     "scoreboard": (lambda: scoreboard.scoreboard(ledger()), RULES),
     "verdict-table": (scoreboard.methods, RULES),
+    "headline-verdicts": (partial(scoreboard.methods, headlines=True), RULES),
     "provenance": (pages.provenance, RULES),
     "reproduction": (pages.reproduction, RULES),
     "encoding-speed": (pages.encoding_speed, RULES),
