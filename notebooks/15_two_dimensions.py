@@ -43,7 +43,7 @@ from sepnb.experiments.points import PointClassifier, TwoThings, things
 from sepnb.experiments.seqpe_geometry import PositionsOnly, letters
 from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig
 from sepnb.models.image import with_origin
-from sepnb.plots import figures, shapes
+from sepnb.plots import figures, moving, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
 from sepnb.seqpe import SequentialPositionEncoder, digits
@@ -218,15 +218,18 @@ q, k = torch.randn(2, 16, dtype=F64)
 turn = encodings.axial_rope_frequencies(16)
 
 
-def rotated_scores(places):
-    """Scores of one query vector with one key vector, at every pair of places."""
-    turned = (apply_axial_rope(x.expand(len(places), -1), places, turn) for x in (q, k))
-    queries, keys = turned
+def rotated(places):
+    """One query vector and one key vector, as they stand at every place."""
+    return [apply_axial_rope(x.expand(len(places), -1), places, turn) for x in (q, k)]
+
+
+def scores(queries, keys):
+    """Of every pair of places."""
     return queries @ keys.T
 
 
-by_difference = rotated_scores(grid)
-assert (rotated_scores(grid + 5) - by_difference).abs().max() < 1e-12
+by_difference = scores(*rotated(grid))
+assert (scores(*rotated(grid + 5)) - by_difference).abs().max() < 1e-12
 
 # %% [markdown]
 # **Digits.** SeqPE writes row and column one after the other, each with leading zeros, and reads the string as it reads any other:
@@ -294,11 +297,18 @@ with torch.no_grad():
             numbers[f"order_{where}_{name}"] = geometry(encoder(at), at).order
         embedded[name] = encoder(board)
 HERE = 4 * 14 + 4  # row 5, column 5
-maps = {
-    "sinusoid": grid_sinusoidal(board, 32, dtype=F64),
-    "axial RoPE, one head": rotated_scores(board.double())[HERE],
-    "SeqPE, untrained": embedded["drawn"],
-    "after toy training": embedded["schooled"],
+
+
+def units(vectors):
+    """Twice the vectors at length 1, so that their products are cosines."""
+    return [torch.nn.functional.normalize(vectors.double(), dim=1)] * 2
+
+
+pairs = {
+    "sinusoid": units(grid_sinusoidal(board, 32, dtype=F64)),
+    "axial RoPE, one head": rotated(board.double()),
+    "SeqPE, untrained": units(embedded["drawn"]),
+    "after toy training": units(embedded["schooled"]),
 }
 
 
@@ -307,11 +317,8 @@ def signed(name):
 
 
 fig, axes = plt.subplots(1, 4, figsize=(8.9, 2.8))
-for ax, (title, found) in zip(axes, maps.items(), strict=True):
-    if found.dim() == 2:
-        unit = torch.nn.functional.normalize(found.double(), dim=1)
-        found = unit @ unit[HERE]
-    levels = found.reshape(14, 14)
+for ax, (title, vectors) in zip(axes, pairs.items(), strict=True):
+    levels = scores(*vectors)[HERE].reshape(14, 14)
     ax.imshow(levels, cmap="viridis", interpolation="nearest")
     ax.plot(4, 4, "s", color="none", markeredgecolor="white", markersize=7)
     ax.plot([6.5, 6.5, -0.5], [-0.5, 6.5, 6.5], color="white", linestyle=":")
@@ -332,6 +339,21 @@ figures.show(
     f"inner product on these places: SeqPE untrained {signed('order_near_drawn')}, "
     f"after {LESSONS} steps of its losses {signed('order_near_schooled')}; on places "
     f"seven apart {signed('order_far_drawn')} and {signed('order_far_schooled')}.",
+)
+
+# %% tags=["remove-input"]
+carried = []
+for says, (queries, keys) in pairs.items():
+    both = {"keys": keys} if queries is keys else {"queries": queries, "keys": keys}
+    rows = {kind: one.numpy().round(4).tolist() for kind, one in both.items()}
+    carried.append({"says": says, **rows})
+moving.show(
+    "grid",
+    {"side": 14, "trained": SIDE, "maps": carried},
+    name="moving-grid",
+    alt="A grid of places, as dark as each is similar to one that is chosen, and the "
+    "product along its row and its column; embedding, row and column are chosen.",
+    instead="the figure above, for row 5 and column 5",
 )
 
 # %% [markdown]
@@ -1011,7 +1033,7 @@ for mirror in (grid_sinusoidal(at, 32, dtype=F64) for at in mirrors):
 patches = 1 + grid_positions(3, 3)
 with_class = torch.cat([torch.zeros(1, 2, dtype=F64), patches])
 away = torch.cat([torch.zeros(1, 2, dtype=F64), patches + 20])
-change = (rotated_scores(away) - rotated_scores(with_class)).abs()
+change = (scores(*rotated(away)) - scores(*rotated(with_class))).abs()
 assert change[1:, 1:].max() < 1e-12 and change[0, 1:].max() > 1e-3
 
 # %% [markdown]

@@ -12,7 +12,7 @@ import torch
 from playwright.sync_api import Browser, Page
 
 from sepnb import paths
-from sepnb.encodings import alibi_slopes, apply_rope, rope_frequencies
+from sepnb.encodings import alibi_slopes, apply_rope, grid_positions, grid_sinusoidal, rope_frequencies
 from sepnb.encodings.context import NTKAware, NTKByParts, PositionInterpolation, YaRN
 from sepnb.evaluation.losses import sliding
 from sepnb.models import LanguageModel, TransformerConfig
@@ -217,11 +217,22 @@ def test_without_scripts_and_on_paper_the_picture_stands_alone(chromium, built) 
         assert not page.locator("#moving-one").is_visible()
 
 
+def grid_map(says: str, *, drawn: bool = False) -> dict:
+    """What an embedding makes of a grid of 14 by 14 places, as a page carries it."""
+    places = grid_positions(14, 14)
+    vectors = grid_sinusoidal(places, 8)
+    if not drawn:
+        return {"says": says, "keys": vectors.tolist()}
+    keys = torch.randn(vectors.shape, generator=torch.Generator().manual_seed(0))
+    return {"says": says, "queries": vectors.tolist(), "keys": keys.tolist()}
+
+
 SMALL = {
     "phasors": {"d": 32, "base": 10_000, "most": 512},
     "extensions": {"d": 64, "base": 10_000, "length": 2048, "factor": 8, "alpha": 1, "beta": 32},
     "slopes": {"heads": 8, "length": 128},
     "odometer": {"most": 100_000, "start": 999},
+    "grid": {"side": 14, "trained": 7, "maps": [grid_map("sinusoid"), grid_map("drawn", drawn=True)]},
 }
 
 
@@ -299,6 +310,32 @@ def test_every_slider_of_a_small_figure_moves_by_keys_and_changes_what_it_says(k
             "all => all.map(e => e.getBoundingClientRect().right)"
         )
         assert max(parts) <= reading.PHONE["width"] + 1
+
+
+def test_the_grid_shows_products_and_counts_neighbours_among_the_most_similar(chromium, built) -> None:
+    with opened(chromium, built("grid", SMALL["grid"])) as page:
+        said = page.locator(".moving-said")
+        for which, one in enumerate(SMALL["grid"]["maps"]):
+            keys = np.array(one["keys"])
+            queries = np.array(one.get("queries", keys))
+            page.get_by_label("Embedding").select_option(str(which))
+            for row, column in ((0, 0), (6, 13), (4, 4)):
+                here = 14 * row + column
+                got = page.evaluate(
+                    "given => document.querySelector('#moving-one').sepnb.products(...given)", [which, here]
+                )
+                wanted = keys @ queries[here]
+                np.testing.assert_allclose(got, wanted, rtol=1e-6, atol=1e-9)
+            page.get_by_role("slider", name="Row").fill("5")
+            page.get_by_role("slider", name="Column").fill("5")
+            others = np.delete(np.arange(196), here)
+            nearest = others[np.argsort(-wanted[others], kind="stable")][:8]
+            near = sum(max(abs(at // 14 - 4), abs(at % 14 - 4)) == 1 for at in nearest)
+            page.wait_for_function(
+                "told => document.querySelector('.moving-said').textContent.includes(told)",
+                arg=f"Of its 8 neighbours {near} are among the 8 most similar",
+            )
+            assert said.text_content().startswith(f"{one['says']}: row 5, column 5")
 
 
 def test_the_odometer_says_what_a_carry_changes(chromium, built) -> None:
