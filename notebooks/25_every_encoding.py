@@ -28,15 +28,18 @@ device = "cpu"
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import torch
 
 from sepnb import claims, experiments
 from sepnb.experiments.encoding_methods import METHODS
 from sepnb.experiments.encodings import DRAWS
 from sepnb.extrapolators import CONTROLS
+from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.plots import figures, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
 from sepnb.records.verdicts import SURVIVES
+from sepnb.streams import Streams
 
 figures.use_style()
 numbers = {}
@@ -554,6 +557,46 @@ if profile == "laptop" and unrun.str.startswith("learned").all():  # what is sai
 # that have six seeds in {doc}`chapter 11 <11_extrapolators>` are judged. A longer training may turn the order. Past the trained length the
 # gap says what an encoding loses, not whether its model uses far text.
 #
+# ## Exercises
+#
+# **1. (easy)** A text is read with its first token at index 1000. Which of sinusoid, RoPE, ALiBi and T5's bias change the logits?
+
+# %% tags=["hide-cell"]
+# Solution. The sinusoid alone: it tells the index, the others distances.
+letters = torch.arange(12)[None]
+
+
+def read(encoding, positions):
+    """Logits of an untrained model, its biases drawn as well."""
+    torch.manual_seed(seed)
+    config = TransformerConfig(Streams.dense(32), 2, 4, encoding, max_length=4096)
+    model = LanguageModel(config).double()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    with torch.no_grad():
+        return model(letters, positions)
+
+
+def moves(encoding, one, other):
+    return (read(encoding, one) - read(encoding, other)).abs().max() > 1e-9
+
+
+start = torch.arange(12)
+four = "sinusoidal", "rope", "alibi", "t5"
+assert [name for name in four if moves(name, start, start + 1000)] == ["sinusoidal"]
+
+# %% [markdown]
+# **2. (medium)** The second half of a text is moved away by 300 indices or by 3000. Which of the four, and of no encoding at all, see the
+# difference between the two?
+
+# %% tags=["hide-cell"]
+# Solution. All but the last two: without an encoding only the order of the tokens is
+# known, and every distance of 128 and more falls into T5's last bucket.
+near, far_away = (torch.where(start < 6, start, start + gap) for gap in (300, 3000))
+seen = [name for name in (*four, "none") if moves(name, near, far_away)]
+assert seen == ["sinusoidal", "rope", "alibi"]
+
+# %% [markdown]
 # ---
 # The next cell writes the numbers that this page's sentences and the regression tests read.
 
