@@ -119,6 +119,10 @@ TASKS: dict[str, Task] = {
             **{"text": "babi", "text_share": 0.1, "story": 1, "statements": 2},
             **{"validation": 256, "samples": 256},
         },
+        dict.fromkeys(
+            ("none", "rope-randomised", "sinusoidal-randomised", "separated-randomised", "strict-randomised"),
+            (6e-3,),
+        ),
         batches=4,
     ),
 }
