@@ -120,9 +120,10 @@ TASKS: dict[str, Task] = {
             **{"validation": 256, "samples": 256},
         },
         dict.fromkeys(
-            ("none", "rope-randomised", "sinusoidal-randomised", "separated-randomised", "strict-randomised"),
+            ("none", "rope-randomised", "separated-randomised", "strict-randomised"),
             (6e-3,),
-        ),
+        )
+        | {"sinusoidal-randomised": (6e-3, 1.2e-2)},
         batches=4,
     ),
 }
