@@ -1,10 +1,17 @@
 """Folded code: neighbouring cells whose code is folded are one fold, with one bar to open.
 
 A chapter computes in one cell and draws in the next; a reader sees one bar above the figure, and the code of
-both under it, in order. What a cell shows ends a fold: nothing moves past it.
+both under it, in order. What a cell shows ends a fold: nothing moves past it. A bar says what lies under it: the
+code of a figure or of a table, a check, or a table that is folded with its code.
 """
 
+import html
+import re
+
 from docutils import nodes
+
+_CHECKS = re.compile(r"^\s*(assert\b|with pytest\.raises|[\w.]*assert_\w+\()", re.M)
+_CAPTION = re.compile(r"<caption>(.*?)</caption>", re.S)
 
 
 def merge(app, doctree: nodes.document) -> None:
@@ -14,6 +21,23 @@ def merge(app, doctree: nodes.document) -> None:
         if before is not None and _folded(before) and all(map(_source, before.children)):
             cell[0][:0] = [block for source in before.children for block in source.children]
             before.parent.remove(before)
+    for cell in doctree.findall(_folded):
+        if said := _says(cell):
+            cell["prompt_show"] = said
+
+
+def _says(cell: nodes.container) -> str | None:
+    """What the bar of a fold says; None where nothing is known of its code that the setting does not say."""
+    shown = [node for part in cell.children if not _source(part) for node in part.findall()]
+    raws = " ".join(node.astext() for node in shown if isinstance(node, nodes.raw))
+    captions = [html.unescape(re.sub(r"<[^>]+>", "", found)) for found in _CAPTION.findall(raws)]
+    if captions and cell["hide_mode"] == "all":
+        return "Table: " + re.split(r"(?<=[^.]{3})[.:](?=\s|$)", " ".join(captions[0].split()))[0]
+    if any(isinstance(node, nodes.image) for node in shown) or "sepnb-interactive" in raws:
+        return "Figure code"
+    if "<table" in raws:
+        return "Table code"
+    return "Check" if _CHECKS.search(cell[0].astext()) else None
 
 
 def name_bars(app, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:

@@ -16,7 +16,6 @@ from docutils import nodes
 from sphinx import addnodes
 
 FILE = "searchtexts.js"
-MOST = 60_000  # letters of a page; what stands beyond is found, and shown without a piece of text
 _SET_OFF = (nodes.TextElement, nodes.Structural, nodes.Body, nodes.Part)
 _TAGS = re.compile(r"<(style|script)\b.*?</\1>|<[^>]+>", re.S)
 
@@ -27,13 +26,12 @@ def passages(doctree: nodes.document) -> list[list[str]]:
     other: dict[str, list[str]] = {}
     for section, text, is_prose in _texts(doctree, ""):
         (prose if is_prose else other).setdefault(section, []).append(text)
-    found, left = [], MOST
-    for kind in (prose, other):
-        for section, texts in kind.items():
-            if text := " ".join("".join(texts).split())[:left]:
-                found.append([section, text])
-                left -= len(text)
-    return found
+    joined = (
+        [section, " ".join("".join(texts).split())]
+        for kind in (prose, other)
+        for section, texts in kind.items()
+    )
+    return [passage for passage in joined if passage[1]]
 
 
 def _texts(node: nodes.Node, section: str) -> Iterator[tuple[str, str, bool]]:

@@ -43,10 +43,15 @@ def test_the_texts_are_those_of_the_pages_by_section_with_prose_before_code(sear
     assert again["rotation"] == [["rotation", "Now without."]] and again["chapter"] == held["chapter"]
 
 
-def test_a_long_page_is_cut(project, monkeypatch) -> None:
-    monkeypatch.setattr(search, "MOST", 50)
-    built = project({"index.md": "# Book\n\n" + "word " * 100 + "\n"})
-    assert sum(len(text) for _, text in texts(built)["index"]) <= 50
+def test_the_last_word_of_a_long_page_is_shown(project, chromium) -> None:
+    long = "# Book\n\n" + "word " * 30_000 + "\n\n## End\n\nOnly here stands a damson.\n"
+    built = project({"index.md": long}, html_static_path=[str(paths.root() / "book" / "_static")])
+    assert texts(built)["index"][-1] == ["end", "Only here stands a damson."]
+    with reading.opened(chromium, built.html.as_uri()) as (page, _):
+        page.goto(f"{built.html.as_uri()}/search.html?q=damson")
+        found = page.locator("#search-results p.context", has_text="Only here stands a damson")
+        found.wait_for()
+        assert found.locator("mark").all_text_contents() == ["damson"]
 
 
 @pytest.mark.parametrize("where", ["folder", "http"])

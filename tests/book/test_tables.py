@@ -88,3 +88,27 @@ def test_neighbouring_folds_are_one_and_nothing_moves_past_what_a_cell_shows(pro
     two = ["<details", "third", "draw_two", "</details>", "<p>two</p>", "<details", "fourth", "</details>"]
     assert found == [*one, *two, "<details", "draw_three", "</details>", "<p>three</p>", "open_code"]
     assert "<summary>" in page and 'aria-label="Toggle hidden content"' not in page
+
+
+def test_a_bar_says_what_lies_under_it(project) -> None:
+    table = "<table><caption>By seed. Last, all.</caption><tbody><tr><td>1</td></tr></tbody></table>"
+    figure = '<div class="sepnb-interactive">moves</div>'
+    cells = [
+        nbformat.v4.new_markdown_cell("# Chapter"),
+        cell("draw()", "hide-input", figure),
+        nbformat.v4.new_markdown_cell("Then."),
+        cell("draw(); assert 1", "hide-input", table),
+        nbformat.v4.new_markdown_cell("Then."),
+        cell("prepare()", "hide-input"),
+        cell("assert 1 == 1", "hide-cell"),
+        nbformat.v4.new_markdown_cell("Then."),
+        cell("show()", "hide-cell", table),
+        nbformat.v4.new_markdown_cell("Then."),
+        cell("import math", "hide-input"),
+    ]
+    python = {"language_info": {"name": "python", "pygments_lexer": "python"}}
+    notebook = nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=python))
+    pages = {"index.md": "# Book\n\n```{toctree}\nchapter\n```\n", "chapter.ipynb": notebook}
+    built = project(pages, nb_code_prompt_show="Show the code")
+    bars = re.findall(r'<p class="collapsed admonition-title">(.*?)</p>', built.page("chapter"))
+    assert bars == ["Figure code", "Table code", "Check", "Table: By seed", "Show the code"]
