@@ -28,13 +28,19 @@ INSTALL_ORACLES = $(BIN)/uv pip install -q $(UV_FLAGS) --no-deps --target $(ORAC
 # So is what submits to clusters; Slurm itself is the system's.
 SUBMITIT := $(CURDIR)/build/submitit
 
-.PHONY: help book test oracles cluster bench notebooks lab serve gpu install lock clean
+.PHONY: help book pdf epub test oracles cluster bench notebooks lab serve gpu install lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1 \2/p' Makefile | awk '{ $$2 = sprintf("%-10s", $$2) } 1'
 
 book: install ## execute the chapters that changed and build the HTML book
 	@$(BIN)/sepnb build
+
+pdf: book ## print the built book to build/book.pdf, with Chromium
+	@$(BIN)/python -m sepnb.companion.editions pdf
+
+epub: book ## pack the built book for reading devices, as build/book.epub, with Chromium
+	@$(BIN)/python -m sepnb.companion.editions epub
 
 test: install ## run everything that guards the project
 	$(BIN)/ruff check .

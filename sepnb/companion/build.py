@@ -22,7 +22,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from sepnb import paths
-from sepnb.companion import workers
+from sepnb.companion import phone, workers
 from sepnb.companion.chapters import Chapter, digest
 from sepnb.companion.dark import both_modes
 from sepnb.companion.execute import INJECTED, plain
@@ -86,13 +86,14 @@ def stage(chapters: Iterable[Chapter], profile: str) -> list[Path]:
     so that a chapter that ran again without a change does not rebuild its page.
     """
     folder, staged = paths.root() / "notebooks" / "executed", []
+    narrow: dict[str, str] = {}
     for chapter in chapters:
         source = chapter.output(profile)
         if not source.exists():
             raise BuildError(f"{chapter.name} has not run at {profile}; run `sepnb run {chapter.name}`")
         target = folder / f"{chapter.name}.ipynb"
         try:
-            notebook = with_setup(clean(json.loads(source.read_text(encoding="utf-8"))))
+            notebook = with_setup(clean(json.loads(source.read_text(encoding="utf-8")), narrow))
         except ValueError as error:
             raise BuildError(f"{chapter.name}: {error}") from error
         text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
@@ -101,16 +102,18 @@ def stage(chapters: Iterable[Chapter], profile: str) -> list[Path]:
         staged.append(target)
     for old in set(folder.glob("*.ipynb")) - set(staged):
         old.unlink()
+    phone.keep(narrow)
     return staged
 
 
-def clean(notebook: dict[str, Any]) -> dict[str, Any]:
+def clean(notebook: dict[str, Any], narrow: dict[str, str] | None = None) -> dict[str, Any]:
     """An executed notebook as the book shows it: parameter cells hidden, traces of the run removed, words on
     every figure.
 
     What `sepnb.plots.figures.show` said about a figure stands in the metadata of an output, all that a
     notebook that runs can write. MyST-NB takes alternative text, caption and name from those of the cell, for
-    all that the cell shows: what stands under a figure gets a cell of its own.
+    all that the cell shows: what stands under a figure gets a cell of its own. The forms of figures for a
+    phone move to `narrow`, by name.
 
     Raises:
         ValueError: an image has no alternative text, or a cell shows more than one.
@@ -137,7 +140,8 @@ def clean(notebook: dict[str, Any]) -> dict[str, Any]:
                 out["data"]["image/svg+xml"] = both_modes("".join(drawing))
         for about in abouts:
             # `dark-light` tells the theme that the image suits both modes, so that it is not dimmed.
-            words = {"image": {"alt": about["alt"], "classes": "dark-light"}}
+            classes = "dark-light" + phone.take(about, {} if narrow is None else narrow)
+            words = {"image": {"alt": about["alt"], "classes": classes}}
             if figure := {key: about[key] for key in ("name", "caption") if about.get(key)}:
                 words["figure"] = figure
             metadata["mystnb"] = metadata.get("mystnb", {}) | words

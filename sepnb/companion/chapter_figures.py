@@ -17,6 +17,8 @@ from sphinx import addnodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from sepnb.companion import phone
+
 logger = logging.getLogger(__name__)
 
 SUFFIXES = {"image/svg+xml": ".svg", "image/png": ".png"}
@@ -68,7 +70,8 @@ class ChapterFigure(SphinxDirective):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
         uri = Path(os.path.relpath(file, Path(self.env.doc2path(self.env.docname)).parent)).as_posix()
-        figure = ShownAgain("", nodes.image(uri=uri, alt=told["alt"], classes=["dark-light"]), align="center")
+        classes = ["dark-light", *([f"{phone.CLASS}{told['narrow']}"] if told.get("narrow") else [])]
+        figure = ShownAgain("", nodes.image(uri=uri, alt=told["alt"], classes=classes), align="center")
         words, _ = self.parse_inline(f"{told['caption']} ")
         link = nodes.inline("", f"({name})")
         if home in self.env.found_docs:

@@ -1,8 +1,8 @@
 """Folded code: neighbouring cells whose code is folded are one fold, with one bar to open.
 
 A chapter computes in one cell and draws in the next; a reader sees one bar above the figure, and the code of
-both under it, in order. What a cell shows ends a fold: nothing moves past it. A bar says what lies under it: the
-code of a figure or of a table, a check, or a table that is folded with its code.
+both under it, in order. What a cell shows ends a fold: nothing moves past it. A bar says what lies under it:
+the code of a figure or of a table, a check, or a table that is folded with its code.
 """
 
 import html

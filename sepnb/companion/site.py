@@ -23,7 +23,17 @@ from sphinx.util.fileutil import copy_asset
 
 from sepnb import claims, paths
 from sepnb.claims import scoreboard
-from sepnb.companion import api_pages, chapter_figures, folds, number_role, numbering, pages, search, tables
+from sepnb.companion import (
+    api_pages,
+    chapter_figures,
+    folds,
+    number_role,
+    numbering,
+    pages,
+    phone,
+    search,
+    tables,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -202,7 +212,7 @@ def side_by_side(app, config) -> None:
 def setup(app) -> dict:
     app.add_config_value("sepnb_profile", os.environ.get("SEPNB_PROFILE", "laptop"), "env", [str])
     app.add_role("num", number_role.NumberRole())
-    for part in (api_pages, chapter_figures, folds, numbering, search, tables):
+    for part in (api_pages, chapter_figures, folds, numbering, phone, search, tables):
         part.setup(app)
     for name in PAGES:
         app.add_directive(name, Page)

@@ -4,7 +4,8 @@ How a method is drawn stands in `looks`. Figures have an opaque, almost white gr
 dark page.
 
 `show` displays a figure as SVG (as PNG at twice the size where the SVG would be heavy) with its alternative
-text, caption and name in the output's metadata; `lift` moves these to the cell, where MyST-NB looks for them.
+text, caption, name and form for a phone in the output's metadata; the build of the book moves these to where
+MyST-NB and the pages look for them.
 The bytes depend on the data alone: no date, no random ids.
 """
 
@@ -26,6 +27,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
 from ..records.run_table import summarise
+from . import narrow
 from .looks import FAINT, GROUND, INK, Method
 from .looks import METHODS as METHODS
 from .looks import MIXED as MIXED
@@ -33,7 +35,7 @@ from .looks import POS as POS
 from .looks import SEM as SEM
 from .shapes import mark
 
-HEAVY_SVG = 200_000  # bytes; above this a figure is a PNG
+HEAVY_SVG = 400_000  # bytes; above this a figure is a PNG
 PIXELS_PER_INCH = 96  # of a web page
 
 
@@ -95,6 +97,8 @@ def show(fig: Figure, *, alt: str, name: str | None = None, caption: str | None 
         )
     data, metadata = picture(fig)
     about = {"alt": " ".join(alt.split()), "name": name, "caption": " ".join((caption or "").split()) or None}
+    if "image/svg+xml" in data and narrow.lay_out(fig):
+        about["narrow"] = picture(fig)[0].get("image/svg+xml")
     display(data, metadata=metadata | {"sepnb": about}, raw=True)
     plt.close(fig)
 

@@ -10,7 +10,7 @@ import yaml
 from sepnb import paths
 from sepnb.companion import api_pages, search
 
-MOST_TEXT = 1_800_000  # bytes of the texts that the search page loads
+MOST_TEXT = 2_500_000  # bytes of the texts that the search page loads, whole as they are
 TOC = yaml.safe_load((paths.root() / "_toc.yml").read_text(encoding="utf-8"))
 
 

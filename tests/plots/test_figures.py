@@ -87,7 +87,8 @@ def test_show_writes_a_picture_with_its_words_and_closes_it(shown):
     figures.show(fig, alt="A sine,\n  five points.", name="fig-sine", caption="It waves.")
     ((data, metadata),) = shown
     assert ET.fromstring(data["image/svg+xml"]).tag.endswith("svg")
-    assert metadata["sepnb"] == {"alt": "A sine, five points.", "name": "fig-sine", "caption": "It waves."}
+    about = {"alt": "A sine, five points.", "name": "fig-sine", "caption": "It waves."}
+    assert metadata["sepnb"] | about == metadata["sepnb"]
     assert not plt.fignum_exists(fig.number)
 
 
@@ -131,7 +132,7 @@ def executed(*metadata):
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("text"), cell])
 
 
-def test_lift_puts_the_words_where_myst_nb_reads_them():
+def test_staging_puts_the_words_where_myst_nb_reads_them():
     notebook = executed({"sepnb": {"alt": "A sine.", "name": "fig-sine", "caption": "It waves."}})
     clean(notebook)
     about = notebook.cells[1].metadata
@@ -159,7 +160,7 @@ def test_what_stands_under_a_figure_gets_a_cell_without_the_caption():
         ([{"sepnb": {"alt": "a"}}, {"sepnb": {"alt": "b"}}], "cell 2 shows 2 figures"),
     ],
 )
-def test_lift_refuses_images_that_would_be_mute(metadata, message):
+def test_staging_refuses_images_that_would_be_mute(metadata, message):
     with pytest.raises(ValueError, match=message):
         clean(executed(*metadata))
 

@@ -1,0 +1,124 @@
+// From the joined pages of the book to an edition: what only a screen can use goes, folds open, links lead inside.
+// `sepnb.companion.editions` calls these functions in the order in which they stand here.
+"use strict";
+const edition = {
+  // `pages` are their names in reading order, each a <section data-page> of this document.
+  prepare(pages) {
+    const all = document.querySelector("main");
+    const drop = "script, style, noscript, button, .headerlink, .sepnb-interactive, .sepnb-filter, .sd-summary-state-marker";
+    for (const node of all.querySelectorAll(drop)) {
+      const cell = node.closest(".cell");
+      node.remove();
+      if (cell && !cell.textContent.trim() && !cell.querySelector("img, table")) cell.remove();
+    }
+    // Of folded code what it shows stays. Every other fold is opened, but those of the list of all runs.
+    for (const fold of document.querySelectorAll("details.hide")) {
+      const shown = [...fold.querySelectorAll(".cell_output")].filter((one) => one.querySelector("table, img"));
+      const cell = fold.closest(".cell");
+      fold.replaceWith(...shown);
+      if (cell && !cell.textContent.trim() && !cell.querySelector("img, table")) cell.remove();
+    }
+    for (const fold of document.querySelectorAll("details")) {
+      const box = document.createElement("div"), title = document.createElement("p");
+      const head = fold.querySelector("summary");
+      box.className = "edition-fold";
+      title.className = "edition-fold-title";
+      title.append(...head.childNodes);
+      head.remove();
+      if (fold.closest("[data-page='book/provenance']")) box.append(title, "This table is in the book's web edition.");
+      else box.append(title, ...fold.childNodes);
+      if (fold.id) box.id = fold.id;
+      for (const name of fold.classList) if (name.startsWith("sepnb-")) box.classList.add(name);
+      fold.replaceWith(box);
+    }
+    // A page links to another by its address; here both are sections of one document.
+    const places = new Map(pages.map((page, at) => [page, at]));
+    const number = (at) => `p${String(at).padStart(2, "0")}`;
+    document.querySelectorAll("section[data-page]").forEach((section) => {
+      const page = section.dataset.page, own = number(places.get(page));
+      for (const node of section.querySelectorAll("[id]")) if (!node.closest("svg")) node.id = `${own}-${node.id}`;
+      for (const link of section.querySelectorAll("a[href]")) {
+        const target = new URL(link.getAttribute("href"), `book:///${page}.html`);
+        if (/^https?:/.test(target.protocol)) continue;
+        const at = places.get(target.pathname.replace(/^\/+|\.html$/g, ""));
+        const id = target.hash ? `${number(at)}-${decodeURIComponent(target.hash.slice(1))}` : number(at);
+        if (at === undefined || !document.getElementById(id)) link.replaceWith(...link.childNodes);
+        else link.setAttribute("href", `#${id}`);
+      }
+    });
+  },
+
+  // The chapters with their sections: `{id, part, title, sections: [{id, title}]}`.
+  contents() {
+    const words = (heading) => heading.textContent.replace(/\s+/g, " ").trim();
+    return [...document.querySelectorAll("section[data-page]")].map((section) => ({
+      id: section.id,
+      part: section.dataset.part,
+      title: words(section.querySelector("h1")),
+      sections: [...section.querySelectorAll("h2")].map((heading) => ({
+        id: heading.closest("section[id]").id,
+        title: words(heading),
+      })),
+    }));
+  },
+
+  // The list of contents, with a place for the number of a page.
+  list(contents) {
+    const nav = document.querySelector("nav.edition-contents");
+    let part = "";
+    for (const chapter of contents) {
+      if (chapter.part !== part) {
+        const head = document.createElement("p");
+        head.className = "edition-part";
+        head.textContent = part = chapter.part;
+        nav.append(head);
+      }
+      for (const [one, level] of [[chapter, 1], ...chapter.sections.map((section) => [section, 2])]) {
+        const line = document.createElement("p"), link = document.createElement("a"), page = document.createElement("span");
+        line.className = `edition-line level-${level}`;
+        link.href = `#${one.id}`;
+        link.textContent = one.title;
+        page.className = "edition-number";
+        page.dataset.of = one.id;
+        line.append(link, page);
+        nav.append(line);
+      }
+    }
+  },
+
+  number(pages) {
+    for (const place of document.querySelectorAll(".edition-number")) place.textContent = pages[place.dataset.of] ?? "";
+  },
+
+  // What is wider than the page becomes as much smaller; what is not readable then is told.
+  fit() {
+    const width = document.querySelector("main").clientWidth, small = [];
+    for (const box of document.querySelectorAll("main table, main mjx-container[display=true], main svg, main img")) {
+      const wide = Math.max(box.scrollWidth || 0, box.getBoundingClientRect().width);
+      const room = Math.min(width, box.parentElement.clientWidth || width);
+      if (wide <= room + 1) continue;
+      const zoom = room / wide;
+      box.style.zoom = zoom;
+      if (zoom < 0.55) small.push(`${box.closest("section[data-page]").dataset.page}: ${box.tagName} at ${zoom.toFixed(2)}`);
+    }
+    return small;
+  },
+
+  // A chapter as XHTML, its formulas as MathML, which MathJax has made of them for those who hear a page.
+  xhtml(id) {
+    const section = document.getElementById(id).cloneNode(true);
+    for (const formula of section.querySelectorAll("mjx-container")) {
+      const math = formula.querySelector("mjx-assistive-mml math");
+      if (formula.getAttribute("display") === "true") math.setAttribute("display", "block");
+      for (const node of [math, ...math.querySelectorAll("*")])
+        for (const { name } of [...node.attributes]) if (/^(data-|class$|style$)/.test(name)) node.removeAttribute(name);
+      formula.replaceWith(math);
+    }
+    for (const link of section.querySelectorAll("a[href^='#']")) {
+      const hash = link.getAttribute("href"), page = hash.slice(1).split("-")[0];
+      link.setAttribute("href", hash === `#${page}` ? `${page}.xhtml` : `${page}.xhtml${hash}`);
+    }
+    for (const picture of section.querySelectorAll("picture")) picture.replaceWith(picture.querySelector("img"));
+    return new XMLSerializer().serializeToString(section);
+  },
+};

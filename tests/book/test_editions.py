@@ -1,0 +1,134 @@
+"""The editions on paper and for reading devices: whole, in order, and from this machine alone.
+
+A site of three small pages stands for the book; `make pdf` and `make epub` refuse a whole book for the same
+reasons.
+"""
+
+import re
+import zipfile
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from PIL import Image
+
+from sepnb import paths
+from sepnb.companion import editions
+from sepnb.companion.edition_pdf import places
+from sepnb.companion.site import _package_folder
+
+from . import browser as reading
+
+FIGURE = '<figure id="fig-a"><img alt="A grey square." src="../_images/grey.png"/><figcaption>It is grey.</figcaption></figure>'
+FOLD = (
+    '<div class="cell"><details class="admonition hide above-input"><summary>Figure code</summary>'
+    '<div class="cell_input"><pre>secret_code()</pre></div></details></div>'
+)
+DETAILS = '<details class="sd-dropdown" id="more"><summary>Solution</summary><p>It is forty-two &amp; more.</p></details>'
+MOVING = '<div class="sepnb-interactive"><button>turn</button>moves</div>'
+BODIES = {
+    "book/index": '<h1>Book<a class="headerlink" href="#b">#</a></h1><p>See <a href="one.html#fig-a">the figure</a> '
+    'and <a href="api/sepnb.html">a page that is not here</a>.</p>',
+    "book/one": f'<h1>1. One</h1><h2>Figures</h2>{FIGURE}{FOLD}{MOVING}<p><span class="math">\\(x^2\\)</span></p>',
+    "book/two": f"<h1>2. Two</h1><h2>More</h2>{DETAILS}<table><tbody><tr>{'<td>wide</td>' * 40}</tr></tbody></table>",
+}
+MATHJAX = '<script>window.MathJax = {"tex": {"packages": {"[-]": ["noundefined", "noerrors"]}}}</script>'
+TOC = {
+    "root": "book/index",
+    "parts": [{"caption": "Part I", "chapters": [{"file": "book/one"}, {"file": "book/two"}]}],
+}
+
+
+def small(folder: Path, bodies: dict[str, str]) -> Path:
+    site = folder / "html"
+    (site / "_static").mkdir(parents=True)
+    (site / "_static" / "pygments.css").write_text("", encoding="utf-8")
+    mathjax = _package_folder("sphinx-mathjax-offline", "static", "mathjax")
+    (site / "_static" / "mathjax").symlink_to(mathjax, target_is_directory=True)
+    (site / "_images").mkdir()
+    Image.new("RGB", (40, 40), "grey").save(site / "_images" / "grey.png")
+    for name, body in bodies.items():
+        file = site / f"{name}.html"
+        file.parent.mkdir(exist_ok=True)
+        id_ = name.rpartition("/")[2]
+        text = f'<html><head>{MATHJAX}</head><body><article class="bd-article"><section id="{id_}">{body}</section></article></body></html>'
+        file.write_text(text, encoding="utf-8")
+    return site
+
+
+def listed(site: Path, folder: Path) -> list[editions.Page]:
+    import yaml
+
+    (folder / "_toc.yml").write_text(yaml.safe_dump(TOC), encoding="utf-8")
+    return editions.pages(site, folder / "_toc.yml")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> dict[str, Path]:
+    reading.chromium()  # or the tests are skipped, and it is said how to get one
+    folder = tmp_path_factory.mktemp("editions")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEPNB_BUILD", str(folder))
+        site = small(folder, BODIES)
+        files = editions.make(["pdf", "epub"], site, listed(site, folder))
+    return {file.suffix: file for file in files}
+
+
+def test_the_pdf_has_every_chapter_at_the_page_that_its_contents_name_and_its_figure(made) -> None:
+    pdf = made[".pdf"].read_bytes()
+    where = places(pdf)
+    assert [where[name] for name in ("p00", "p01", "p02")] == [3, 4, 5]  # after the title and the contents
+    titles = [title for title in (b"Book", b"1. One", b"Figures", b"2. Two") if b"/Title (" + title in pdf]
+    assert len(titles) == 4, "a bookmark is missing"
+    assert pdf.count(b"/Subtype /Image") == 1 and b"A grey square." in pdf and b"/Lang (en" in pdf
+
+
+def test_the_epub_is_a_package_of_every_chapter_its_figures_and_formulas_without_scripts(made) -> None:
+    with zipfile.ZipFile(made[".epub"]) as archive:
+        first, *names = archive.namelist()
+        assert first == "mimetype" and archive.infolist()[0].compress_type == zipfile.ZIP_STORED
+        held = {name: archive.read(name) for name in names}
+    opf = ElementTree.fromstring(held["EPUB/content.opf"])
+    items = {one.get("id"): one.get("href") for one in opf.iter("{*}item")}
+    assert {f"EPUB/{name}" for name in items.values()} == {*held} - {"META-INF/container.xml", "EPUB/content.opf"}
+    assert [one.get("idref") for one in opf.iter("{*}itemref")] == ["title", "nav", "p00", "p01", "p02"]
+    texts = {name: held[name].decode() for name in held if name.endswith(".xhtml")}
+    for text in texts.values():
+        ElementTree.fromstring(text)
+    assert not [name for name, text in texts.items() if re.search(r'<script|src="\w+:', text)]
+    one = texts["EPUB/p01.xhtml"]
+    assert 'alt="A grey square."' in one and 'src="images/grey.png"' in one and "<math" in one
+    assert "2. Two" in texts["EPUB/nav.xhtml"] and "p01.xhtml#p01-one" in texts["EPUB/nav.xhtml"]
+    assert 'href="p01.xhtml#p01-fig-a"' in texts["EPUB/p00.xhtml"]
+
+
+def test_folded_code_and_what_moves_go_other_folds_open_and_links_to_what_is_not_there_are_words(made) -> None:
+    with zipfile.ZipFile(made[".epub"]) as archive:
+        index, one, two = (archive.read(f"EPUB/p0{at}.xhtml").decode() for at in range(3))
+    assert "secret_code" not in one and "moves" not in one and "<button" not in one and "headerlink" not in index
+    assert "Solution" in two and "forty-two &amp; more" in two and "<details" not in two
+    assert "a page that is not here" in index and "api/sepnb" not in index
+
+
+@pytest.mark.parametrize(
+    ("page", "body", "said"),
+    [
+        ("book/two", None, "no page book/two"),
+        ("book/one", BODIES["book/one"].replace("grey.png", "gone.png"), "cannot load .*gone.png"),
+        ("book/one", BODIES["book/one"].replace("../_images/", "https://example.org/"), "asks for https://example"),
+        ("book/one", BODIES["book/one"].replace("x^2", r"\nosuch"), "formula"),
+    ],
+    ids=["a chapter", "a figure", "a remote address", "a formula"],
+)
+def test_what_is_missing_or_lies_elsewhere_is_refused(tmp_path, monkeypatch, page, body, said) -> None:
+    reading.chromium()
+    monkeypatch.setenv("SEPNB_BUILD", str(tmp_path))
+    site = small(tmp_path, {name: text for name, text in (BODIES | {page: body}).items() if text is not None})
+    with pytest.raises(editions.EditionError, match=said):
+        editions.make(["epub"], site, listed(site, tmp_path))
+    assert not (tmp_path / "book.epub").exists()
+
+
+def test_an_edition_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="no edition 'mobi'; there are pdf, epub"):
+        editions.make(["mobi"], paths.build() / "html")

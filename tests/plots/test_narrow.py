@@ -1,0 +1,68 @@
+"""The form of a figure for a phone: what it must keep, and when there is none."""
+
+import xml.etree.ElementTree as ET
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from sepnb.plots import figures, narrow
+
+
+@pytest.fixture
+def panels():
+    figures.use_style()
+    fig, axes = plt.subplots(1, 3, figsize=(8.4, 3.0), sharey=True)
+    for ax, title in zip(axes, ("first", "second", "third"), strict=True):
+        ax.plot(np.arange(9) ** 2)
+        ax.set(title=title, xlabel="position")
+    axes[0].set_ylabel("loss")
+    yield fig, axes
+    plt.close(fig)
+
+
+def box(fig, ax):
+    fig.draw_without_rendering()
+    return ax.get_position()
+
+
+def test_panels_of_a_row_stand_under_each_other_and_each_has_its_scale(panels) -> None:
+    fig, axes = panels
+    assert narrow.lay_out(fig)
+    assert fig.get_figwidth() == narrow.WIDTH
+    places = [box(fig, ax) for ax in axes]
+    assert all(above.y0 > below.y1 for above, below in zip(places[:-1], places[1:], strict=True))
+    assert len({round(place.x0, 3) for place in places}) == 1
+    assert all(place.width * narrow.WIDTH > 8.4 / 3 for place in places), "no panel became smaller"
+    for ax in axes:
+        assert ax.get_ylabel() == "loss" and any(label.get_visible() for label in ax.get_yticklabels())
+
+
+def test_small_panels_stand_two_beside_each_other() -> None:
+    fig, axes = plt.subplots(1, 4, figsize=(8.4, 2.2), layout="constrained")
+    assert narrow.lay_out(fig)
+    first, second, third, _ = (box(fig, ax) for ax in axes)
+    assert first.y0 == pytest.approx(second.y0) and second.x0 > first.x1 and third.y1 < first.y0
+    plt.close(fig)
+
+
+@pytest.mark.parametrize("why", ["a table", "words that touch", "a word that sticks out", "narrow already"])
+def test_a_figure_that_cannot_be_laid_out_so_has_no_such_form(why) -> None:
+    shape, size = ((2, 3), (8.4, 5.0)) if why == "a table" else ((1, 1), (6.8, 3.0))
+    fig, axes = plt.subplots(*shape, figsize=(4.0, 3.0) if why == "narrow already" else size, squeeze=False)
+    if why == "words that touch":
+        axes[0, 0].set_xticks(range(3), ["a very long name", "another long name", "the longest name"])
+    if why == "a word that sticks out":
+        fig.text(0.02, 0.02, "a line that is as long as the whole figure is, and a little longer than that")
+    assert not narrow.lay_out(fig)
+    plt.close(fig)
+
+
+def test_show_keeps_the_drawing_for_a_phone_beside_the_other(panels, monkeypatch) -> None:
+    shown = []
+    monkeypatch.setattr(figures, "display", lambda data, **told: shown.append((data, told["metadata"])))
+    figures.show(panels[0], alt="Three curves.")
+    ((data, metadata),) = shown
+    wide, tall = (ET.fromstring(text) for text in (data["image/svg+xml"], metadata["sepnb"]["narrow"]))
+    of = [float(one.get("width").removesuffix("pt")) for one in (wide, tall)]
+    assert of == pytest.approx([72 * 8.4, 72 * narrow.WIDTH])
