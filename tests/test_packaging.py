@@ -271,6 +271,7 @@ def _steps(workflow: str) -> list[dict]:
     [
         ("ci.yml", "bash .ci/run"),
         ("publish.yml", "make book HASHES=1"),
+        ("publish.yml", "make pdf epub"),
         ("weekly.yml", "make oracles HASHES=1"),
         ("cluster.yml", "make cluster HASHES=1"),
     ],
@@ -413,7 +414,7 @@ def test_every_command_and_option_that_a_guide_names_exists(guide):
 
 @pytest.mark.parametrize("guide", ("README.md", "CONTRIBUTING.md"))
 def test_every_place_that_a_guide_names_exists(guide):
-    made = {"results/", "build/", "build/html/index.html", "build/mine"}
+    made = {"results/", "build/", "build/html/index.html", "build/mine", "build/book.pdf", "build/book.epub"}
     made |= {"notebooks/executed/NN_name", "notebooks/NN_name.py"}
     named = set(re.findall(r"[`( ]((?:sepnb|book|notebooks|results|tests|build)/[\w./-]*)", GUIDES[guide]))
     assert named

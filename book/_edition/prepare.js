@@ -11,11 +11,22 @@ const edition = {
       node.remove();
       if (cell && !cell.textContent.trim() && !cell.querySelector("img, table")) cell.remove();
     }
-    // Of folded code what it shows stays. Every other fold is opened, but those of the list of all runs.
+    // Of folded code solutions stay, and what it shows. Every other fold is opened, but those of the list of all runs.
     for (const fold of document.querySelectorAll("details.hide")) {
+      const bar = fold.querySelector("summary .collapsed")?.textContent.trim();
+      if (bar === "Solution") {
+        fold.classList.remove("hide");
+        fold.querySelector("summary").replaceChildren(bar);
+        continue;
+      }
       const shown = [...fold.querySelectorAll(".cell_output")].filter((one) => one.querySelector("table, img"));
       const cell = fold.closest(".cell");
       fold.replaceWith(...shown);
+      const before = cell?.previousElementSibling; // words that lead to a cell which is not there
+      if (cell && /^The next cell writes/.test(before?.textContent.trim() ?? "")) {
+        if (before.previousElementSibling?.matches("hr")) before.previousElementSibling.remove();
+        before.remove();
+      }
       if (cell && !cell.textContent.trim() && !cell.querySelector("img, table")) cell.remove();
     }
     for (const fold of document.querySelectorAll("details")) {
@@ -34,9 +45,12 @@ const edition = {
     // A page links to another by its address; here both are sections of one document.
     const places = new Map(pages.map((page, at) => [page, at]));
     const number = (at) => `p${String(at).padStart(2, "0")}`;
-    document.querySelectorAll("section[data-page]").forEach((section) => {
-      const page = section.dataset.page, own = number(places.get(page));
-      for (const node of section.querySelectorAll("[id]")) if (!node.closest("svg")) node.id = `${own}-${node.id}`;
+    const sections = [...document.querySelectorAll("section[data-page]")];
+    for (const section of sections)
+      for (const node of section.querySelectorAll("[id]"))
+        if (!node.closest("svg")) node.id = `${number(places.get(section.dataset.page))}-${node.id}`;
+    for (const section of sections) {
+      const page = section.dataset.page;
       for (const link of section.querySelectorAll("a[href]")) {
         const target = new URL(link.getAttribute("href"), `book:///${page}.html`);
         if (/^https?:/.test(target.protocol)) continue;
@@ -45,7 +59,7 @@ const edition = {
         if (at === undefined || !document.getElementById(id)) link.replaceWith(...link.childNodes);
         else link.setAttribute("href", `#${id}`);
       }
-    });
+    }
   },
 
   // The chapters with their sections: `{id, part, title, sections: [{id, title}]}`.

@@ -1,7 +1,7 @@
 """The book for reading devices: EPUB 3, a file a chapter, formulas as MathML, no script.
 
-A package says what is in it (`content.opf`), a page of navigation in which order (`nav.xhtml`); both follow the
-contents of the book. The bytes depend on the book and its commit alone.
+A package says what is in it (`content.opf`), a page of navigation in which order (`nav.xhtml`); both follow
+the contents of the book. The bytes depend on the book and its commit alone.
 """
 
 import io
@@ -50,14 +50,17 @@ def write(page: Any, contents: list[dict[str, Any]], first: About, target: Path)
     """Write the prepared pages to `target`.
 
     Raises:
-        EditionError: a page is not well formed, or a picture is missing or of a kind that devices do not show.
+        EditionError: a page is not well formed, or a picture is missing or of no kind that devices show.
     """
     files: dict[str, bytes] = {}
     for chapter in contents:
         body = page.evaluate("id => edition.xhtml(id)", chapter["id"])
         body = re.sub(r'(<img\b[^>]*?\bsrc=")([^"]+)"', lambda found: _picture(found, page.url, files), body)
         files[f"{chapter['id']}.xhtml"] = _file(chapter["title"], body)
-    files |= {"title.xhtml": _file(first.title, _title(first)), "nav.xhtml": _file("Contents", _nav(contents))}
+    files |= {
+        "title.xhtml": _file(first.title, _title(first)),
+        "nav.xhtml": _file("Contents", _nav(contents)),
+    }
     styles = Path(page.url.removeprefix("file://")).parent
     files["style.css"] = _style(page, styles)
     files["cover.png"] = _cover(page)
@@ -79,8 +82,21 @@ def _picture(found: re.Match, base: str, files: dict[str, bytes]) -> str:
     file = Path(url2pathname(urlsplit(base).path)).parent / unquote(found[2])
     if file.suffix not in TYPES or not file.is_file():
         raise EditionError(f"the picture {found[2]} is missing, or none of {', '.join(TYPES)}")
-    files[f"images/{file.name}"] = file.read_bytes()
+    content = file.read_bytes()
+    files[f"images/{file.name}"] = _once(content) if file.suffix == ".svg" else content
     return f'{found[1]}images/{file.name}"'
+
+
+def _once(svg: bytes) -> bytes:
+    """The drawing with every id once: matplotlib gives pictures of the same content the same id."""
+    seen: set[bytes] = set()
+
+    def name(found: re.Match) -> bytes:
+        new = found[1] not in seen
+        seen.add(found[1])
+        return found[0] if new else b""
+
+    return re.sub(rb' id="([^"]*)"', name, svg)
 
 
 def _title(first: About) -> str:
@@ -168,7 +184,9 @@ def _zipped(files: dict[str, bytes]) -> bytes:
     with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
         # Readers look for the first entry, uncompressed, to know what the file is.
         archive.writestr(zipfile.ZipInfo("mimetype", _DAY), "application/epub+zip", zipfile.ZIP_STORED)
-        inside = {"META-INF/container.xml": _CONTAINER.encode()} | {f"EPUB/{k}": v for k, v in sorted(files.items())}
+        inside = {"META-INF/container.xml": _CONTAINER.encode()} | {
+            f"EPUB/{k}": v for k, v in sorted(files.items())
+        }
         for name, content in inside.items():
             archive.writestr(zipfile.ZipInfo(name, _DAY), content, zipfile.ZIP_DEFLATED)
     return held.getvalue()

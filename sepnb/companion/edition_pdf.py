@@ -1,7 +1,7 @@
 """The book on paper: A4, with page numbers in its contents and the same contents as bookmarks.
 
-Chromium knows on which page a heading stands only when all is printed, so the book is printed twice: the places
-of the first file are the numbers of the second.
+Chromium knows on which page a heading stands only when all is printed, so the book is printed twice: the
+places of the first file are the numbers of the second.
 """
 
 import re

@@ -1,8 +1,9 @@
-"""Editions of the whole book, from its built pages: one file on paper (`pdf`) and one for reading devices (`epub`).
+"""Editions of the whole book, from its built pages: `pdf` is for paper, `epub` for reading devices.
 
-The articles of the pages are joined in the order of the table of contents. A browser without a network prepares
-them (`book/_edition/prepare.js`): folded code goes, other folds open, links lead inside, formulas are set. Since
-nothing else is read, an edition has the numbers, the figures and the words of the built book, and executes nothing.
+The articles of the pages are joined in the order of the table of contents. A browser without a network
+prepares them (`book/_edition/prepare.js`): folded code goes, other folds open, links lead inside, formulas
+are set. Nothing else is read: an edition has the numbers, figures and words of the built book, and executes
+nothing.
 
 `python -m sepnb.companion.editions pdf epub` is `make pdf` and `make epub`.
 """
@@ -30,7 +31,12 @@ LEFT_OUT = ("book/api",)  # a list of pages that an edition does not have
 _ARTICLE = re.compile(r'<article class="bd-article">(.*)</article>', re.S)
 _SCRIPT = re.compile(r"<script\b.*?</script>", re.S)
 _MATHJAX = re.compile(r"<script>window\.MathJax = .*?</script>", re.S)
-FLAGS = ("--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND", "--allow-file-access-from-files")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--allow-file-access-from-files",
+)
 
 
 class EditionError(RuntimeError):
@@ -76,17 +82,20 @@ def pages(site: Path, toc: Path | None = None) -> list[Page]:
 def about() -> About:
     """The title, the state of the sources, and the licences."""
     cited = yaml.safe_load((paths.root() / "CITATION.cff").read_text(encoding="utf-8"))
+    authors = ", ".join(one["name"] for one in cited["authors"])
     commit, changed = git_state()
     state = f"{(commit or 'unknown')[:9]}{' with changes' if changed else ''}"
-    told = subprocess.run(["git", "log", "-1", "--format=%cs"], cwd=paths.root(), capture_output=True, text=True)
+    told = subprocess.run(
+        ["git", "log", "-1", "--format=%cs"], cwd=paths.root(), capture_output=True, text=True
+    )
     day = told.stdout.strip() or time.strftime("%Y-%m-%d")
     return About(
         title="Position in its own dimensions",
         question="What happens when position gets its own dimensions?",
         facts=(
-            f"{', '.join(one['name'] for one in cited['authors'])} · version {cited['version']} · commit {state} · {day}",
+            f"{authors} · version {cited['version']} · commit {state} · {day}",
             "Text and figures: Creative Commons Attribution 4.0 International. Code: Apache License 2.0.",
-            "Figures that move, the code that draws the figures, and the tables of all runs are in the web edition.",
+            "Figures that move, the code of figures, and the tables of all runs are in the web edition.",
         ),
         version=str(cited["version"]),
         commit=state,
@@ -135,7 +144,9 @@ def prepared(found: Sequence[Page], site: Path, first: About) -> Iterator[tuple[
 
     path = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if path is None:
-        raise EditionError("an edition is set by Chromium, and there is none; install it (README.md names how)")
+        raise EditionError(
+            "an edition is set by Chromium, and there is none; install it (README.md names how)"
+        )
     target = paths.build() / "editions" / "book.html"
     joined(found, first, site, target)
     problems: list[str] = []

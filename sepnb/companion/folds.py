@@ -2,7 +2,8 @@
 
 A chapter computes in one cell and draws in the next; a reader sees one bar above the figure, and the code of
 both under it, in order. What a cell shows ends a fold: nothing moves past it. A bar says what lies under it:
-the code of a figure or of a table, a check, or a table that is folded with its code.
+the code of a figure or of a table, a check, the solution of an exercise, or a table that is folded with its
+code.
 """
 
 import html
@@ -31,13 +32,18 @@ def _says(cell: nodes.container) -> str | None:
     shown = [node for part in cell.children if not _source(part) for node in part.findall()]
     raws = " ".join(node.astext() for node in shown if isinstance(node, nodes.raw))
     captions = [html.unescape(re.sub(r"<[^>]+>", "", found)) for found in _CAPTION.findall(raws)]
+    source = cell[0].astext().lstrip()
+    if source.startswith("# Solution"):
+        return "Solution"
+    if source.startswith("chapter_numbers.publish("):
+        return "The numbers of this page"
     if captions and cell["hide_mode"] == "all":
         return "Table: " + re.split(r"(?<=[^.]{3})[.:](?=\s|$)", " ".join(captions[0].split()))[0]
     if any(isinstance(node, nodes.image) for node in shown) or "sepnb-interactive" in raws:
         return "Figure code"
     if "<table" in raws:
         return "Table code"
-    return "Check" if _CHECKS.search(cell[0].astext()) else None
+    return "Check" if _CHECKS.search(source) else None
 
 
 def name_bars(app, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:

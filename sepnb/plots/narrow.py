@@ -38,7 +38,7 @@ def lay_out(fig: Figure) -> bool:
     if columns > 1:
         _deal(fig, panels, down, across)
     fig.set_size_inches(WIDTH, height * down)
-    return _inside(fig) and _touching(fig) <= touched
+    return bool(_inside(fig) and _touching(fig) <= touched)
 
 
 def _deal(fig: Figure, panels: list[Axes], down: int, across: int) -> None:

@@ -19,18 +19,30 @@ from sepnb.companion.site import _package_folder
 
 from . import browser as reading
 
-FIGURE = '<figure id="fig-a"><img alt="A grey square." src="../_images/grey.png"/><figcaption>It is grey.</figcaption></figure>'
+FIGURE = (
+    '<figure id="fig-a"><img alt="A grey square." src="../_images/grey.png"/>'
+    "<figcaption>It is grey.</figcaption></figure>"
+)
 FOLD = (
     '<div class="cell"><details class="admonition hide above-input"><summary>Figure code</summary>'
     '<div class="cell_input"><pre>secret_code()</pre></div></details></div>'
 )
-DETAILS = '<details class="sd-dropdown" id="more"><summary>Solution</summary><p>It is forty-two &amp; more.</p></details>'
+SOLUTION = FOLD.replace("secret_code()", "answer = 42").replace(
+    "Figure code", '<p class="collapsed">Solution</p><p class="expanded">Hide the code</p>'
+)
+DETAILS = (
+    '<details class="sd-dropdown" id="more"><summary>Solution</summary>'
+    "<p>It is forty-two &amp; more.</p></details>"
+)
+WIDE = f"<table><tbody><tr>{'<td>wide</td>' * 26}</tr></tbody></table>"
 MOVING = '<div class="sepnb-interactive"><button>turn</button>moves</div>'
 BODIES = {
-    "book/index": '<h1>Book<a class="headerlink" href="#b">#</a></h1><p>See <a href="one.html#fig-a">the figure</a> '
+    "book/index": '<h1>Book<a class="headerlink" href="#b">#</a></h1>'
+    '<p>See <a href="one.html#fig-a">the figure</a> '
     'and <a href="api/sepnb.html">a page that is not here</a>.</p>',
-    "book/one": f'<h1>1. One</h1><h2>Figures</h2>{FIGURE}{FOLD}{MOVING}<p><span class="math">\\(x^2\\)</span></p>',
-    "book/two": f"<h1>2. Two</h1><h2>More</h2>{DETAILS}<table><tbody><tr>{'<td>wide</td>' * 40}</tr></tbody></table>",
+    "book/one": f"<h1>1. One</h1><h2>Figures</h2>{FIGURE}{FOLD}{MOVING}"
+    '<p><span class="math">\\(x^2\\)</span></p>',
+    "book/two": f"<h1>2. Two</h1><h2>More</h2>{DETAILS}{SOLUTION}{WIDE}",
 }
 MATHJAX = '<script>window.MathJax = {"tex": {"packages": {"[-]": ["noundefined", "noerrors"]}}}</script>'
 TOC = {
@@ -51,7 +63,8 @@ def small(folder: Path, bodies: dict[str, str]) -> Path:
         file = site / f"{name}.html"
         file.parent.mkdir(exist_ok=True)
         id_ = name.rpartition("/")[2]
-        text = f'<html><head>{MATHJAX}</head><body><article class="bd-article"><section id="{id_}">{body}</section></article></body></html>'
+        article = f'<article class="bd-article"><section id="{id_}">{body}</section></article>'
+        text = f"<html><head>{MATHJAX}</head><body>{article}</body></html>"
         file.write_text(text, encoding="utf-8")
     return site
 
@@ -89,9 +102,12 @@ def test_the_epub_is_a_package_of_every_chapter_its_figures_and_formulas_without
         assert first == "mimetype" and archive.infolist()[0].compress_type == zipfile.ZIP_STORED
         held = {name: archive.read(name) for name in names}
     opf = ElementTree.fromstring(held["EPUB/content.opf"])
-    items = {one.get("id"): one.get("href") for one in opf.iter("{*}item")}
-    assert {f"EPUB/{name}" for name in items.values()} == {*held} - {"META-INF/container.xml", "EPUB/content.opf"}
-    assert [one.get("idref") for one in opf.iter("{*}itemref")] == ["title", "nav", "p00", "p01", "p02"]
+    items = {one.get("id"): one.get("href") for one in opf.findall(".//{*}item")}
+    assert {f"EPUB/{name}" for name in items.values()} == {*held} - {
+        "META-INF/container.xml",
+        "EPUB/content.opf",
+    }
+    assert [one.get("idref") for one in opf.findall(".//{*}itemref")] == ["title", "nav", "p00", "p01", "p02"]
     texts = {name: held[name].decode() for name in held if name.endswith(".xhtml")}
     for text in texts.values():
         ElementTree.fromstring(text)
@@ -102,11 +118,16 @@ def test_the_epub_is_a_package_of_every_chapter_its_figures_and_formulas_without
     assert 'href="p01.xhtml#p01-fig-a"' in texts["EPUB/p00.xhtml"]
 
 
-def test_folded_code_and_what_moves_go_other_folds_open_and_links_to_what_is_not_there_are_words(made) -> None:
+def test_folded_code_and_what_moves_go_other_folds_open_and_links_to_what_is_not_there_are_words(
+    made,
+) -> None:
     with zipfile.ZipFile(made[".epub"]) as archive:
         index, one, two = (archive.read(f"EPUB/p0{at}.xhtml").decode() for at in range(3))
-    assert "secret_code" not in one and "moves" not in one and "<button" not in one and "headerlink" not in index
-    assert "Solution" in two and "forty-two &amp; more" in two and "<details" not in two
+    assert (
+        "secret_code" not in one and "moves" not in one and "<button" not in one and "headerlink" not in index
+    )
+    assert two.count(">Solution<") == 2 and "answer = 42" in two and "Hide the code" not in two
+    assert "forty-two &amp; more" in two and "<details" not in two
     assert "a page that is not here" in index and "api/sepnb" not in index
 
 
@@ -115,18 +136,27 @@ def test_folded_code_and_what_moves_go_other_folds_open_and_links_to_what_is_not
     [
         ("book/two", None, "no page book/two"),
         ("book/one", BODIES["book/one"].replace("grey.png", "gone.png"), "cannot load .*gone.png"),
-        ("book/one", BODIES["book/one"].replace("../_images/", "https://example.org/"), "asks for https://example"),
+        (
+            "book/one",
+            BODIES["book/one"].replace("../_images/", "https://example.org/"),
+            "asks for https://example",
+        ),
         ("book/one", BODIES["book/one"].replace("x^2", r"\nosuch"), "formula"),
+        (
+            "book/two",
+            BODIES["book/two"].replace("wide", "wide</td><td>wide"),
+            "too wide for .*: book/two: TABLE",
+        ),
     ],
-    ids=["a chapter", "a figure", "a remote address", "a formula"],
+    ids=["a chapter", "a figure", "a remote address", "a formula", "a table"],
 )
 def test_what_is_missing_or_lies_elsewhere_is_refused(tmp_path, monkeypatch, page, body, said) -> None:
     reading.chromium()
     monkeypatch.setenv("SEPNB_BUILD", str(tmp_path))
     site = small(tmp_path, {name: text for name, text in (BODIES | {page: body}).items() if text is not None})
     with pytest.raises(editions.EditionError, match=said):
-        editions.make(["epub"], site, listed(site, tmp_path))
-    assert not (tmp_path / "book.epub").exists()
+        editions.make(["pdf"], site, listed(site, tmp_path))
+    assert not (tmp_path / "book.pdf").exists()
 
 
 def test_an_edition_that_is_none_is_refused() -> None:

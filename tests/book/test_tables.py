@@ -105,10 +105,12 @@ def test_a_bar_says_what_lies_under_it(project) -> None:
         cell("show()", "hide-cell", table),
         nbformat.v4.new_markdown_cell("Then."),
         cell("import math", "hide-input"),
+        nbformat.v4.new_markdown_cell("Then."),
+        cell("# Solution. It is one.\nassert 1 == 1", "hide-cell"),
     ]
     python = {"language_info": {"name": "python", "pygments_lexer": "python"}}
     notebook = nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=python))
     pages = {"index.md": "# Book\n\n```{toctree}\nchapter\n```\n", "chapter.ipynb": notebook}
     built = project(pages, nb_code_prompt_show="Show the code")
     bars = re.findall(r'<p class="collapsed admonition-title">(.*?)</p>', built.page("chapter"))
-    assert bars == ["Figure code", "Table code", "Check", "Table: By seed", "Show the code"]
+    assert bars == ["Figure code", "Table code", "Check", "Table: By seed", "Show the code", "Solution"]

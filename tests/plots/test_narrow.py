@@ -1,6 +1,7 @@
 """The form of a figure for a phone: what it must keep, and when there is none."""
 
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,7 +32,7 @@ def test_panels_of_a_row_stand_under_each_other_and_each_has_its_scale(panels) -
     assert narrow.lay_out(fig)
     assert fig.get_figwidth() == narrow.WIDTH
     places = [box(fig, ax) for ax in axes]
-    assert all(above.y0 > below.y1 for above, below in zip(places[:-1], places[1:], strict=True))
+    assert all(above.y0 > below.y1 for above, below in pairwise(places))
     assert len({round(place.x0, 3) for place in places}) == 1
     assert all(place.width * narrow.WIDTH > 8.4 / 3 for place in places), "no panel became smaller"
     for ax in axes:
@@ -51,7 +52,9 @@ def test_a_figure_that_cannot_be_laid_out_so_has_no_such_form(why) -> None:
     shape, size = ((2, 3), (8.4, 5.0)) if why == "a table" else ((1, 1), (6.8, 3.0))
     fig, axes = plt.subplots(*shape, figsize=(4.0, 3.0) if why == "narrow already" else size, squeeze=False)
     if why == "words that touch":
-        axes[0, 0].set_xticks(range(3), ["a very long name", "another long name", "the longest name"])
+        axes[0, 0].set_xticks(
+            range(3), ["a name of many letters", "another name as long", "the longest name of all"]
+        )
     if why == "a word that sticks out":
         fig.text(0.02, 0.02, "a line that is as long as the whole figure is, and a little longer than that")
     assert not narrow.lay_out(fig)
