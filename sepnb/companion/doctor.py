@@ -30,7 +30,11 @@ def examine() -> Iterator[Finding]:
     yield from _torch()
     yield from _data()
     found = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    yield Finding("Chromium", "ok" if found else "note", found or "not found; the browser tests need it")
+    yield Finding(
+        "Chromium",
+        "ok" if found else "note",
+        found or "not found; the browser tests and the editions need it",
+    )
     build = paths.build()
     free = shutil.disk_usage(next(place for place in (build, *build.parents) if place.exists())).free / 1e9
     yield Finding("disk", "ok" if free >= DISK_GB else "problem", f"{free:.1f} GB free for {build}")

@@ -16,7 +16,7 @@ from uuid import NAMESPACE_URL, uuid5
 from xml.etree import ElementTree
 
 from sepnb import paths
-from sepnb.companion.editions import About, EditionError
+from sepnb.companion.edition_pages import About, EditionError
 
 TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg"}
 _DAY = (1980, 1, 1, 0, 0, 0)  # of every file in the archive

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sepnb import paths
-from sepnb.companion.editions import About, EditionError
+from sepnb.companion.edition_pages import About, EditionError
 
 _OBJECT = re.compile(rb"(?:^|\n)(\d+) 0 obj\n(.*?)\nendobj", re.S)
 _NAMED = re.compile(rb"/([\w.%#-]+) \[(\d+) 0 R /XYZ")
