@@ -14,7 +14,12 @@ from sepnb.companion.edition_pages import EditionError, Page, about, pages, prep
 
 
 def make(kinds: Sequence[str], site: Path, found: Sequence[Page] | None = None) -> list[Path]:
-    """Make these editions of a built site, `pdf` and `epub`, in the build folder; their files."""
+    """Make these editions of a built site, `pdf` and `epub`, in the build folder; their files.
+
+    Raises:
+        EditionError: a page, a picture or the browser is missing, or something cannot be shown.
+        ValueError: a kind that is none.
+    """
     makers = {"pdf": edition_pdf.write, "epub": edition_epub.write}
     if unknown := [kind for kind in kinds if kind not in makers]:
         raise ValueError(f"no edition {unknown[0]!r}; there are {', '.join(makers)}")

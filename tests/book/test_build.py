@@ -68,6 +68,19 @@ def test_figures_are_numbered_by_chapter_and_links_to_them_agree(pages) -> None:
         assert number.partition(".")[0] == str(int(chapter[1])) if chapter else "." not in number, target
 
 
+def test_every_figure_of_a_chapter_is_a_drawing_that_knows_both_modes(site, pages) -> None:
+    shown = {
+        name: re.findall(r'<(?:img|source)\b[^>]*?\ssrc(?:set)?="[./]*(_images/[^"]+)"', text)
+        for name, text in pages.items()
+        if name.startswith("notebooks/")
+    }
+    assert sum(map(len, shown.values())) > 100
+    for name, files in shown.items():
+        raster = [file for file in files if not file.endswith(".svg")]
+        assert not raster, f"{name} shows {raster}; a figure beyond figures.HEAVY_SVG bytes has one look only"
+        assert all("prefers-color-scheme" in (site / file).read_text(encoding="utf-8") for file in files)
+
+
 def test_every_chapter_is_in_the_contents() -> None:
     sources = {path.stem for path in (paths.root() / "notebooks").glob("[0-9][0-9]_*.py")}
     listed = {Path(page["file"]).name for part in TOC["parts"] for page in part["chapters"]}
