@@ -11,7 +11,7 @@ const edition = {
       node.remove();
       if (cell && !cell.textContent.trim() && !cell.querySelector("img, table")) cell.remove();
     }
-    // Of folded code solutions stay, and what it shows. Every other fold is opened, but those of the list of all runs.
+    // Of folded code solutions stay, and what it shows. The list of all runs goes; every other fold opens.
     for (const fold of document.querySelectorAll("details.hide")) {
       const bar = fold.querySelector("summary .collapsed")?.textContent.trim();
       if (bar === "Solution") {
@@ -29,6 +29,9 @@ const edition = {
       }
       if (cell && !cell.textContent.trim() && !cell.querySelector("img, table")) cell.remove();
     }
+    const runs = [...document.querySelectorAll("[data-page='book/provenance'] details")];
+    if (runs.length) runs[0].before("The tables of all runs are in the book's web edition.");
+    for (const fold of runs) fold.remove();
     for (const fold of document.querySelectorAll("details")) {
       const box = document.createElement("div"), title = document.createElement("p");
       const head = fold.querySelector("summary");
@@ -36,8 +39,7 @@ const edition = {
       title.className = "edition-fold-title";
       title.append(...head.childNodes);
       head.remove();
-      if (fold.closest("[data-page='book/provenance']")) box.append(title, "This table is in the book's web edition.");
-      else box.append(title, ...fold.childNodes);
+      box.append(title, ...fold.childNodes);
       if (fold.id) box.id = fold.id;
       for (const name of fold.classList) if (name.startsWith("sepnb-")) box.classList.add(name);
       fold.replaceWith(box);
