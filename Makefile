@@ -28,7 +28,7 @@ INSTALL_ORACLES = $(BIN)/uv pip install -q $(UV_FLAGS) --no-deps --target $(ORAC
 # So is what submits to clusters; Slurm itself is the system's.
 SUBMITIT := $(CURDIR)/build/submitit
 
-.PHONY: help book pdf epub test oracles cluster bench notebooks lab serve gpu install lock clean
+.PHONY: help book pdf epub french test oracles cluster bench notebooks lab serve gpu install lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1 \2/p' Makefile | awk '{ $$2 = sprintf("%-10s", $$2) } 1'
@@ -41,6 +41,9 @@ pdf: book ## print the built book to build/book.pdf, with Chromium
 
 epub: book ## pack the built book for reading devices, as build/book.epub, with Chromium
 	@$(BIN)/python -m sepnb.companion.editions epub
+
+french: book ## bring the catalogs of the French pages to what the English ones say, and list what is missing
+	@$(BIN)/python -m sepnb.companion.catalogs
 
 test: install ## run everything that guards the project
 	$(BIN)/ruff check .

@@ -96,9 +96,9 @@ def index() -> str:
 
 def write_pages(app, config) -> None:
     """Write the pages that are new or changed, and take away those of modules that are gone; none where the
-    book has no list of them."""
+    book has no list of them, as a translation has not."""
     folder = Path(app.srcdir, FOLDER)
-    if not folder.with_name(f"{folder.name}.md").exists():
+    if config.sepnb_original or not folder.with_name(f"{folder.name}.md").exists():
         return
     back = "{doc}`The package <../api>`, {}"
     wanted = {folder / f"{one.name}.md": one.page(back.replace("{}", one.room)) for one in modules().values()}

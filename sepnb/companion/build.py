@@ -22,7 +22,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from sepnb import paths
-from sepnb.companion import phone, workers
+from sepnb.companion import languages, phone, workers
 from sepnb.companion.chapters import Chapter, digest
 from sepnb.companion.dark import both_modes
 from sepnb.companion.execute import INJECTED, plain
@@ -167,10 +167,12 @@ def inputs(profile: str) -> dict[str, str]:
     numbers = [file for file in published if ".manifest" not in file.name]
     rest = [root / name for name in ("_config.yml", "_toc.yml", "requirements.lock", "CITATION.cff")]
     rest += [file for file in root.glob("book/**/*") if file.suffix not in (".md", ".pyc")]
+    rest = [file for file in rest if not file.is_relative_to(languages.locale())]
     rest = [file for file in [*rest, *root.glob("sepnb/**/*.py")] if file.is_file()]
     records = digest(results.glob("**/*.json"), results)
     return {
         "pages": digest(pages, root) + digest(numbers, build),
+        "translations": languages.inputs(),
         "rest": f"{digest(rest, root)} {records} {git_state()[0]} {profile}",
     }
 
@@ -186,16 +188,25 @@ def build(profile: str, *, say: Callable[[str], None] = print, fresh: bool = Fal
     if not fresh and before == now and (html() / "index.html").exists():
         return False
     memory.unlink(missing_ok=True)
-    work, log = paths.build() / "book-work", paths.build() / "book.log"
+    work = paths.build() / "book-work"
     all_pages = ["--all"] if fresh or before.get("rest") != now["rest"] else []
-    options = ["--path-output", str(work), "-W", "-n", "--keep-going", *all_pages]
     environment = {**dict.fromkeys(workers.THREAD_VARIABLES, "1"), "SEPNB_PROFILE": profile}
-    status, last = _jupyter_book(options, environment, log, say)
-    if status:
-        told = "" if "WARNING" in "".join(last) else "".join(last)
-        raise BuildError(
-            f"the book did not build (exit status {status}); all of it is in {log}\n{told}".rstrip()
-        )
+
+    def run(options: list[str], name: str) -> None:
+        log = paths.build() / f"{name}.log"
+        status, last = _jupyter_book(["-W", "-n", "--keep-going", *options], environment, log, say)
+        if status:
+            told = "" if "WARNING" in "".join(last) else "".join(last)
+            raise BuildError(
+                f"the book did not build (exit status {status}); all of it is in {log}\n{told}".rstrip()
+            )
+
+    original = {part: now[part] for part in ("pages", "rest")}
+    made = (work / "_build" / "html" / "index.html").exists()
+    if fresh or not made or any(before.get(part) != original[part] for part in original):
+        run(["--path-output", str(work), *all_pages], "book")
+    write_json(memory, original)  # so that what is wrong in a translation costs no more than its own pages
+    languages.build(work, run, all_pages if "translations" in before else ["--all"])
     _publish(work / "_build" / "html", html())
     write_json(memory, now)
     return True

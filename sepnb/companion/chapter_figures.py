@@ -17,7 +17,7 @@ from sphinx import addnodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from sepnb.companion import phone
+from sepnb.companion import phone, translated
 
 logger = logging.getLogger(__name__)
 
@@ -71,10 +71,11 @@ class ChapterFigure(SphinxDirective):
         file.write_bytes(content)
         uri = Path(os.path.relpath(file, Path(self.env.doc2path(self.env.docname)).parent)).as_posix()
         classes = ["dark-light", *([f"{phone.CLASS}{told['narrow']}"] if told.get("narrow") else [])]
-        figure = ShownAgain("", nodes.image(uri=uri, alt=told["alt"], classes=classes), align="center")
-        words, _ = self.parse_inline(f"{told['caption']} ")
+        alt, caption = (translated.ask(told[part], self.env) for part in ("alt", "caption"))
+        figure = ShownAgain("", nodes.image(uri=uri, alt=alt, classes=classes), align="center")
+        words, _ = self.parse_inline(f"{caption} ")
         link = nodes.inline("", f"({name})")
-        if home in self.env.found_docs:
+        if translated.known(home, self.env):
             target = {"refdomain": "std", "reftype": "numref", "reftarget": name, "refdoc": self.env.docname}
             shown = nodes.inline("", "Figure %s")
             link = addnodes.pending_xref("", shown, refexplicit=True, refwarn=True, **target)

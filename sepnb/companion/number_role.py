@@ -24,6 +24,7 @@ from sphinx import addnodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 
+from sepnb.companion import translated
 from sepnb.companion.runs import store_for
 from sepnb.records import numbers
 from sepnb.records.run_table import RunTable, text_of
@@ -47,12 +48,13 @@ class NumberRole(SphinxRole):
             store = store_for(profile)
             for path in store.files(profile, source) if recorded else [numbers.path(source, profile)]:
                 self.env.note_dependency(str(path))
-            text = number(self.text, profile).replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
+            text = translated.said(number(self.text, profile), self.env)
+            text = text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
         except ValueError as problem:
             logger.warning("%s", problem, location=self.get_location(), type="sepnb", subtype="num")
             return [nodes.inline(self.rawtext, "??", classes=["sepnb-missing"])], []
         home = PROVENANCE if recorded else f"notebooks/executed/{source}"
-        if home == self.env.docname or home not in self.env.found_docs:
+        if home == self.env.docname or not translated.known(home, self.env):
             return [nodes.inline(self.rawtext, text, classes=["sepnb-num"])], []
         target = {"refdomain": "std", "reftype": "doc", "reftarget": f"/{home}", "refdoc": self.env.docname}
         link = addnodes.pending_xref("", nodes.inline("", text), refexplicit=True, **target)

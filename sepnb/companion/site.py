@@ -33,6 +33,7 @@ from sepnb.companion import (
     phone,
     search,
     tables,
+    translated,
 )
 
 logger = logging.getLogger(__name__)
@@ -95,9 +96,13 @@ class Page(SphinxDirective):
             reason = f"{self.name}: {type(problem).__name__}: {problem}"
             logger.warning("%s", reason, location=self.get_location(), type="sepnb", subtype=self.name)
             return [nodes.warning("", nodes.paragraph("", reason))]
+        if self.config.sepnb_original:
+            text = translated.table(text, self.env)
         holder = nodes.container()
         holder.document = self.state.document
         self.state.nested_parse(StringList(text.splitlines(), self.name), 0, holder, match_titles=True)
+        for paragraph in holder.findall(nodes.paragraph):
+            paragraph["translatable"] = False  # what is computed is translated as it is made
         return holder.children
 
 
@@ -212,7 +217,7 @@ def side_by_side(app, config) -> None:
 def setup(app) -> dict:
     app.add_config_value("sepnb_profile", os.environ.get("SEPNB_PROFILE", "laptop"), "env", [str])
     app.add_role("num", number_role.NumberRole())
-    for part in (api_pages, chapter_figures, folds, numbering, phone, search, tables):
+    for part in (api_pages, chapter_figures, folds, numbering, phone, search, tables, translated):
         part.setup(app)
     for name in PAGES:
         app.add_directive(name, Page)

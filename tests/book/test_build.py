@@ -64,7 +64,7 @@ def test_figures_are_numbered_by_chapter_and_links_to_them_agree(pages) -> None:
             wrong.append((name, target, number, figures.get((place, target))))
     assert quoted and wrong == []
     for (name, target), number in figures.items():
-        chapter = re.match(r"notebooks/executed/(\d+)_", name)
+        chapter = re.match(r"(?:[a-z]{2}/)?notebooks/executed/(\d+)_", name)
         assert number.partition(".")[0] == str(int(chapter[1])) if chapter else "." not in number, target
 
 

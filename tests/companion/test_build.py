@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sepnb import paths
 from sepnb.companion import build as book
 from sepnb.companion.chapters import Chapter
 from sepnb.records import numbers
@@ -124,6 +125,50 @@ def test_each_input_of_the_site_counts(executed, builds, checkout, file: str, ev
     assert book.build("laptop") is True
     assert builds == [True, every_page]
     assert (book.html() / "index.html").read_text(encoding="utf-8") == "build 2"
+
+
+@pytest.fixture
+def edition(executed, checkout) -> Path:
+    """A French edition of the landing page."""
+    folder = checkout / "book" / "locale" / "fr"
+    (folder / "LC_MESSAGES").mkdir(parents=True)
+    (folder / "_toc.yml").write_text("format: jb-book\nroot: book/index\n", encoding="utf-8")
+    (folder / "_config.yml").write_text("title: Essai\n", encoding="utf-8")
+    settings = "title: Test\nsphinx:\n  local_extensions: {ours: book/_ext}\n  config: {language: en}\n"
+    (checkout / "_config.yml").write_text(settings, encoding="utf-8")
+    return folder
+
+
+def test_an_edition_follows_the_original_and_a_changed_catalog_builds_it_alone(
+    executed, builds, checkout, edition
+) -> None:
+    book.stage([executed], "laptop")
+    assert [book.build("laptop"), book.build("laptop")] == [True, False]
+    shown = [book.html() / "index.html", book.html() / "fr" / "index.html"]
+    assert [page.read_text(encoding="utf-8") for page in shown] == ["build 1", "build 2"]
+    (edition / "LC_MESSAGES" / "words.po").write_text('msgid "yes"\nmsgstr "oui"\n', encoding="utf-8")
+    assert book.build("laptop") is True
+    assert builds == [True, True, False]
+    assert [page.read_text(encoding="utf-8") for page in shown] == ["build 1", "build 3"]
+    settings = (paths.build() / "book-work" / "fr" / "_config.yml").read_text(encoding="utf-8")
+    assert "title: Essai" in settings and f"ours: {checkout}/book/_ext" in settings
+
+
+def test_a_translation_that_does_not_build_leaves_the_old_site_and_the_new_original(
+    executed, builds, edition, monkeypatch
+) -> None:
+    book.stage([executed], "laptop")
+    working = book._jupyter_book
+
+    def broken(options, environment, log, say):
+        return (1, deque()) if log.name == "fr.log" else working(options, environment, log, say)
+
+    monkeypatch.setattr(book, "_jupyter_book", broken)
+    with pytest.raises(book.BuildError, match=r"fr\.log"):
+        book.build("laptop")
+    assert not book.html().exists()
+    monkeypatch.setattr(book, "_jupyter_book", working)
+    assert book.build("laptop") is True and builds == [True, True]
 
 
 def test_a_build_that_failed_is_not_taken_for_current(executed, builds, checkout, monkeypatch) -> None:
