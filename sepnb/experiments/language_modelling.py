@@ -16,7 +16,7 @@ from torch import nn
 
 from ..data import text
 from ..evaluation.losses import Losses, as_trained, evaluate
-from ..models import LanguageModel
+from ..models import LanguageModel, kernels
 from ..records.provenance import Clock
 from ..records.store import Record
 from ..training.loop import Diverged, train
@@ -157,11 +157,14 @@ def attempted(
     pieces: Callable[..., tuple[list[float], float, int]] | None = None,
 ) -> tuple[list[float], Metrics]:
     """The losses of a training, in nats, and what every record says of it. One that diverged is a result like
-    any other: it is kept, and has no score. `watch` is called after each step with how many were taken;
+    any other: it is kept, and has no score. One that has a compiler says in how many steps compiled graphs ran,
+    and how many in the last of them. `watch` is called after each step with how many were taken;
     `pieces` trains in place of `trained`, so that it can be resumed: see `resuming`."""
     training, counts = config.training, model.parameter_counts()
+    compiled = kernels.CompiledSteps()
 
     def on_step(step: int) -> None:
+        compiled.end_step()
         if watch is not None:
             watch(step + 1)
         if progress is not None:
@@ -182,6 +185,8 @@ def attempted(
     except Diverged as error:
         losses = error.losses
         metrics["diverged_at_step"] = error.step
+    if training.compiler is not None:
+        metrics |= {"compiled_steps": compiled.steps, "graphs_a_step": compiled.graphs}
     return losses, metrics | {"train_cpu_s": round(before + begun.cpu_s, 3)}
 
 

@@ -17,6 +17,7 @@ import os
 import shutil
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from typing import TypeVar
@@ -34,6 +35,10 @@ PIECES, LEAST_ROWS = 4, 128
 
 MOST_GRAPHS = 64
 """Of one formula: after the limit of torch, which is 8, another shape would be eager without a word."""
+
+
+CALLS: Counter[str] = Counter()
+"""How often graphs that a backend compiled were run in this process."""
 
 
 class CompilerMissing(ValueError):
@@ -83,10 +88,41 @@ def flexible(model: nn.Module) -> bool:
 
 
 @cache
+def counted(backend: str) -> Callable:
+    """The backend of torch.compile of this name, by which every run of a graph is counted in `CALLS`. What
+    fell back to eager, as torch does without an error, is then seen."""
+    compile_graph = torch._dynamo.lookup_backend(backend)
+
+    def compiler(graph: torch.fx.GraphModule, inputs: list) -> Callable:
+        run = compile_graph(graph, inputs)
+
+        def count(*arguments: object) -> object:
+            CALLS[backend] += 1
+            return run(*arguments)
+
+        return count
+
+    return compiler
+
+
+class CompiledSteps:
+    """How many steps of a training ran a compiled graph, and how many graphs the last step ran."""
+
+    def __init__(self) -> None:
+        self.steps, self.graphs, self._before = 0, 0, CALLS.total()
+
+    def end_step(self) -> None:
+        """To be called after each step."""
+        now = CALLS.total()
+        self.graphs, self._before = now - self._before, now
+        self.steps += self.graphs > 0
+
+
+@cache
 def _compiled(formula: Formula, backend: str) -> Formula:
     has_limit = "recompile_limit" in inspect.signature(torch.compile).parameters  # older torch has none
     limit = {"recompile_limit": MOST_GRAPHS} if has_limit else {}
-    return torch.compile(formula, backend=backend, **limit)
+    return torch.compile(formula, backend=counted(backend), **limit)
 
 
 def on_cuda(x: torch.Tensor) -> bool:

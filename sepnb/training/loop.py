@@ -235,13 +235,16 @@ def _check_auxiliary(config: TrainingConfig, bound: BoundLoss | None, start: int
 def forward_of(model: nn.Module, config: TrainingConfig, device: str) -> Callable:
     """What computes the logits of a step: the model, compiled as a whole where the config has a compiler; on
     CUDA, where FlexAttention takes its biases, formula by formula, because inside a compiled model the kernel
-    is chosen by the compiler, which knows no such one."""
+    is chosen by the compiler, which knows no such one.
+
+    What was compiled before is forgotten: after eight models in a process torch would leave the next eager."""
     if config.compiler is None:
         return model
+    torch.compiler.reset()
     if torch.device(device).type == "cuda" and kernels.flexible(model):
         kernels.compile_formulas(model, config.compiler)
         return model
-    return torch.compile(model, backend=config.compiler)
+    return torch.compile(model, backend=kernels.counted(config.compiler))
 
 
 def _memory(
