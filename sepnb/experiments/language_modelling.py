@@ -157,9 +157,9 @@ def attempted(
     pieces: Callable[..., tuple[list[float], float, int]] | None = None,
 ) -> tuple[list[float], Metrics]:
     """The losses of a training, in nats, and what every record says of it. One that diverged is a result like
-    any other: it is kept, and has no score. One that has a compiler says in how many steps compiled graphs ran,
-    and how many in the last of them. `watch` is called after each step with how many were taken;
-    `pieces` trains in place of `trained`, so that it can be resumed: see `resuming`."""
+    any other: it is kept, and has no score. One with a compiler says in how many steps compiled graphs ran,
+    and how many in the last of them. `watch` is called after each step with how many were taken; `pieces`
+    trains in place of `trained`, so that it can be resumed: see `resuming`."""
     training, counts = config.training, model.parameter_counts()
     compiled = kernels.CompiledSteps()
 

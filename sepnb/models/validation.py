@@ -157,10 +157,19 @@ def check_highest(ends: Sequence[int | float], modules: Sequence[InputModule]) -
                 raise ValueError(module.refusal(end))
 
 
+def check_drawn(model: nn.Module, positions: Tensor) -> None:
+    """Refuse positions of a training step, `[N]` or `[B, N]`, that a `Transformer` in the model would refuse:
+    asked before they go to a device, because a compiled step reads none."""
+    for stack in (module for module in model.modules() if hasattr(module, "limited")):
+        check_positions(positions, stack.config, stack.limited)
+        check_counted(positions, stack.counting)
+        check_span(positions, stack.bounded, next(stack.parameters()).dtype, None)
+
+
 def check_counted(positions: Tensor, counting: Sequence[str], documents: Tensor | None = None) -> None:
     """Refuse positions of all keys, `[M]` or `[B, M]`, with jumps that an encoding which counts tokens would
     not see; `counting` are the names of these."""
-    if not counting:
+    if not counting or torch.compiler.is_compiling():
         return
     jumping = positions.diff(dim=-1) != 1
     if documents is not None:

@@ -178,8 +178,11 @@ class SequentialPositionEncoder(nn.Module):
         return digits(positions, base=self.base, width=self.digits).to(self.cls.device)
 
     def forward(self, positions: Positions) -> Float[Tensor, "P D"]:
-        """The embeddings of positions `[P]` or `[P, n]` that `digits` can write."""
-        if self.training and self.transformer.config.dropout > 0:
+        """The embeddings of positions `[P]` or `[P, n]` that `digits` can write.
+
+        Which prefixes are distinct has to be read from the device, place by place: a compiled pass, which
+        would break into as many graphs, takes the plain path."""
+        if torch.compiler.is_compiling() or (self.training and self.transformer.config.dropout > 0):
             return self.plain(positions)
         strings = self.strings(positions)
         if torch.is_grad_enabled() or len(strings) <= AT_ONCE:
@@ -203,7 +206,8 @@ class SequentialPositionEncoder(nn.Module):
         if self.dim is None:
             return self.place.weight
         counts = torch.tensor(self.digits, device=self.cls.device)
-        return self.place.weight + self.dim.weight.repeat_interleave(counts, dim=0)
+        axes = self.dim.weight.repeat_interleave(counts, dim=0, output_size=sum(self.digits))
+        return self.place.weight + axes
 
     def _read(self, state: Tensor) -> Tensor:
         return self.output(self.norm(state))

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..models import kernels
+from ..models import validation as door
 from ..validation import instance, whole, within
 from .config import TrainingConfig
 from .losses import BoundLoss
@@ -176,6 +177,8 @@ def train(
         if (drawn := next(batches, None)) is None:
             raise ValueError(f"the batches ended at step {step} of {config.steps}; give one batch per step")
         tokens, targets, positions = _parts(drawn, config, device)
+        if config.positions is not None and config.compiler is not None:
+            door.check_drawn(model, torch.from_numpy(drawn.positions))
         weights = torch.from_numpy(drawn.weights).to(device) if isinstance(drawn, Weighted) else None
         if together is not None:
             tokens, targets, positions, weights = together.rows(tokens, targets, positions, weights)
@@ -235,13 +238,14 @@ def _check_auxiliary(config: TrainingConfig, bound: BoundLoss | None, start: int
 def forward_of(model: nn.Module, config: TrainingConfig, device: str) -> Callable:
     """What computes the logits of a step: the model, compiled as a whole where the config has a compiler; on
     CUDA, where FlexAttention takes its biases, formula by formula, because inside a compiled model the kernel
-    is chosen by the compiler, which knows no such one.
+    is chosen by the compiler, which knows no such one. Drawn positions, which it would have to read from the
+    device, are none of FlexAttention's.
 
-    What was compiled before is forgotten: after eight models in a process torch would leave the next eager."""
+    What was compiled before is forgotten: torch would leave the ninth model of a process eager."""
     if config.compiler is None:
         return model
     torch.compiler.reset()
-    if torch.device(device).type == "cuda" and kernels.flexible(model):
+    if torch.device(device).type == "cuda" and config.positions is None and kernels.flexible(model):
         kernels.compile_formulas(model, config.compiler)
         return model
     return torch.compile(model, backend=kernels.counted(config.compiler))

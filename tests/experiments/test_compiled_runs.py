@@ -1,0 +1,100 @@
+"""What a compiled training does, counted: its steps, its graphs, and what broke one.
+
+All methods of `encodings` are trained one after the other in one process, as in a worker of a grid, where
+torch would leave the ninth model eager. The captured graphs are run as they are (the backend "eager"). The
+process is one of its own, because the hook that checks shapes in tests cannot be compiled.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sepnb import experiments
+from sepnb.experiments import language_modelling as lm
+from sepnb.experiments import methods
+from sepnb.models import LanguageModel
+from sepnb.training.positions import Batch
+
+VOCABULARY = 7
+SIZE = lm.Size(16, 24, 1, 2, 32, 2, 2, lm.TextConfig("sympy", 8, 8), compiler="eager")
+NAMES = (*experiments.get("encodings").methods, "separated-gaps")
+"""Two of the first are trained at random positions, two at shifted ones; the last at gaps."""
+DRAWN = [name for name in NAMES if "randomised" in name or "seqpe" in name or "gaps" in name]
+
+
+def config_of(name: str) -> lm.LanguageModelRun:
+    """A method at the least size, and without an auxiliary loss, which is never compiled."""
+    config = methods.run_of("fake", "smoke", name, 1, 1e-3, sizes={"smoke": SIZE})
+    return replace(config, training=replace(config.training, auxiliary=None))
+
+
+def batches(config: lm.LanguageModelRun, further: int = 0) -> Iterator[np.ndarray | Batch]:
+    """Random tokens, at the positions that the sampler of a run draws, or further on."""
+    training = config.training
+    shape = training.steps, training.batch_size, training.length + 1
+    tokens = np.random.default_rng(0).integers(VOCABULARY, size=shape)
+    if training.positions is None:
+        return iter(tokens)
+    sizes = {"batch_size": training.batch_size, "length": training.length, "steps": training.steps}
+    drawn = training.positions.positions(**sizes, seed=1)
+    return (Batch(one[:, :-1], one[:, 1:], at + further) for one, at in zip(tokens, drawn, strict=True))
+
+
+def drive() -> dict[str, list]:
+    """Of each method the steps that ran compiled, the graphs of a step, what broke one, and its losses beside
+    those of the same training without a compiler."""
+    import torch
+
+    counters, found = torch._dynamo.utils.counters, {}
+    for name in NAMES:
+        counters.clear()
+        told = []
+        for config in (config_of(name), _eager(config_of(name))):
+            torch.manual_seed(1)
+            model = LanguageModel(config.model, VOCABULARY)
+            losses, metrics = lm.attempted(config, model, batches(config), "cpu", None)
+            told.append((losses, metrics))
+        (losses, metrics), (as_eager, _) = told
+        breaks = list(counters["graph_break"])
+        found[name] = [metrics["compiled_steps"], metrics["graphs_a_step"], breaks, losses, as_eager]
+    return found
+
+
+def _eager(config: lm.LanguageModelRun) -> lm.LanguageModelRun:
+    return replace(config, training=replace(config.training, compiler=None))
+
+
+@pytest.fixture(scope="module")
+def driven(tmp_path_factory) -> dict[str, list]:
+    from .. import shared  # not where this file is run as a script
+
+    return shared.told_by(tmp_path_factory, __file__)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_step_of_every_model_of_a_process_runs_one_graph_and_nothing_beside_it(driven, name):
+    """One graph leaves nothing for the host to read: a value that it needs would have broken it in two."""
+    compiled, graphs, breaks, losses, as_eager = driven[name]
+    assert compiled == SIZE.steps and graphs == 1 and breaks == []
+    assert losses == pytest.approx(as_eager, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", DRAWN[-2:])
+def test_drawn_positions_are_checked_before_a_compiled_step_that_cannot(name):
+    config = config_of(name)
+    model = LanguageModel(config.model, VOCABULARY)
+    with pytest.raises(ValueError, match=r"position -\d+ is negative"):
+        lm.trained(config, model, batches(config, further=-(10**4)), device="cpu")
+
+
+def test_a_training_without_a_compiler_says_nothing_of_one():
+    config = _eager(config_of("rope"))
+    _, metrics = lm.attempted(config, LanguageModel(config.model, VOCABULARY), batches(config), "cpu", None)
+    assert not {"compiled_steps", "graphs_a_step"} & metrics.keys()
+
+
+if __name__ == "__main__":
+    print(json.dumps(drive()))
