@@ -76,7 +76,6 @@ serve: ## serve the built book on this machine
 	@$(BIN)/python -m http.server --bind $(BIND) --directory build/html $(PORT)
 
 gpu: install ## run the experiments of the gpu profile; what is finished is kept, so it can be resumed
-	@$(MAKE) --no-print-directory bench KEEP=gpu
 	@$(BIN)/sepnb run --profile gpu
 
 # The stamp holds the content that was installed: an unchanged lock installs nothing, whatever its date.

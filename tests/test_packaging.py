@@ -454,6 +454,15 @@ def test_make_alone_lists_every_command_and_without_a_book_nothing_is_served(che
     assert ended.returncode != 0 and "run make book" in ended.stderr
 
 
+def test_the_experiments_of_a_gpu_wait_for_no_package_beside_the_locked_ones(checkout):
+    """Whoever brings the wheels of the lock to a host without a network has all that `make gpu` installs."""
+    said = _make(checkout, "--dry-run", "gpu")
+    assert said.returncode == 0
+    commands = [line for line in said.stdout.splitlines() if line.startswith(".venv/bin/sepnb")]
+    assert commands == [".venv/bin/sepnb run --profile gpu"]
+    assert "oracles" not in said.stdout
+
+
 def test_an_old_python_is_refused_with_the_remedy(checkout):
     old = checkout / "python3.9"
     old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.1\nexit 1\n')
