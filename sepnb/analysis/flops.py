@@ -18,13 +18,13 @@ compute blocks of the square do more than that. Behind a window of W tokens it i
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from ..encodings import Fire, Heads, PairModule, QueryKeyModule, Site
+from ..encodings import Encoding, Fire, Heads, PairModule, QueryKeyModule, Site
 from ..models import TransformerConfig
 from ..models.layout import BlockLayout, Layout, heads_for
 from ..streams import GATED
@@ -67,8 +67,7 @@ def block(config: TransformerConfig, layout: BlockLayout, length: int) -> Multip
     whole("length", length, needs="a sequence has at least 1 token")
     heads, at = heads_for(config, layout), Site.QUERY_KEY
     for encoding in config.encodings:
-        makes_scores = isinstance(encoding.at_score(Heads(causal=config.causal)), PairModule)
-        if makes_scores or Site.VALUE in encoding.sites or isinstance(encoding, Fire):
+        if _adds_terms(encoding, config):
             raise ValueError(
                 f"the terms that {encoding.name!r} adds in every layer are not counted; leave it out"
             )
@@ -113,6 +112,18 @@ def block(config: TransformerConfig, layout: BlockLayout, length: int) -> Multip
         written = sum(widths[name] for name in layout.outputs)
         add("mlp", widths, up * total * total + config.expansion * total * written)
     return MultiplyAdds(each, once)
+
+
+def _adds_terms(encoding: Encoding, config: TransformerConfig) -> bool:
+    """Whether it makes scores or values of its own in every layer."""
+    makes_scores = isinstance(encoding.at_score(Heads(causal=config.causal)), PairModule)
+    return makes_scores or Site.VALUE in encoding.sites or isinstance(encoding, Fire)
+
+
+def counted(config: TransformerConfig) -> TransformerConfig:
+    """The same model without the encodings that `block` refuses to count."""
+    kept = tuple(encoding for encoding in config.encodings if not _adds_terms(encoding, config))
+    return config if len(kept) == len(config.encodings) else replace(config, encoding=kept or "none")
 
 
 def _seen(config: TransformerConfig, length: int) -> int | float:

@@ -58,6 +58,11 @@ class TrainedRun:
     training: TrainingConfig
 
     @property
+    def tokens(self) -> int:
+        """Of one input of the model in training."""
+        return self.training.length
+
+    @property
     def label(self) -> str:
         return f"{self.method.replace('/', ', ')}, learning rate {self.training.learning_rate:g}"
 
@@ -107,6 +112,11 @@ class Experiment(ABC):
     order: ClassVar[int] = 0
     """Experiments run in this order: what chooses a setting comes before what uses it."""
 
+    chooses: ClassVar[bool] = False
+    """Whether its records choose settings of later experiments, which are planned once these are there."""
+    alone: ClassVar[bool] = False
+    """Whether its runs are timed, so that nothing else may compute on their GPU."""
+
     methods: ClassVar[Sequence[str]]
     """What is compared, in the order of tables."""
     smoke: ClassVar[Sequence[str]]
@@ -116,7 +126,8 @@ class Experiment(ABC):
     shown: ClassVar[Sequence[str]] = ()
     """Methods that no claim compares: the first three seeds are enough to show them."""
     costs: ClassVar[Mapping[str, float]]
-    """A rough time of one run by profile, in seconds on one core of a laptop (gpu: on one GPU)."""
+    """A rough time of one run by profile, in seconds on one core of a laptop. Of gpu, on one GPU, only where
+    no `TransformerConfig` is trained: else `expected` computes it."""
 
     def cells(self, profile: str) -> Sequence[Any]:
         """What a profile crosses with the seeds: methods, unless a subclass says otherwise."""
@@ -156,7 +167,7 @@ class Experiment(ABC):
         """The first numbers of the run, in about a second: what a published record is checked against."""
 
     def seconds(self, profile: str) -> float:
-        """The rough time of one run, see `costs`."""
+        """The rough time of one run where it is declared, see `costs`."""
         return self.costs[check_profile(profile)]
 
     def data_sets(self, profile: str) -> tuple[str, ...]:

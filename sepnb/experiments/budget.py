@@ -47,7 +47,7 @@ class Budget(TextExperiment):
     sizes, sweeps = ablation.SIZES, (ablation.SCREEN,)
     methods = METHODS
     smoke = ("rope", "separated-sinusoidal")
-    costs: ClassVar = {"smoke": 1.5, "laptop": 65.0, "gpu": 120.0}
+    costs: ClassVar = {"smoke": 1.5, "laptop": 65.0}
 
     def cells(self, profile: str) -> list[tuple[str, int]]:
         budgets = BUDGETS[:2] if profile == "smoke" else BUDGETS

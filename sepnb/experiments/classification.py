@@ -101,6 +101,10 @@ class ClassifierRun(TrainedRun):
         return self.sizes[self.profile]
 
     @property
+    def tokens(self) -> int:
+        return self.size.tokens
+
+    @property
     @abstractmethod
     def side(self) -> int:
         """Cells along a side of the trained grid."""

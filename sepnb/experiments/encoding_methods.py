@@ -113,7 +113,7 @@ SCREEN = Sweep(
         **dict.fromkeys(("p-rope", "cope", "seqpe", "seqpe-input"), (1e-3,)),
         "t5": (1.6e-2,),
     },
-    costs={"smoke": 1.5, "laptop": 80.0, "gpu": 60.0},
+    costs={"smoke": 1.5, "laptop": 80.0},
 )
 """Those over the whole schedule begin without knowing the order of the bytes, their tables being zero or the
 embeddings of neighbours alike, or meet new positions in every step. Named before any was run. What has a

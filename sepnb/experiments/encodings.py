@@ -71,7 +71,7 @@ class Encodings(Extrapolation):
     methods = tuple(METHODS)
     smoke = ("t5", "rope-randomised")
     shown = methods
-    costs: ClassVar = {"smoke": 3.0, "laptop": 250.0, "gpu": 150.0}
+    costs: ClassVar = {"smoke": 3.0, "laptop": 250.0}
     runs = EncodingRun
     describes_tables = False
 

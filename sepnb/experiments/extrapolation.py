@@ -229,7 +229,7 @@ class Extrapolation(TextExperiment):
     methods = (*METHODS, *CONTROLS)
     smoke = ("learned", "separated-learned", "rope")
     shown = CONTROLS
-    costs: ClassVar = {"smoke": 3.0, "laptop": 200.0, "gpu": 120.0}
+    costs: ClassVar = {"smoke": 3.0, "laptop": 200.0}
     runs: ClassVar[type[ExtrapolationRun]] = ExtrapolationRun
     describes_tables: ClassVar[bool] = True
     """Whether records of a learned table hold what `about_the_table` says."""

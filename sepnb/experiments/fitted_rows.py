@@ -78,7 +78,7 @@ PLAIN_SWEEP = ScaleSweep(
     methods=tuple(PLAIN),
     smoke=tuple(PLAIN),
     config_of=run_of,
-    costs={"smoke": 1.0, "laptop": 110.0, "gpu": 60.0},
+    costs={"smoke": 1.0, "laptop": 110.0},
 )
 
 
@@ -222,7 +222,7 @@ class FittedRows(Extrapolation):
     methods = METHODS
     smoke = ("separated-learned", "separated-sinusoidal")
     shown = ()
-    costs: ClassVar = {"smoke": 4.0, "laptop": 250.0, "gpu": 240.0}
+    costs: ClassVar = {"smoke": 4.0, "laptop": 250.0}
 
     def fitting(self, profile: str, method: str, seed: int, rate: float) -> FittedRun:
         """The run of a method and seed with this learning rate of the rows."""
@@ -320,6 +320,6 @@ FIT_SWEEP = Sweep(
     default=1e-2,
     computes=_run,
     needs=_needs,
-    costs={"smoke": 3.0, "laptop": 210.0, "gpu": 200.0},
+    costs={"smoke": 3.0, "laptop": 210.0},
 )
 """Every rate is tried on the same trained model of seed 0, by the whole fit."""

@@ -282,7 +282,7 @@ SCREEN = swept(
         "separated-sinusoidal/class": (8e-3,),
         "seqpe-multiply/class": (5e-4,),
     },
-    costs={"smoke": 2.0, "laptop": 100.0, "gpu": 80.0},
+    costs={"smoke": 2.0, "laptop": 100.0},
 )
 
 GUESSES = ("none/direction",)
@@ -298,4 +298,4 @@ class Images(Classification):
     sweep: ClassVar = SCREEN
     methods: ClassVar = SCREEN.methods
     smoke: ClassVar = ("axial-rope/class", "learned/direction", "seqpe/direction")
-    costs: ClassVar = {"smoke": 3.0, "laptop": 150.0, "gpu": 120.0}
+    costs: ClassVar = {"smoke": 3.0, "laptop": 150.0}

@@ -17,7 +17,7 @@ LR_SCREEN = Sweep(
     steps=STEPS,
     whole=("none",),
     beyond={"none": (1e-3,), "sinusoidal": (1.6e-2,)},
-    costs={"smoke": 1.0, "laptop": 65.0, "gpu": 40.0},
+    costs={"smoke": 1.0, "laptop": 65.0},
 )
 """Of what has no learned table: those take scale and rate together, from `table_sweep`."""
 
@@ -35,4 +35,4 @@ class InWindow(TextExperiment):
     sweeps = SWEEPS
     methods = METHODS
     smoke = METHODS
-    costs: ClassVar = {"smoke": 2.0, "laptop": 140.0, "gpu": 60.0}
+    costs: ClassVar = {"smoke": 2.0, "laptop": 140.0}

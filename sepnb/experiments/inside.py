@@ -130,7 +130,7 @@ class Inside(TextExperiment):
     methods = METHODS
     smoke = ("none", "separated-learned")
     shown = tuple(name for name in METHODS if name not in JUDGED)
-    costs: ClassVar = {"smoke": 3.0, "laptop": 130.0, "gpu": 90.0}
+    costs: ClassVar = {"smoke": 3.0, "laptop": 130.0}
 
     def config(self, profile: str, cell: str, seed: int) -> InsideRun:
         run = self.training_of(profile, cell, seed)

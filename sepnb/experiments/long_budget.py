@@ -55,7 +55,7 @@ SWEEP = Sweep(
     smoke=("rope",),
     config_of=partial(book.run_of, sizes=SIZES),
     computes=partial(lm.run, every=EVERY),
-    costs={"smoke": 1.0, "laptop": 1700.0, "gpu": 120.0},
+    costs={"smoke": 1.0, "laptop": 1700.0},
 )
 
 
@@ -65,7 +65,7 @@ class LongKeyBytes(KeyBytes):
 
     sizes = SIZES
     every = EVERY
-    costs: ClassVar = {"smoke": 4.0, "laptop": 4500.0, "gpu": 200.0}
+    costs: ClassVar = {"smoke": 4.0, "laptop": 4500.0}
 
     def beyond(self, profile: str) -> Beyond:
         return BEYOND[profile]
@@ -92,7 +92,7 @@ class LongBudget(Keyed):
     smoke = ("rope", "learned")
     runs = LongRun
     every = EVERY
-    costs: ClassVar = {"smoke": 4.0, "laptop": 2200.0, "gpu": 200.0}
+    costs: ClassVar = {"smoke": 4.0, "laptop": 2200.0}
 
     def swept(self, method: str) -> tuple[Sweep, str]:
         """The sweep, and the nearer of its two methods."""

@@ -95,7 +95,7 @@ SWEEP = Sweep(
     smoke=("rope",),
     config_of=run_of,
     needs=needs,
-    costs={"smoke": 1.0, "laptop": 200.0, "gpu": 120.0},
+    costs={"smoke": 1.0, "laptop": 200.0},
 )
 """Over the whole schedule: a shorter one prefers a larger rate."""
 
@@ -106,7 +106,7 @@ class SmallKeyBytes(KeyBytes):
     name = "key_bytes_small"
     title = "Bytes that profit from far context, for shorter windows"
     sizes = SIZES
-    costs: ClassVar = {"smoke": 4.0, "laptop": 600.0, "gpu": 200.0}
+    costs: ClassVar = {"smoke": 4.0, "laptop": 600.0}
 
     def beyond(self, profile: str) -> Beyond:
         return BEYOND[profile]
@@ -126,7 +126,7 @@ class MatchedLoss(Keyed):
     selector, tables = KEY_BYTES, TABLES
     methods = tuple(METHODS)
     smoke = ("learned", CONSTANT)
-    costs: ClassVar = {"smoke": 4.0, "laptop": 300.0, "gpu": 240.0}
+    costs: ClassVar = {"smoke": 4.0, "laptop": 300.0}
 
     def beyond(self, profile: str) -> Beyond:
         return BEYOND[profile]

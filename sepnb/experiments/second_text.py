@@ -83,7 +83,7 @@ class SecondText(Extrapolation):
     methods = METHODS
     smoke = ("separated-learned", "rope")
     shown = METHODS
-    costs: ClassVar = {"smoke": 3.0, "laptop": 160.0, "gpu": 90.0}
+    costs: ClassVar = {"smoke": 3.0, "laptop": 160.0}
     runs = SecondTextRun
 
     def beyond(self, profile: str) -> Beyond:

@@ -98,7 +98,7 @@ SCREEN = Sweep(
         "dense-seqpe": (5e-4, 1e-3),
         SCORE: (1e-3,),
     },
-    costs={"smoke": 3.0, "laptop": 140.0, "gpu": 80.0},
+    costs={"smoke": 3.0, "laptop": 140.0},
 )
 """Over the whole schedule: embeddings of neighbours are alike at first, and a short one would rank models
 that do not know the order of the bytes yet."""
@@ -164,7 +164,7 @@ class SeqPEStream(Variants):
     order: ClassVar[int] = 8
     methods: ClassVar = PUBLISHED
     smoke: ClassVar = ("separated-sinusoidal-shifts", "strict-seqpe")
-    costs: ClassVar = {"smoke": 5.0, "laptop": 200.0, "gpu": 110.0}
+    costs: ClassVar = {"smoke": 5.0, "laptop": 200.0}
     runs = StreamRun
 
     def swept(self, method: str) -> tuple[Sweep, str]:

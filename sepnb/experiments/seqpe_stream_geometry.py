@@ -167,7 +167,7 @@ class SeqPEStreamGeometry(SeqPEStream):
 
     methods: ClassVar = (*SERIES, SCORE)
     smoke: ClassVar = ("separated-seqpe", SCORE)
-    costs: ClassVar = {"smoke": 3.0, "laptop": 140.0, "gpu": 80.0}
+    costs: ClassVar = {"smoke": 3.0, "laptop": 140.0}
     runs = StreamGeometryRun
     reads_test = False
 

@@ -72,7 +72,7 @@ class ShawClip(TextExperiment):
     methods = tuple(METHODS)
     smoke = ("keys-1", UNCLIPPED)
     shown = tuple(name for name in METHODS if name not in JUDGED)
-    costs: ClassVar = {"smoke": 2.0, "laptop": 60.0, "gpu": 90.0}
+    costs: ClassVar = {"smoke": 2.0, "laptop": 60.0}
 
     def swept(self, method: str) -> tuple[Sweep, str]:
         return ablation.SCREEN, ablation.DENSE

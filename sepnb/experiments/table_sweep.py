@@ -29,5 +29,5 @@ SWEEP = ScaleSweep(
         "strict-learned": ((2e-3, 0.02), (4e-3, 0.02)),
         "learned-query-key": ((4e-3, 0.5), (8e-3, 0.5)),
     },
-    costs={"smoke": 2.0, "laptop": 110.0, "gpu": 60.0},
+    costs={"smoke": 2.0, "laptop": 110.0},
 )

@@ -174,7 +174,7 @@ class TaskExperiment(Experiment):
         self.name, self.title, self.methods = name, task.title, task.methods
         every = len(task.methods) == len(METHODS)
         self.smoke = ("rope", "learned", "separated-randomised") if every else task.methods[-2:]
-        self.costs = {"smoke": 1.5, "laptop": task.seconds, "gpu": 120.0}
+        self.costs = {"smoke": 1.5, "laptop": task.seconds}
         self.sweep = ScaleSweep(
             f"{name}_sweep",
             title=f"Learning rates: {task.title.lower()}",

@@ -136,7 +136,7 @@ class Variants(Extrapolation):
     methods = PUBLISHED
     smoke = ("separated-sinusoidal", "separated-phase-offsets")
     shown = ()
-    costs: ClassVar = {"smoke": 4.0, "laptop": 160.0, "gpu": 90.0}
+    costs: ClassVar = {"smoke": 4.0, "laptop": 160.0}
     runs = VariantRun
 
     def looks(self, config: VariantRun) -> int:
@@ -164,7 +164,7 @@ class VariantScreen(Variants):
     methods = tuple(VARIANTS)
     smoke = Variants.smoke[1:]
     seeds = (0,)
-    costs: ClassVar = {"smoke": 4.0, "laptop": 150.0, "gpu": 80.0}
+    costs: ClassVar = {"smoke": 4.0, "laptop": 150.0}
 
     def beyond(self, profile: str) -> Beyond:
         """Of the validation novels all windows are read in every way, four at stride 1."""

@@ -125,7 +125,7 @@ SCREEN = swept(
     smoke=("axial-rope",),
     config_of=VolumeRun.of,
     beyond={"sinusoidal-shifts": (8e-3,), "axial-rope": (8e-3,), "seqpe": (5e-4,)},
-    costs={"smoke": 2.0, "laptop": 45.0, "gpu": 120.0},
+    costs={"smoke": 2.0, "laptop": 45.0},
 )
 
 

@@ -12,6 +12,7 @@ from sepnb.claims.asks import Ask
 from sepnb.claims.evidence import judge
 from sepnb.data import registry
 from sepnb.encodings import InputModule, QueryKeyModule, ScoreModule
+from sepnb.experiments import expected
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.in_window import METHODS
 from sepnb.experiments.methods import model_config
@@ -91,7 +92,7 @@ def test_every_run_of_a_grid_has_a_key_of_its_own_that_is_a_file_name_and_data_t
     assert others and not others & set(keys)
     read = {one for config in experiment.grid(profile) for one in getattr(config, "data_sets", ())}
     assert read == set(experiment.data_sets(profile)) and all(registry.get(one).name == one for one in read)
-    assert experiment.seconds(profile) > 0
+    assert expected.of_run(experiment, experiment.grid(profile)[0]).alone > 0
 
 
 def test_any_change_of_a_setting_is_another_key():

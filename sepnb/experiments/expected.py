@@ -1,0 +1,60 @@
+"""How long runs take on a GPU, told before they start: from their operations, not from a table.
+
+Counted are the multiply-adds of the training, see `sepnb.analysis.flops`; what an encoding adds to them in
+every layer is left out where it is not counted. A card is taken to do a `SHARE` of its peak. A step of a
+small model does not fill it: it takes `LEAST_STEP`, the time in which a processor starts its kernels, and
+others may use the card meanwhile. Scoring the trained model is not counted.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, NamedTuple
+
+from ..analysis import flops
+from ..models import TransformerConfig
+from .base import Experiment, TrainedRun
+
+BYTES = 256
+"""Answers of the read-out, the most that a model has."""
+SHARE = 0.25
+LEAST_STEP = 0.01
+"""Seconds."""
+PEAK = 1.56e14
+"""Multiply-adds a second of a card that is not at hand: 312 TFLOPS, an A100 in bfloat16."""
+
+
+class Expected(NamedTuple):
+    """The seconds in which a run occupies the whole card, and those that it takes by itself."""
+
+    card: float
+    alone: float
+
+
+def multiply_adds(config: TrainedRun) -> float:
+    """Of all steps of the training, forward and backward."""
+    training = config.training
+    each = _per_token(config.model, config.tokens, training.batch_size)
+    return 3 * each * training.steps * training.batch_size * config.tokens
+
+
+@cache
+def _per_token(model: TransformerConfig, tokens: int, batch: int) -> float:
+    read_out = model.streams.widths["sem"] * BYTES
+    return flops.per_token(flops.counted(model), tokens, batch) + read_out
+
+
+def of_run(experiment: Experiment, config: Any, peak: float = PEAK) -> Expected:
+    """What one run is expected to take, on a card of this peak where it is one of the gpu profile. A run that
+    trains no `TransformerConfig` takes what its experiment says."""
+    if config.profile != "gpu" or not isinstance(config, TrainedRun):
+        seconds = float(experiment.seconds(config.profile))
+        return Expected(0.0, seconds)
+    card = multiply_adds(config) / (SHARE * peak)
+    return Expected(card, max(card, LEAST_STEP * config.training.steps))
+
+
+def together(runs: Iterable[Expected], side_by_side: int, cards: int = 1) -> float:
+    """Seconds of all runs, so many at a time on each of the cards."""
+    runs = list(runs)
+    card, alone = (sum(one) for one in zip(*runs, strict=True)) if runs else (0.0, 0.0)
+    return max(card, alone / side_by_side) / cards
