@@ -72,6 +72,7 @@ def run(
     store: Annotated[Path | None, typer.Option(help="Write records to this folder instead.")] = None,
     jobs: opt.Jobs = None,
     threads: opt.Threads = 1,
+    shard: opt.Shard = None,
     cluster: opt.OnCluster = None,
     partition: opt.Partition = None,
     parallel: opt.Parallel = None,
@@ -89,8 +90,7 @@ def run(
 
     with _said(RESUMED):
         asked = {"partition": partition, "parallel": parallel, "gpus": gpus, "minutes": minutes}
-        place = tasks.cluster(console, cluster, jobs, threads, asked)
-        numbers = tasks.seeds(seeds)
+        place, numbers = tasks.cluster(console, cluster, jobs, threads, asked), tasks.seeds(seeds)
         experiments, chapters = tasks.sort_out(names or (tasks.GROUPS if place is None else ["experiments"]))
         if place is not None and chapters:
             raise ValueError(f"--cluster runs experiments; run {chapters[0].name} without it")
@@ -103,6 +103,7 @@ def run(
         if experiments:
             few = methods.split(",") if methods else None
             chosen = {"seeds": numbers, "methods": few, "folder": store, "cluster": place}
+            chosen["shard"] = tasks.shard(shard)
             good = tasks.run_experiments(console, experiments, **chosen, **options)
         if chapters:
             seed = numbers[0] if numbers and len(numbers) == 1 else 0

@@ -143,8 +143,10 @@ class Cluster:
         submitit, new = _submitit(), not place.exists()
         threads = [f"{name}={self.threads}" for name in THREAD_VARIABLES]
         python = f"env {' '.join(threads)} {shlex.quote(sys.executable)}"
-        expected = max(float(run.experiment.seconds(run.config.profile)) for run in chunk)
-        minutes = self.minutes or max(30, math.ceil(4 * expected / 60))
+        from sepnb.experiments.expected import of_run
+
+        longest = max(of_run(run.experiment, run.config).alone for run in chunk)
+        minutes = self.minutes or max(30, math.ceil(4 * longest / 60))
         if self.kind == "slurm":
             executor = submitit.SlurmExecutor(folder=place, python=python)
             executor.update_parameters(**self._of_slurm(chunk, minutes))
@@ -165,8 +167,6 @@ class Cluster:
         return jobs
 
     def _of_slurm(self, chunk: Sequence[Run], minutes: int) -> dict[str, Any]:
-        from sepnb.experiments.timed import Timed
-
         again = f'[ "$code" != 137 ] || [ "${{SLURM_RESTART_COUNT:-0}}" -ge {RESTARTS} ]'
         asked = {
             "job_name": f"sepnb-{chunk[0].experiment.name}",
@@ -176,7 +176,7 @@ class Cluster:
             "cpus_per_task": self.threads,
             "srun_args": [f"--cpus-per-task={self.threads}"],  # which srun does not take from the job
             "gpus_per_node": self.gpus or None,
-            "exclusive": any(isinstance(run.experiment, Timed) for run in chunk) or None,
+            "exclusive": any(run.experiment.alone for run in chunk) or None,
             "signal_delay_s": TIME_LEFT,
             "additional_parameters": {"requeue": True},
             "teardown": ["code=$?", f'{again} || scontrol requeue "$SLURM_JOB_ID"', 'exit "$code"'],

@@ -6,19 +6,24 @@ from typing import Annotated
 import typer
 
 Profile = StrEnum("Profile", ["smoke", "laptop", "gpu"])
-Device = StrEnum("Device", ["auto", "cpu", "cuda"])
 Where = StrEnum("Where", ["slurm", "local"])
 
 OfProfile = Annotated[
     Profile, typer.Option(help="smoke: seconds, for tests; laptop: 2 CPU cores; gpu: one GPU.")
 ]
-OnDevice = Annotated[Device | None, typer.Option(help="Where to compute (default: cuda for gpu, else cpu).")]
+OnDevice = Annotated[
+    str | None, typer.Option(help="cpu, cuda, cuda:N or auto (default: cuda for gpu, else cpu).")
+]
 OfNames = Annotated[
     list[str] | None, typer.Argument(help="Only those with one of these in their name (default: all).")
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Do again what is already there.")]
 Jobs = Annotated[
-    int | None, typer.Option(min=1, help="Processes side by side (default: 2 on a CPU, 4 on a GPU).")
+    int | None,
+    typer.Option(min=1, help="Processes side by side (default: 2 on a CPU, 4 on each GPU)."),
+]
+Shard = Annotated[
+    str | None, typer.Option(help="Only every n-th run, from the i-th on, as i/n: machines share a grid.")
 ]
 Threads = Annotated[int, typer.Option(min=1, help="Threads that each process may use.")]
 

@@ -87,12 +87,14 @@ def plan(
     device: str = "cpu",
     store: Store | None = None,
     fresh: bool = False,
+    shard: tuple[int, int] = (1, 1),
 ) -> tuple[list[Run], list[Tally]]:
     """The runs still to be done, in grid order, and per experiment how many these are and are already there.
 
     A stale record counts as not done. `fresh` does everything again. A record that the store refuses, where
     it collects them, is neither there nor to be done: somebody has to look at it first. With `methods` the
-    others of a grid are left out; a name that no grid has is a ValueError.
+    others of a grid are left out; a name that no grid has is a ValueError. Of a `shard` (i, n) only every
+    n-th run of each grid is planned, from the i-th on.
     """
     store = store_for(profile) if store is None else store
     if methods:
@@ -105,7 +107,8 @@ def plan(
     for experiment in experiments:
         have = {} if fresh else store.load(profile, experiment.name)
         tally = Tally(experiment.name)
-        for config in experiment.grid(profile, seeds):
+        first, step = shard
+        for config in experiment.grid(profile, seeds)[first - 1 :: step]:
             if methods and config.method not in methods:
                 continue
             if not fresh and store.path(profile, experiment.name, config.key) in (store.refused or ()):
@@ -120,12 +123,38 @@ def plan(
     return todo, tallies
 
 
+def phases(experiments: Sequence[Any], profile: str) -> list[list[Any]]:
+    """What can be planned together: what records choose has to wait for them, and what is timed for all else.
+
+    Of smoke runs nothing is chosen, and all is one phase.
+    """
+    found: list[list[Any]] = []
+    for one in sorted(experiments, key=lambda one: (one.alone, one.order)):
+        last = found[-1][-1] if found else None
+        if last is None or last.alone != one.alone or (last.chooses and profile != "smoke"):
+            found.append([])
+        found[-1].append(one)
+    return found
+
+
+def expected_seconds(todo: Sequence[Run], side_by_side: int, cards: int = 0) -> float:
+    """How long these runs take, so many at a time on each card; on GPUs by their operations, at a share of
+    what one shows that it does."""
+    from sepnb.companion.cards import peak
+    from sepnb.experiments import expected
+
+    speed = peak() if cards else expected.PEAK
+    each = [expected.of_run(one.experiment, one.config, speed) for one in todo]
+    return expected.together(each, side_by_side, max(1, cards))
+
+
 def run(
     todo: Sequence[Run],
     tallies: Sequence[Tally],
     *,
     side_by_side: int = 1,
     threads: int = 1,
+    cards: Sequence[str] = (),
     on_progress: Callable[[int, int, int], None] | None = None,
     on_end: Callable[[int, str | None], None] | None = None,
     through: Callable[[Sequence[Run]], Ended] | None = None,
@@ -134,10 +163,11 @@ def run(
 
     `on_progress` is called as `(index of the run, steps done, steps)`, `on_end` with the index and the error,
     None when it succeeded. KeyboardInterrupt while runs are under way stops them and passes through; what had
-    ended is stored. `through` does them somewhere else than in processes `side_by_side` on this machine.
+    ended is stored. There are so many processes `side_by_side`, for each of the `cards` where some are given;
+    `through` does the runs somewhere else.
     """
     of = {tally.experiment: tally for tally in tallies}
-    options = {"workers": side_by_side, "threads": threads, "on_progress": on_progress}
+    options = {"workers": side_by_side, "threads": threads, "cards": cards, "on_progress": on_progress}
     for index, took, error in through(todo) if through else workers.run_jobs(compute, todo, **options):
         one, why = todo[index], None
         tally = of[one.experiment.name]

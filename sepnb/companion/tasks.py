@@ -1,6 +1,7 @@
 """What the commands do, shown while it is done: the part between the command line and the machinery."""
 
 import os
+import re
 import tempfile
 import time
 from collections import Counter
@@ -14,6 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from sepnb.companion import chapters, execute, published, regression, retrained, runs, screens, tolerances
+from sepnb.companion.cards import only, visible
 from sepnb.companion.chapters import Chapter
 from sepnb.companion.cluster import Cluster
 from sepnb.records.store import RecordError, Store
@@ -56,23 +58,40 @@ def cluster(
 
 
 def device(asked: str | None, profile: str, place: Cluster | None = None) -> str:
-    """The device to compute on: as asked; by default cuda for the gpu profile and the CPU for the others."""
+    """The device to compute on: as asked; by default cuda for the gpu profile and the CPU for the others.
+
+    Of several GPUs `cuda:N` is one, which the processes of the command then see alone, as `cuda`.
+    """
+    if not re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", asked or "auto"):
+        raise ValueError(f"--device {asked!r}: give cpu, cuda, one of several GPUs as cuda:1, or auto")
+    if asked and ":" in asked and place is not None:
+        raise ValueError(f"--device {asked} names a GPU of this machine; with --cluster give --gpus")
     if place is not None:
         asked = place.device(asked, profile)
         if place.kind == "slurm":  # this machine computes nothing
             return asked
     if asked == "cpu" or (asked is None and profile != "gpu"):
         return "cpu"
+    if asked and ":" in asked:
+        only(int(asked.partition(":")[2]))
     import torch
 
     if torch.cuda.is_available():
         return "cuda"
     if asked == "auto":
         return "cpu"
-    why = "--device cuda" if asked == "cuda" else "the gpu profile"
+    why = f"--device {asked}" if asked else "the gpu profile"
     raise ValueError(
         f"{why} needs a GPU, and torch {torch.__version__} finds none; --device cpu computes without"
     )
+
+
+def shard(text: str | None) -> tuple[int, int]:
+    """`"2/3"` as (2, 3); None is the whole, (1, 1)."""
+    part, _, parts = (text or "1/1").partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise ValueError(f"--shard {text!r}: give i/n, such as 1/3, 2/3 and 3/3 on three machines")
+    return int(part), int(parts)
 
 
 def seeds(text: str | None) -> list[int] | None:
@@ -100,11 +119,14 @@ def run_experiments(
     folder: Path | None,
     jobs: int,
     threads: int,
+    shard: tuple[int, int] = (1, 1),
     cluster: Cluster | None = None,
 ) -> bool:
     """Run what is missing of these grids, here or on a cluster; True when everything is there at the end.
 
-    A record that cannot be trusted is left as it is and listed; the others are run.
+    What chooses settings comes first, and what they choose is planned after it. On GPUs `jobs` counts
+    processes of each, and what is timed has its GPU for itself. A record that cannot be trusted is left as it
+    is and listed; the others are run.
     """
     if int(os.environ.get("WORLD_SIZE", 1)) > 1:
         raise ValueError(
@@ -114,22 +136,48 @@ def run_experiments(
     if cluster is not None:
         cluster.check()
     store = Store(folder or runs.store_for(profile).root, refused={})
-    todo, tallies = runs.plan(
-        wanted, profile, seeds=seeds, methods=methods, device=device, store=store, fresh=fresh
-    )
+    how = {"seeds": seeds, "methods": methods, "device": device, "store": store, "fresh": fresh}
+    todo, tallies = runs.plan(wanted, profile, **how, shard=shard)
+    gpus = visible() if device == "cuda" and cluster is None else []
+    began = time.monotonic()
     if todo:
         runs.check_clean(store)
         for name in dict.fromkeys(one.experiment.name for one in todo):
             store.try_write(profile, name)
         if absent := published.absent_data({(one, profile) for one in wanted}):
             raise ValueError("; ".join(sorted(set(absent.values()))))
-        about = screens.duration(sum(float(one.experiment.seconds(profile)) for one in todo) / jobs)
+        places = f" on each of {len(gpus)} GPUs" if len(gpus) > 1 else ""
+        about = screens.duration(runs.expected_seconds(todo, jobs, len(gpus)))
+        there = sum(one.skipped for one in tallies)
         console.print(
             f"{len(todo)} runs of {', '.join(one.experiment for one in tallies)} at {profile} on {device}, "
-            f"{jobs} side by side: about {about} ({sum(one.skipped for one in tallies)} are there already)"
+            f"{jobs} side by side{places}: about {about} ({there} are there already)"
         )
+        options = {"threads": threads, "cards": gpus if len(gpus) > 1 else (), "cluster": cluster}
+        tallies = []
+        for phase in runs.phases(wanted, profile):
+            width = 1 if device == "cuda" and phase[0].alone else jobs
+            planned = runs.plan(phase, profile, **how, shard=shard)
+            tallies += _run_phase(console, *planned, side_by_side=width, **options)
+    console.print(screens.tallies(tallies))
+    if todo:
+        console.print(f"{screens.duration(time.monotonic() - began)}; records in {store.root}", markup=False)
+    screens.refused(console, store.refused)
+    return all(tally.complete for tally in tallies) and not store.refused
+
+
+def _run_phase(
+    console: Console,
+    todo: Sequence[runs.Run],
+    tallies: Sequence[runs.Tally],
+    *,
+    cluster: Cluster | None,
+    **options: Any,
+) -> list[runs.Tally]:
+    """Do the runs that were planned together, and show how they fare."""
     labels = [f"{one.experiment.name}: {one.config.label}, seed {one.config.seed}" for one in todo]
-    began = time.monotonic()
+    if not todo:
+        return list(tallies)
     with screens.Bars(console, "runs", labels) as bars:
 
         def ended(index: int, error: str | None) -> None:
@@ -137,20 +185,14 @@ def run_experiments(
             if error or not console.is_terminal:
                 screens.say(console, f"{labels[index]}: {error or 'stored'}")
 
-        options = {"side_by_side": jobs, "threads": threads}
         if cluster is not None:
             options["through"] = cluster.run_jobs
         try:
-            runs.run(todo, tallies, **options, on_progress=bars.step, on_end=ended)
+            return runs.run(todo, tallies, **options, on_progress=bars.step, on_end=ended)
         except KeyboardInterrupt:
             if cluster is not None and (told := cluster.left_running()):
                 screens.say(console, told)
             raise
-    console.print(screens.tallies(tallies))
-    if todo:
-        console.print(f"{screens.duration(time.monotonic() - began)}; records in {store.root}", markup=False)
-    screens.refused(console, store.refused)
-    return all(tally.complete for tally in tallies) and not store.refused
 
 
 def run_chapters(

@@ -29,17 +29,20 @@ def run_jobs(
     *,
     workers: int,
     threads: int = 1,
+    cards: Sequence[str] = (),
     on_progress: Callable[[int, int, int], None] | None = None,
 ) -> Iterator[tuple[int, Any, BaseException | None]]:
     """Yield `(index of the job, result, error)` as jobs end; one of the two is None.
 
     A job whose process dies, such as for want of memory, is given up with a BrokenProcessPool once it dies
-    running alone; those that were beside it run again.
+    running alone; those that were beside it run again. After an error that leaves a GPU of no use to its
+    process, the workers are made anew, once those under way have ended.
 
     Args:
         function: a module-level function of a job, which can be pickled, and of `report(done, total)`.
-        workers: how many processes; 0 does the jobs in this one.
+        workers: how many processes, for each of the cards if there are some; 0 does the jobs in this one.
         threads: what each worker may use, set before it imports torch.
+        cards: GPUs as `CUDA_VISIBLE_DEVICES` names them; each worker sees one of them, all have as many.
         on_progress: called as `(index of the job, done, total)`, from another thread where there are workers.
     """
     on_progress = on_progress or (lambda index, done, total: None)
@@ -56,8 +59,8 @@ def run_jobs(
     while suspects or waiting:
         # Of several that were under way when a process died nobody knows which one it was: each runs alone.
         todo = suspects or waiting
-        width = 1 if suspects else min(workers, len(waiting))
-        cut, error = yield from _side_by_side(function, jobs, todo, width, threads, on_progress)
+        width = 1 if suspects else min(workers * max(1, len(cards)), len(waiting))
+        cut, error = yield from _side_by_side(function, jobs, todo, width, threads, cards, on_progress)
         if len(cut) == 1:
             yield cut[0], None, error
         else:
@@ -70,24 +73,26 @@ def _side_by_side(
     todo: deque[int],
     width: int,
     threads: int,
+    cards: Sequence[str],
     on_progress: Callable[[int, int, int], None],
 ) -> Generator[tuple[int, Any, BaseException | None], None, tuple[list[int], BaseException | None]]:
-    """Do the jobs of the indices in `todo`, and take them out, until none is left or a process dies: then
-    return the indices of those that were under way, and the error."""
+    """Do the jobs of the indices in `todo`, and take them out, until none is left or a process dies or is of
+    no more use: then return the indices of those that were under way when it died, and the error."""
     context = get_context("spawn")
     lifeline, keep = context.Pipe(duplex=False)
-    messages = context.SimpleQueue()
+    messages, places = context.SimpleQueue(), context.SimpleQueue()
+    for number in range(width if cards else 0):
+        places.put(cards[number % len(cards)])
     listener = threading.Thread(target=_listen, args=(messages, on_progress), daemon=True)
     listener.start()
-    pool = ProcessPoolExecutor(
-        max_workers=width, mp_context=context, initializer=_start, initargs=(lifeline, messages, threads)
-    )
+    shared = lifeline, messages, places if cards else None, threads
+    pool = ProcessPoolExecutor(max_workers=width, mp_context=context, initializer=_start, initargs=shared)
     cut: list[int] = []
-    finished, broken = False, None
+    finished, broken, used_up = False, None, False
     under_way: dict[Future, int] = {}
     try:
-        while (todo and not broken) or under_way:
-            while todo and not broken and len(under_way) < width:
+        while (todo and not broken and not used_up) or under_way:
+            while todo and not broken and not used_up and len(under_way) < width:
                 try:
                     future = pool.submit(_call, function, todo[0], jobs[todo[0]])
                 except BrokenProcessPool as error:  # it died with nothing to do, or what is under way says so
@@ -100,6 +105,7 @@ def _side_by_side(
                     broken = error
                     cut.append(index)
                 else:
+                    used_up = used_up or poisoned(error)
                     yield index, None if error else future.result(), error
         finished = broken is None
         return sorted(cut), broken
@@ -112,13 +118,23 @@ def _side_by_side(
             listener.join()
 
 
+def poisoned(error: BaseException | None) -> bool:
+    """Whether after this error nothing more can be computed on a GPU in its process, as after an index out of
+    a table: CUDA then answers every call with the same error. Memory that ran out is no such one."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    fatal = "AcceleratorError" in kinds or ("RuntimeError" in kinds and "CUDA error" in str(error))
+    return fatal and "OutOfMemoryError" not in kinds
+
+
 def _listen(messages: Any, on_progress: Callable[[int, int, int], None]) -> None:
     while (message := messages.get()) is not None:
         on_progress(*message)
 
 
-def _start(lifeline: Any, messages: Any, threads: int) -> None:
+def _start(lifeline: Any, messages: Any, places: Any, threads: int) -> None:
     global _messages
+    if places is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = places.get()
     _messages = messages
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides; it lets go of the lifeline
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))

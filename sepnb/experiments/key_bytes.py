@@ -72,6 +72,7 @@ class KeyBytes(Extrapolation):
     lengths than from one?"""
 
     name = "key_bytes"
+    chooses = True
     title = "Bytes that profit from far context"
     order = 9
     sweeps = (encoding_methods.SCREEN,)

@@ -7,8 +7,8 @@ published; until then nothing that hangs on it is trained, and what was publishe
 
 Where a grid takes its rates from is one plain rule: from the records *published with the code*, `results/` of
 the checkout, whatever store a command reads and writes. A profile whose sweep has not tried a method at every
-rate takes the laptop's, as smoke always does; without those either (a package without its records) the rate
-is the declared `default`.
+rate lists it at the laptop's, as smoke always does, and trains no record of it before; without those either
+(a package without its records) the rate is the declared `default`.
 """
 
 from collections.abc import Callable, Mapping
@@ -82,6 +82,7 @@ class Sweep(Experiment):
     needs: Callable[[Any], None] | None = None
 
     seeds = (0,)
+    chooses = True
 
     def tried(self, profile: str, method: str) -> list[float]:
         """The rates at which a profile tries a method."""
@@ -185,20 +186,19 @@ class Sweep(Experiment):
         that all would have to be trained again. Of smoke runs nothing is published.
 
         Raises:
-            ValueError: no records give the method a rate, or not all that are declared; the message says how
-                they come about.
+            ValueError: no records of the profile give the method a rate, or not all that are declared; the
+                message says how they come about.
         """
         if profile == "smoke":
             return
-        source = profile if method in self.best(profile) else "laptop"
-        if method not in self.best(source):
-            source, why = profile, f"no published record gives {method!r} a learning rate for {profile!r}"
-        elif waiting := self.waiting(source, method):
+        if method not in self.best(profile):
+            why = f"no published record gives {method!r} a learning rate for {profile!r}"
+        elif waiting := self.waiting(profile, method):
             more = ", ".join(f"{rate:g}" for rate in sorted({trial[1] for trial in waiting}))
             why = f"{method!r} is to be tried at {more} too, which may be better for {profile!r}"
         else:
             return
-        remedy = f"run `sepnb run {self.name} --profile {source}` and commit what it writes"
+        remedy = f"run `sepnb run {self.name} --profile {profile}` and commit what it writes"
         raise ValueError(f"{why}; {remedy}")
 
 

@@ -148,6 +148,7 @@ class Timed(Experiment):
     computes: it is timed best when nothing else does."""
 
     run_type: ClassVar[type]
+    alone = True
     seeds: ClassVar[tuple[int, ...]] = (0,)
     order: ClassVar[int] = 10
 

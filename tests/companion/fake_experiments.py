@@ -43,6 +43,9 @@ class Fake:
     dirty: bool = False
     needs: tuple[str, ...] = ()
     log: Path | None = None
+    order: int = 0
+    chooses: bool = False
+    alone: bool = False
 
     def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[FakeRun]:
         return [FakeRun(method, seed) for seed in (seeds or (1, 2)) for method in self.methods]
@@ -74,6 +77,18 @@ class Fake:
         metrics = {"loss": 1.0 + config.seed}
         first = self.fingerprint(config, device=device)
         return Record(self.name, "laptop", config.key, config.resolved(), metrics, [], first, facts)
+
+    @staticmethod
+    def poisoned_if_odd(job: int, report: Any) -> tuple[int, str | None]:
+        """A job that ends the use of a GPU to its process where its number is odd: what comes later in the
+        same process fails too. It tells the process and the card that it sees."""
+        import torch
+
+        if job % 2:
+            os.environ["POISONED"] = "1"
+        if "POISONED" in os.environ:
+            raise torch.AcceleratorError("CUDA error: device-side assert triggered")
+        return os.getpid(), os.environ.get("CUDA_VISIBLE_DEVICES")
 
     @staticmethod
     def killed_if_odd(job: int, report: Any) -> int:

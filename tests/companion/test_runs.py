@@ -138,6 +138,45 @@ def test_a_killed_worker_fails_its_own_run_and_no_other(fake, checkout, side_by_
     assert jobs[index] == 1 and "killed while no other ran" in runs._in_words(error)
 
 
+def test_a_worker_that_cannot_use_its_gpu_any_more_fails_its_own_run_and_no_other(fake, checkout) -> None:
+    """Both workers have a card of their own, and have one again after the second job."""
+    jobs = [0, 1, 2, 4, 6, 8]
+    endings = list(workers.run_jobs(fake.poisoned_if_odd, jobs, workers=1, cards=["GPU-a", "GPU-b"]))
+    assert sorted(index for index, *_ in endings) == list(range(len(jobs)))
+    assert [index for index, _, error in endings if error is not None] == [1]
+    seen = {result for *_, result, error in endings if error is None}
+    assert {card for _, card in seen} == {"GPU-a", "GPU-b"}
+    assert len({process for process, _ in seen}) > 2
+
+
+def test_memory_that_ran_out_and_errors_of_ours_leave_a_worker_as_it_is() -> None:
+    import torch
+
+    assert workers.poisoned(RuntimeError("CUDA error: an illegal memory access was encountered"))
+    fine = (None, RuntimeError("shape"), ValueError("CUDA error"), torch.OutOfMemoryError("CUDA error"))
+    assert not any(map(workers.poisoned, fine))
+
+
+def test_shards_share_a_grid_without_asking_one_another(fake, checkout) -> None:
+    store, grid = Store(checkout / "private"), fake(methods=("a", "b", "c"))
+    whole, _ = runs.plan([grid], "laptop", store=store)
+    parts = []
+    for number in (1, 2, 3, 4):
+        todo, (tally,) = runs.plan([grid], "laptop", store=store, shard=(number, 4))
+        runs.run(todo[:1], [tally], side_by_side=0)  # what is there turns no share
+        parts += [run.config.key for run in todo]
+    assert sorted(parts) == sorted(run.config.key for run in whole) and len(whole) == 6
+
+
+def test_what_records_choose_is_planned_after_them_and_what_is_timed_after_all_else(fake) -> None:
+    timed = fake(name="timed", alone=True, order=0)
+    grid, sweep = fake(name="grid", order=2), fake(name="sweep", order=1, chooses=True)
+    other = fake(name="other", order=3)
+    told = [[one.name for one in phase] for phase in runs.phases([grid, timed, other, sweep], "gpu")]
+    assert told == [["sweep"], ["grid", "other"], ["timed"]]
+    assert len(runs.phases([grid, other, sweep], "smoke")) == 1
+
+
 def test_a_disk_that_is_full_is_found_out_before_a_run_computes(fake, checkout, monkeypatch) -> None:
     store, log = Store(checkout / "private"), checkout / "log"
 

@@ -1,12 +1,14 @@
 """Learning-rate sweeps: rates are read from the published records, by one plain rule, and typed nowhere."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 
 import pytest
 
 from sepnb import experiments, paths
+from sepnb.companion import runs
 from sepnb.encodings import Learned
 from sepnb.experiments import images, table_sweep, task_grid
 from sepnb.experiments import language_modelling as lm
@@ -173,7 +175,25 @@ def test_what_will_be_published_is_not_trained_at_a_rate_that_nobody_swept(check
     with pytest.raises(ValueError, match=r"gives 'rope' a learning rate for 'gpu'; run `sepnb run lr_screen"):
         one.require("gpu", "rope")
     publish(checkout, one, "laptop", {"rope": [2.4, 2.5, 2.6]})
+    one.require("laptop", "rope")
+    with pytest.raises(ValueError, match="run `sepnb run lr_screen --profile gpu`"):
+        one.require("gpu", "rope")  # a rate of another size of model is none
+    publish(checkout, one, "gpu", {"rope": [2.4, 2.5, 2.6]})
     one.require("gpu", "rope")
+
+
+@pytest.mark.parametrize("name", [name for name in experiments.names() if not experiments.get(name).chooses])
+def test_what_a_grid_waits_for_runs_before_it(name, checkout):
+    """A run of the gpu profile, where nothing was swept, names an experiment of an earlier phase, or none."""
+    grid = experiments.get(name)
+    planned = runs.phases([experiments.get(one) for one in experiments.names()], "gpu")
+    phase = {one.name: number for number, phase in enumerate(planned) for one in phase}
+    for config in grid.grid("gpu")[:1]:
+        try:
+            grid.refuse(config)
+        except ValueError as error:
+            (needed,) = re.findall(r"`sepnb run (\w+) --profile gpu`", str(error))
+            assert phase[needed] < phase[name]
 
 
 @pytest.mark.parametrize("name", GRIDS)
