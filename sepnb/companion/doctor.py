@@ -12,6 +12,10 @@ from sepnb import paths
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
 DISK_GB = 2.0
+JOBS_ON_A_CARD, GB_OF_A_JOB = 4, 8.0
+"""Runs of the gpu profile that share a GPU unless `--jobs` says otherwise, and what one may need at most."""
+BFLOAT16 = (8, 0)
+"""The least compute capability of a GPU that has it."""
 
 
 class Finding(NamedTuple):
@@ -85,8 +89,49 @@ def _torch() -> Iterator[Finding]:
         return
     threads = f"{torch.get_num_threads()} threads of {os.cpu_count()} cores"
     yield Finding("torch", "ok", f"{torch.__version__}, {threads}")
-    cards = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-    yield Finding("device", "ok", ", ".join(cards) or "CPU only: profiles smoke and laptop")
+    cards = range(torch.cuda.device_count())
+    names = ", ".join(torch.cuda.get_device_name(number) for number in cards)
+    yield Finding("device", "ok", names or "CPU only: profiles smoke and laptop")
+    for number in cards:
+        yield _card(number)
+    yield _compiler("cuda" if names else "cpu")
+
+
+def _card(number: int) -> Finding:
+    """Whether a GPU has bfloat16, and memory for the runs that share it."""
+    import torch
+
+    free, needed = torch.cuda.mem_get_info(number)[0] / 1e9, JOBS_ON_A_CARD * GB_OF_A_JOB
+    seen, bad = f"{free:.0f} GB free", torch.cuda.get_device_capability(number) < BFLOAT16
+    if bad:
+        seen += "; it computes no bfloat16, which the gpu profile needs"
+    elif free < needed:
+        fitting = max(1, int(free // GB_OF_A_JOB))
+        seen += f", and {JOBS_ON_A_CARD} runs side by side may need {needed:.0f}; give --jobs {fitting}"
+    return Finding(f"cuda:{number}", "problem" if bad else "note" if free < needed else "ok", seen)
+
+
+def _compiler(device: str) -> Finding:
+    """Whether torch.compile can work; on a GPU, which needs it, by a step that is compiled."""
+    from sepnb.models.kernels import CompilerMissing, check_compiler
+
+    try:
+        check_compiler("inductor", device)
+    except CompilerMissing as error:
+        return Finding("compiler", "problem" if device == "cuda" else "note", str(error))
+    if device == "cpu":
+        return Finding("compiler", "ok", "there")
+    import torch
+
+    try:
+        x = torch.ones(64, 64, device=device, requires_grad=True)
+        torch.compile(lambda x: (x @ x).square().mean())(x).backward()
+        torch.cuda.synchronize()
+    except Exception as error:  # whatever is not as torch.compile wants it
+        return Finding(
+            "compiler", "problem", f"a step is not compiled: {type(error).__name__}: {error}"[:300]
+        )
+    return Finding("compiler", "ok", "compiles a step")
 
 
 def _data() -> Iterator[Finding]:

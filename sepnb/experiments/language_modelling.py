@@ -5,6 +5,7 @@ so that two methods differ in what their names say.
 """
 
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import log
@@ -25,6 +26,8 @@ from .base import Progress, TrainedRun, recorded
 from .resuming import forget, trained_in_pieces
 
 FINGERPRINT_STEPS = 5
+FIRST_STEPS: ContextVar[int] = ContextVar("the steps of a fingerprint", default=FINGERPRINT_STEPS)
+"""Fewer where a small fingerprint is taken."""
 FINGERPRINT_WINDOWS = 8
 CURVE_POINTS = 24
 
@@ -187,6 +190,7 @@ def attempted(
         metrics["diverged_at_step"] = error.step
     if training.compiler is not None:
         metrics |= {"compiled_steps": compiled.steps, "graphs_a_step": compiled.graphs}
+    metrics |= {f"train_{name}": seconds for name, seconds in begun.gpu_s.items()}
     return losses, metrics | {"train_cpu_s": round(before + begun.cpu_s, 3)}
 
 
@@ -199,7 +203,7 @@ def fingerprint(config: LanguageModelRun, *, device: str = "cpu") -> dict[str, l
     """The untrained model's bits per byte, and the first training losses, in nats, of the run's schedule."""
     model = build(config)
     initial = initial_score(config, model, device)
-    losses = trained(config, model, batches(config), device=device, stop_after=FINGERPRINT_STEPS)
+    losses = trained(config, model, batches(config), device=device, stop_after=FIRST_STEPS.get())
     return {"initial_bits_per_byte": initial, "first_losses": losses}
 
 

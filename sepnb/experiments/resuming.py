@@ -18,7 +18,8 @@ from .. import paths
 from ..records.provenance import Clock, code_state
 from ..records.store import digest
 from ..training import checkpoints
-from ..training.loop import Diverged, optimiser, train
+from ..training.device import optimiser
+from ..training.loop import Diverged, train
 from .base import TrainedRun
 
 

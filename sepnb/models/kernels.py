@@ -46,14 +46,22 @@ class CompilerMissing(ValueError):
 
 
 def check_compiler(backend: str | None, device: str | torch.device) -> None:
-    """Refuse a backend of torch.compile that this machine cannot serve: on a CPU, inductor writes C++."""
-    if backend != "inductor" or torch.device(device).type != "cpu":
+    """Refuse a backend of torch.compile that this machine cannot serve: on a CPU, inductor writes C++; on
+    CUDA, Triton compiles what launches its kernels, in C."""
+    kind = torch.device(device).type
+    if backend != "inductor" or kind not in ("cpu", "cuda"):
         return
-    default = "clang++" if sys.platform == "darwin" else "g++"
-    if shutil.which(command := os.environ.get("CXX", default).split()[0]) is None:
+    if kind == "cuda":
+        language, variable, usual = "C", "CC", ("gcc", "clang")
+    else:
+        language, variable = "C++", "CXX"
+        usual = ("clang++" if sys.platform == "darwin" else "g++",)
+    named = os.environ.get(variable)
+    commands = [named.split()[0]] if named else usual
+    if not any(map(shutil.which, commands)):
         raise CompilerMissing(
-            f"torch.compile needs the C++ compiler {command}, which is not there; install it, or name "
-            f"another in the environment variable CXX"
+            f"torch.compile needs the {language} compiler {' or '.join(commands)}, which is not there; "
+            f"install it, or name another in the environment variable {variable}"
         )
 
 

@@ -19,6 +19,16 @@ from .layout import Span
 
 AT_ONCE = 2**24
 """Scores, or entries of a mask, that are held at once where no gradients are needed: 64 MiB in float32."""
+OF_A_CARD = 256
+"""On a GPU that has more memory than so many bytes for each of these, more are held."""
+
+
+def at_once(device: torch.device) -> int:
+    """How many scores are held at once on a device: `AT_ONCE`, and on a large GPU more, because there every
+    piece waits for the launch of its kernels."""
+    if device.type != "cuda":
+        return AT_ONCE
+    return max(AT_ONCE, torch.cuda.get_device_properties(device).total_memory // OF_A_CARD)
 
 
 def attend(core: nn.Module, span: Span, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> Tensor:
@@ -39,7 +49,7 @@ def fused(q: Tensor, k: Tensor, v: Tensor, *, attn_mask: Tensor | None, **how: A
     in three dimensions, and torch then holds the scores of every sequence."""
     size = len(q)
     if not torch.is_grad_enabled() and attn_mask is not None and attn_mask.dim() == 3:
-        size = max(1, AT_ONCE // max(1, q.shape[1] * q.shape[-2] * k.shape[-2]))
+        size = max(1, at_once(q.device) // max(1, q.shape[1] * q.shape[-2] * k.shape[-2]))
     if size >= len(q):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, **how)
     pieces = [
@@ -63,13 +73,13 @@ def _rows_at_once(core: nn.Module, q: Tensor, k: Tensor, context: AttentionConte
         squares = core.explicit or context.masked or len(core.biases) > 0
         compiled = squares and context.causal and kernels.compiles(context.compiler) and kernels.on_cpu(q)
         return kernels.rows_of_a_piece(n) if compiled else n, True
-    held = _held(core, q, context)
+    held, most = _held(core, q, context), at_once(q.device)
     if not context.banded:
         each = k.shape[-2] * held
-        return n if n * each <= AT_ONCE else max(1, AT_ONCE // each), False
+        return n if n * each <= most else max(1, most // each), False
     size = windows.rows_of_a_piece(context.window)
-    size = min(size, max(1, AT_ONCE // max(1, held * (before + size))))
-    return size, held * n * (before + size) <= AT_ONCE
+    size = min(size, max(1, most // max(1, held * (before + size))))
+    return size, held * n * (before + size) <= most
 
 
 def _held(core: nn.Module, q: Tensor, context: AttentionContext) -> int:

@@ -145,6 +145,21 @@ class Clock:
             import torch
 
             torch.cuda.reset_peak_memory_stats(device)
+            self.begun = torch.cuda.Event(enable_timing=True)
+            self.begun.record(torch.cuda.current_stream(device))
+
+    @property
+    def gpu_s(self) -> dict[str, float]:
+        """Seconds on the GPU's own clock since the start, gaps included in which it waited for the host;
+        nothing on a CPU."""
+        if not self.device.startswith("cuda"):
+            return {}
+        import torch
+
+        end = torch.cuda.Event(enable_timing=True)
+        end.record(torch.cuda.current_stream(self.device))
+        end.synchronize()
+        return {"gpu_s": round(self.begun.elapsed_time(end) / 1000, 3)}  # in ms
 
     @property
     def cpu_s(self) -> float:
@@ -176,5 +191,6 @@ class Clock:
             "started": self.started,
             "wall_s": round(time.perf_counter() - self.wall, 3),
             "cpu_s": self.cpu_s,
+            **self.gpu_s,
             "peak_memory_mb": round(peak_memory_mb(self.device), 1),
         }

@@ -180,9 +180,11 @@ class SequentialPositionEncoder(nn.Module):
     def forward(self, positions: Positions) -> Float[Tensor, "P D"]:
         """The embeddings of positions `[P]` or `[P, n]` that `digits` can write.
 
-        Which prefixes are distinct has to be read from the device, place by place: a compiled pass, which
-        would break into as many graphs, takes the plain path."""
-        if torch.compiler.is_compiling() or (self.training and self.transformer.config.dropout > 0):
+        Which prefixes are distinct has to be read from the device, place by place. A compiled pass, which
+        would break into as many graphs, takes the plain path, and so does training on a GPU, which would
+        wait."""
+        own_noise, waits = self.transformer.config.dropout > 0, self.cls.device.type != "cpu"
+        if torch.compiler.is_compiling() or (self.training and (own_noise or waits)):
             return self.plain(positions)
         strings = self.strings(positions)
         if torch.is_grad_enabled() or len(strings) <= AT_ONCE:

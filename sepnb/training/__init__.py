@@ -1,12 +1,13 @@
 """Training: one loop, what yields its batches, and what it minimises.
 
-`loop` trains any model as a `config` says. `positions` and `shifts` say where a text or a grid is read,
-`memory` reads on after earlier segments; `losses`, `toeplitz` and `seqpe_losses` say what is minimised
-beside the next token; `checkpoints` keeps a training that was left.
+`loop` trains any model as a `config` says, and `device` holds what a GPU does otherwise. `positions` and
+`shifts` say where a text or a grid is read, `memory` reads on after earlier segments; `losses`, `toeplitz`
+and `seqpe_losses` say what is minimised beside the next token; `checkpoints` keeps a training that was left.
 """
 
 from .config import TrainingConfig
-from .loop import Diverged, Labelled, autocast, forward_of, next_token_losses, optimiser, target_losses, train
+from .device import optimiser
+from .loop import Diverged, Labelled, autocast, forward_of, next_token_losses, target_losses, train
 
 __all__ = [
     "Diverged",

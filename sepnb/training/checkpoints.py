@@ -21,7 +21,8 @@ from torch import Tensor, nn
 from .. import validation
 from ..records import sealed
 from ..records.store import canonical
-from .loop import TrainingConfig, optimiser, train
+from .device import optimiser
+from .loop import TrainingConfig, train
 
 SUFFIX = ".safetensors"
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from ..models import kernels
 from ..models import validation as door
 from ..validation import instance, whole, within
 from .config import TrainingConfig
+from .device import Lookout, optimiser, sent
 from .losses import BoundLoss
 from .memory import SegmentMemory
 from .positions import Batch
@@ -59,28 +59,6 @@ class Diverged(ValueError):
         super().__init__(f"{what} of step {self.step} is {value}; lower learning_rate={learning_rate}")
 
 
-class Lookout:
-    """A look at the losses while they are computed, so that a training that is lost ends early.
-
-    A loss on the CPU is read at once. Of those on a GPU a copy is on its way to the host, one at a time, and
-    read once it has come: nothing waits, and the end is some steps late.
-    """
-
-    def __init__(self) -> None:
-        self._sent: tuple[Tensor, torch.cuda.Event] | None = None
-
-    def lost(self, loss: Tensor) -> bool:
-        """Whether the newest loss that the host has is not finite; `loss` is that of the step just taken."""
-        if not loss.is_cuda:
-            return loss.device.type == "cpu" and not isfinite(loss.item())
-        if self._sent is not None and not self._sent[1].query():
-            return False
-        lost = self._sent is not None and not isfinite(self._sent[0].item())
-        copy = loss.to("cpu", non_blocking=True)
-        self._sent = copy, torch.cuda.current_stream(loss.device).record_event()
-        return lost
-
-
 def autocast(device: str, precision: str) -> AbstractContextManager:
     """Forward passes in `precision` on `device`; parameters stay as they are, losses are float32 or wider."""
     if precision == "float32":
@@ -110,16 +88,6 @@ def target_losses(
     within("targets", targets, 0, logits.shape[-1] - 1, "the answers that the model knows", wait=False)
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32)).flatten(0, -2)
     return F.cross_entropy(wide, targets.flatten(), reduction="none").unflatten(0, targets.shape)
-
-
-def optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
-    """AdamW with weight decay on the weights of linear maps only, a tied embedding among them."""
-    maps = {module.weight for module in model.modules() if isinstance(module, nn.Linear)}
-    groups = [
-        {"params": [p for p in model.parameters() if p in maps], "weight_decay": config.weight_decay},
-        {"params": [p for p in model.parameters() if p not in maps], "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=config.betas)
 
 
 def train(
@@ -179,7 +147,7 @@ def train(
         tokens, targets, positions = _parts(drawn, config, device)
         if config.positions is not None and config.compiler is not None:
             door.check_drawn(model, torch.from_numpy(drawn.positions))
-        weights = torch.from_numpy(drawn.weights).to(device) if isinstance(drawn, Weighted) else None
+        weights = sent(torch.from_numpy(drawn.weights), device) if isinstance(drawn, Weighted) else None
         if together is not None:
             tokens, targets, positions, weights = together.rows(tokens, targets, positions, weights)
         if auxiliary is not None:
@@ -281,7 +249,9 @@ def _parts(
             raise ValueError(f"{len(drawn.inputs)} inputs, and batch_size is {config.batch_size}")
         if drawn.positions is not None:
             _integers("positions", drawn.positions)
-        return tuple(None if array is None else torch.from_numpy(array.copy()).to(device) for array in drawn)
+        return tuple(
+            None if array is None else sent(torch.from_numpy(array.copy()), device) for array in drawn
+        )
     if isinstance(drawn, Weighted):
         return _weighted(drawn, config, device)
     if isinstance(drawn, Batch):
@@ -293,14 +263,14 @@ def _parts(
         _checked("inputs", drawn.inputs, sizes)
         _checked("targets", drawn.targets, sizes, lowest=0)
         _checked("positions", drawn.positions, sizes if drawn.positions.ndim == 2 else sizes[1:])
-        return tuple(torch.from_numpy(array.astype(np.int64)).to(device) for array in drawn)
+        return tuple(sent(torch.from_numpy(array.astype(np.int64)), device) for array in drawn)
     if given is not None:
         raise ValueError(
             f"the batches have no positions, the config draws them by {given!r}; give what its "
             f"batches() yields"
         )
     _checked("a batch", drawn, (config.batch_size, config.length + 1), lowest=0)
-    batch = torch.from_numpy(drawn.astype(np.int64)).to(device)  # a copy: the array may be read-only
+    batch = sent(torch.from_numpy(drawn.astype(np.int64)), device)  # a copy: the array may be read-only
     return batch[:, :-1], batch[:, 1:], None
 
 
@@ -324,7 +294,7 @@ def _weighted(drawn: Weighted, config: TrainingConfig, device: str) -> tuple[Ten
         _checked("positions", drawn.positions, shape if drawn.positions.ndim == 2 else shape[1:])
     arrays = (drawn.inputs, drawn.targets, drawn.positions)
     return tuple(
-        None if array is None else torch.from_numpy(array.astype(np.int64)).to(device) for array in arrays
+        None if array is None else sent(torch.from_numpy(array.astype(np.int64)), device) for array in arrays
     )
 
 

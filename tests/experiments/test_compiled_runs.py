@@ -76,7 +76,7 @@ def driven(tmp_path_factory) -> dict[str, list]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_step_of_every_model_of_a_process_runs_one_graph_and_nothing_beside_it(driven, name):
-    """One graph leaves nothing for the host to read: a value that it needs would have broken it in two."""
+    """Nothing is left for the host to read: a value that it needs would have broken the graph in two."""
     compiled, graphs, breaks, losses, as_eager = driven[name]
     assert compiled == SIZE.steps and graphs == 1 and breaks == []
     assert losses == pytest.approx(as_eager, rel=1e-5)
@@ -88,6 +88,25 @@ def test_drawn_positions_are_checked_before_a_compiled_step_that_cannot(name):
     model = LanguageModel(config.model, VOCABULARY)
     with pytest.raises(ValueError, match=r"position -\d+ is negative"):
         lm.trained(config, model, batches(config, further=-(10**4)), device="cpu")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in DRAWN])
+def test_a_step_that_is_not_compiled_reads_nothing_of_its_device(name):
+    """On the device "meta", which has no values, reading one is an error: here only the losses at the end."""
+    config, taken = _eager(config_of(name)), []
+    model = LanguageModel(config.model, VOCABULARY)
+    with pytest.raises((NotImplementedError, RuntimeError), match="meta"):
+        lm.trained(config, model, batches(config), device="meta", on_step=taken.append)
+    assert len(taken) == SIZE.steps
+
+
+@pytest.mark.parametrize("name", ["seqpe", "seqpe-input"])
+def test_what_seqpe_minimises_beside_the_loss_reads_nothing_of_its_device(name):
+    config = methods.run_of("fake", "smoke", name, 1, 1e-3, sizes={"smoke": SIZE})
+    model = LanguageModel(config.model, VOCABULARY).to("meta")
+    loss = config.training.bound_auxiliary(1)
+    for _ in range(3):
+        loss(model).backward()
 
 
 def test_a_training_without_a_compiler_says_nothing_of_one():

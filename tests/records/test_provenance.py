@@ -144,6 +144,29 @@ def test_seconds_of_the_wall_and_of_the_processor_are_told_apart():
     assert clock.cpu_s >= slept["cpu_s"] + 0.1 - 1e-3
 
 
+def test_seconds_of_a_gpu_are_those_between_two_events_on_its_stream(checkout, monkeypatch):
+    log = []
+
+    class Event:
+        def __init__(self, enable_timing: bool) -> None:
+            assert enable_timing
+
+        def record(self, stream: str) -> None:
+            log.append(stream)
+
+        def synchronize(self) -> None:
+            log.append("wait")
+
+        def elapsed_time(self, end: "Event") -> float:
+            return 1500.0
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"stream of {device}")
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: None)
+    assert Clock("cuda:0").gpu_s == {"gpu_s": 1.5} and log == ["stream of cuda:0"] * 2 + ["wait"]
+    assert Clock("cpu").gpu_s == {} and "gpu_s" not in Clock("cpu").facts(seed=0, data={}, bytes_seen=0)
+
+
 def test_without_a_lock_or_a_checkout_a_run_still_tells_the_rest(tmp_path, monkeypatch):
     monkeypatch.setenv("SEPNB_ROOT", str(tmp_path))
     facts = Clock().facts(seed=0, data={}, bytes_seen=0)

@@ -21,7 +21,8 @@ from sepnb.training import (
     optimiser,
     train,
 )
-from sepnb.training.loop import Labelled, Lookout, Weighted
+from sepnb.training.device import Lookout
+from sepnb.training.loop import Labelled, Weighted
 from sepnb.training.losses import AuxiliaryLoss, BoundLoss
 from sepnb.training.positions import Batch, RandomOffset
 

@@ -1,0 +1,58 @@
+"""What a training does otherwise where it runs on a GPU: nothing of it waits, and little is launched twice.
+
+Batches are copied from pinned memory while the GPU computes, AdamW is one kernel, and a loss is read once it
+has come. On a CPU all is as it ever was, bit for bit.
+"""
+
+from math import isfinite
+
+import torch
+from torch import Tensor, nn
+
+from .config import TrainingConfig
+
+
+def sent(tensor: Tensor, device: str) -> Tensor:
+    """A tensor of the host on the device; on its way there, where this is a GPU."""
+    if torch.device(device).type != "cuda":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+def optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
+    """AdamW with weight decay on the weights of linear maps only, a tied embedding among them; fused where
+    the model is on a GPU."""
+    maps = {module.weight for module in model.modules() if isinstance(module, nn.Linear)}
+    groups = [
+        {"params": [p for p in model.parameters() if p in maps], "weight_decay": config.weight_decay},
+        {"params": [p for p in model.parameters() if p not in maps], "weight_decay": 0.0},
+    ]
+    fused = {"fused": True} if on_gpu(model) else {}
+    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=config.betas, **fused)
+
+
+def on_gpu(model: nn.Module) -> bool:
+    """Whether all weights are on a GPU."""
+    return all(parameter.is_cuda for parameter in model.parameters())
+
+
+class Lookout:
+    """A look at the losses while they are computed, so that a training that is lost ends early.
+
+    A loss on the CPU is read at once. Of those on a GPU a copy is on its way to the host, one at a time, and
+    read once it has come: nothing waits, and the end is some steps late.
+    """
+
+    def __init__(self) -> None:
+        self._sent: tuple[Tensor, torch.cuda.Event] | None = None
+
+    def lost(self, loss: Tensor) -> bool:
+        """Whether the newest loss that the host has is not finite; `loss` is that of the step just taken."""
+        if not loss.is_cuda:
+            return loss.device.type == "cpu" and not isfinite(loss.item())
+        if self._sent is not None and not self._sent[1].query():
+            return False
+        lost = self._sent is not None and not isfinite(self._sent[0].item())
+        copy = loss.to("cpu", non_blocking=True)
+        self._sent = copy, torch.cuda.current_stream(loss.device).record_event()
+        return lost
