@@ -5,25 +5,25 @@ takes about a second and tells whether the code of today still begins the run th
 that no longer begins the same way is marked stale; one that does again loses the mark.
 
 Two tolerances, both relative to the stored value. On the device of the record only the order of float32
-sums may differ (thread count, processor). Between a GPU and a CPU, bfloat16 rounding differs as well.
+sums may differ (thread count, processor). Between a GPU and a CPU, bfloat16 rounding differs as well; a CPU
+replays the small fingerprint of a run of the gpu profile.
 """
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sepnb.companion import workers
+from sepnb.companion.fingerprints import PREFIX, Fingerprint, of_small, part
 from sepnb.records.settings import other_settings
 from sepnb.records.store import Record, Store
 
 RTOL = {"same device": 1e-4, "other device": 2e-3}
 PROFILES = ("laptop", "gpu")
 STATUSES = ("equal", "stale", "orphaned", "not replayed")
-
-Fingerprint = Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,11 @@ class Replay:
     @property
     def same_device(self) -> bool:
         return str(self.record.provenance.get("device")).split(":")[0] == self.device.split(":")[0]
+
+    @property
+    def small(self) -> bool:
+        """Whether the small fingerprint is replayed."""
+        return not self.same_device and any(name.startswith(PREFIX) for name in self.record.fingerprint)
 
 
 def differs(stored: Fingerprint, now: Fingerprint, rtol: float) -> str | None:
@@ -130,11 +135,17 @@ def _judged(job: Replay, now: Fingerprint | None, error: BaseException | None) -
         return "not replayed", f"the machine failed, not the code: {type(error).__name__}: {error}"
     if error is not None or now is None:
         return "stale", f"its replay failed: {type(error).__name__}: {error}"
-    why = differs(job.record.fingerprint, now, RTOL["same device" if job.same_device else "other device"])
+    why = differs(
+        part(job.record.fingerprint, job.small),
+        now,
+        RTOL["same device" if job.same_device else "other device"],
+    )
     return ("stale", why) if why else ("equal", "")
 
 
 def _fingerprint(job: Replay, report: workers.Report) -> Fingerprint:
+    if job.small:
+        return of_small(job.experiment, job.config, job.device)
     if job.same_device:
         return job.experiment.fingerprint(job.config, device=job.device)
     import torch

@@ -7,12 +7,13 @@ so that two commands on one store share a grid.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from sepnb import paths
 from sepnb.companion import workers
+from sepnb.companion.fingerprints import of_small
 from sepnb.records.store import Store
 
 Ended = Iterator[tuple[int, Any, BaseException | None]]
@@ -123,6 +124,14 @@ def plan(
     return todo, tallies
 
 
+def shard_of(text: str | None) -> tuple[int, int]:
+    """`"2/3"` as (2, 3); None is the whole, (1, 1)."""
+    part, _, parts = (text or "1/1").partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise ValueError(f"--shard {text!r}: give i/n, such as 1/3, 2/3 and 3/3 on three machines")
+    return int(part), int(parts)
+
+
 def phases(experiments: Sequence[Any], profile: str) -> list[list[Any]]:
     """What can be planned together: what records choose has to wait for them, and what is timed for all else.
 
@@ -202,10 +211,11 @@ def compute(run: Run, report: workers.Report) -> float | None:
         if written(run.path) not in (None, run.written):
             return 0.0
         store.try_write(config.profile, run.experiment.name)  # a disk may fill up while a grid runs
+        small = of_small(run.experiment, config, run.device)
         record = run.experiment.run(config, device=run.device, progress=report)
         if store.published and record.provenance.get("dirty") is not False:
             raise RuntimeError("the tree was changed while the grid ran; commit, then run again")
-        store.write(record)
+        store.write(replace(record, fingerprint={**record.fingerprint, **small}))
     return time.monotonic() - began
 
 

@@ -24,7 +24,7 @@ from ..training.loop import Labelled, autocast
 from ..training.shifts import GridShiftSteps
 from .base import Experiment, Progress, TrainedRun, recorded
 from .image_tasks import HELD_OUT_SEED
-from .language_modelling import FINGERPRINT_STEPS, Metrics, Rows, attempted, last, trained
+from .language_modelling import FINGERPRINT_STEPS, FIRST_STEPS, Metrics, Rows, attempted, last, trained
 from .methods import changed
 from .sweep import Sweep
 
@@ -225,7 +225,7 @@ def fingerprint(config: ClassifierRun, *, device: str = "cpu") -> dict[str, list
     """The untrained model's nats, and the first training losses of the run's schedule."""
     model = build(config).to(device)
     initial = first_nats(config, model, device)
-    losses = trained(config, model, config.batches(), device=device, stop_after=FINGERPRINT_STEPS)
+    losses = trained(config, model, config.batches(), device=device, stop_after=FIRST_STEPS.get())
     return {"initial_nats": initial, "first_losses": losses}
 
 

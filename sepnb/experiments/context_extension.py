@@ -321,7 +321,7 @@ class ContextExtension(TextExperiment):
         model = lm.build(base).to(device)
         initial = lm.initial_score(base, model, device)
         adamw = optimiser(model, base.training)
-        how = {"device": device, "stop_after": lm.FINGERPRINT_STEPS}
+        how = {"device": device, "stop_after": lm.FIRST_STEPS.get()}
         losses = train(model, lm.batches(base), base.training, adamw=adamw, **how)
         start = checkpoints.take(model, adamw, losses, {})
         extended = model.extended(extension=config.far_extension or config.extension)

@@ -276,5 +276,5 @@ def fingerprint(config: TaskRun, *, device: str = "cpu") -> dict[str, list[float
     """The untrained model's nats, and the first training losses of the run's schedule."""
     model = build(config).to(device)
     initial = score(config, model, config.validation(config.training.length), device)["nats"]
-    how = {"device": device, "stop_after": lm.FINGERPRINT_STEPS}
+    how = {"device": device, "stop_after": lm.FIRST_STEPS.get()}
     return {"initial_nats": [initial], "first_losses": lm.trained(config, model, batches(config), **how)}

@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,9 @@ class Fake:
             raise RuntimeError("no such layer")
         return {"first_losses": [5.5 + config.seed, (5.4 + config.seed) * (1 + self.drift)]}
 
+    def runs_here(self, profile: str) -> bool:
+        return True
+
     def refuse(self, config: FakeRun) -> None:
         """There is nothing to wait for."""
 
@@ -96,3 +99,28 @@ class Fake:
         if job % 2:
             os.kill(os.getpid(), signal.SIGKILL)
         return job
+
+
+@dataclass(frozen=True)
+class Large(FakeRun):
+    batch_size: int = 64
+
+
+@dataclass(frozen=True)
+class OnGpu(Fake):
+    """Its first steps take a CPU too long, and a GPU rounds them otherwise."""
+
+    rounding: float = 0.0
+
+    def grid(self, profile, seeds=None):
+        return [Large("a", seed, "gpu") for seed in (seeds or (1, 2))] if profile == "gpu" else []
+
+    def fingerprint(self, config, *, device="cpu"):
+        assert device == "cuda" or config.batch_size <= 4, "this would take minutes"
+        from sepnb.experiments.language_modelling import FIRST_STEPS
+
+        rounded = (config.seed + config.batch_size) * (1 + self.rounding + self.drift)
+        return {"first_losses": [rounded] * FIRST_STEPS.get()}
+
+    def run(self, config, **how):
+        return replace(super().run(config, **how), profile="gpu")

@@ -1,0 +1,57 @@
+"""How a run begins, in numbers that can be computed again: whole where it ran, and small on any processor.
+
+The first steps of a run of the gpu profile take a CPU minutes. Its record therefore holds a second, small
+fingerprint: a few steps with small batches, never compiled, of the same model and schedule. Where the record
+is replayed on another device than its own, this one is.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+STEPS, BATCH = 2, 4
+PREFIX = "small_"
+
+Fingerprint = Mapping[str, Sequence[float]]
+
+
+def small(config: Any) -> Any | None:
+    """The config with batches of `BATCH` inputs at most, in every training that it describes; None where it
+    has no batches, so that its fingerprint is small already."""
+    if not is_dataclass(config):
+        return None
+    changed = {field.name: _smaller(getattr(config, field.name)) for field in fields(config)}
+    if "batch_size" in changed:  # of what is timed
+        changed["batch_size"] = min(BATCH, config.batch_size)
+    changed = {name: value for name, value in changed.items() if value != getattr(config, name)}
+    return replace(config, **changed) if changed else None
+
+
+def _smaller(value: Any) -> Any:
+    from sepnb.training import TrainingConfig
+
+    if isinstance(value, TrainingConfig):
+        return replace(value, batch_size=min(BATCH, value.batch_size))
+    return tuple(map(_smaller, value)) if isinstance(value, tuple) else value
+
+
+def of_small(experiment: Any, config: Any, device: str) -> dict[str, list[float]]:
+    """The small fingerprint of a run by the names that a record gives it; empty where none is needed."""
+    if config.profile != "gpu" or (less := small(config)) is None:
+        return {}
+    import torch
+
+    from sepnb.experiments.language_modelling import FIRST_STEPS
+
+    few = FIRST_STEPS.set(STEPS)
+    try:
+        with torch.compiler.set_stance("force_eager"):
+            found = experiment.fingerprint(less, device=device)
+    finally:
+        FIRST_STEPS.reset(few)
+    return {f"{PREFIX}{name}": values for name, values in found.items()}
+
+
+def part(fingerprint: Fingerprint, of_small: bool) -> dict[str, Sequence[float]]:
+    """The small fingerprint of a record, or the whole one."""
+    return {name: values for name, values in fingerprint.items() if name.startswith(PREFIX) == of_small}
