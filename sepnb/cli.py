@@ -89,9 +89,10 @@ def run(
     from sepnb.companion import tasks
 
     with _said(RESUMED):
-        asked = {"partition": partition, "parallel": parallel, "gpus": gpus, "minutes": minutes}
-        place, numbers = tasks.cluster(console, cluster, jobs, threads, asked), tasks.seeds(seeds)
-        experiments, chapters = tasks.sort_out(names or (tasks.GROUPS if place is None else ["experiments"]))
+        how = {"partition": partition, "parallel": parallel, "gpus": gpus, "minutes": minutes}
+        place, numbers = tasks.cluster(console, cluster, jobs, threads, how), tasks.seeds(seeds)
+        asked = names or (tasks.GROUPS if place is None else ["experiments"])
+        experiments, chapters = tasks.sort_out(asked, profile)
         if place is not None and chapters:
             raise ValueError(f"--cluster runs experiments; run {chapters[0].name} without it")
         if chapters and not experiments and numbers and len(numbers) > 1:
@@ -101,9 +102,8 @@ def run(
         options = {"profile": profile, "device": where, "fresh": fresh, "jobs": width, "threads": threads}
         good = True
         if experiments:
-            few = methods.split(",") if methods else None
-            chosen = {"seeds": numbers, "methods": few, "folder": store, "cluster": place}
-            chosen["shard"] = tasks.shard(shard)
+            chosen = {"seeds": numbers, "methods": methods and methods.split(","), "folder": store}
+            chosen |= {"cluster": place, "shard": tasks.runs.shard_of(shard)}
             good = tasks.run_experiments(console, experiments, **chosen, **options)
         if chapters:
             seed = numbers[0] if numbers and len(numbers) == 1 else 0

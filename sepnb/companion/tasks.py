@@ -23,8 +23,9 @@ from sepnb.records.store import RecordError, Store
 GROUPS = ("experiments", "chapters")
 
 
-def sort_out(names: Sequence[str]) -> tuple[list[Any], list[Chapter]]:
-    """Experiments and chapters that `names` mean; the words `experiments` and `chapters` mean all of them."""
+def sort_out(names: Sequence[str], profile: str = "smoke") -> tuple[list[Any], list[Chapter]]:
+    """Experiments and chapters that `names` mean; the words `experiments` and `chapters` mean all of them,
+    without experiments that need a package of their own at a profile, where it is not installed."""
     known = {chapter.name: chapter for chapter in chapters.discover()}
     wanted = dict.fromkeys(n for name in names for n in (known if name == "chapters" else [name]))
     due = [known[name] for name in wanted if name in known]
@@ -33,7 +34,8 @@ def sort_out(names: Sequence[str]) -> tuple[list[Any], list[Chapter]]:
     from sepnb import experiments
 
     every, others = experiments.names(), [name for name in wanted if name not in known]
-    asked = dict.fromkeys(n for name in others for n in (every if name == "experiments" else [name]))
+    here = [name for name in every if "experiments" in others and experiments.get(name).runs_here(profile)]
+    asked = dict.fromkeys(n for name in others for n in (here if name == "experiments" else [name]))
     if unknown := [name for name in asked if name not in every]:
         choices = [*GROUPS, *every, *known]
         near = get_close_matches(unknown[0], choices, n=3, cutoff=0.4) or choices
@@ -84,14 +86,6 @@ def device(asked: str | None, profile: str, place: Cluster | None = None) -> str
     raise ValueError(
         f"{why} needs a GPU, and torch {torch.__version__} finds none; --device cpu computes without"
     )
-
-
-def shard(text: str | None) -> tuple[int, int]:
-    """`"2/3"` as (2, 3); None is the whole, (1, 1)."""
-    part, _, parts = (text or "1/1").partition("/")
-    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
-        raise ValueError(f"--shard {text!r}: give i/n, such as 1/3, 2/3 and 3/3 on three machines")
-    return int(part), int(parts)
 
 
 def seeds(text: str | None) -> list[int] | None:

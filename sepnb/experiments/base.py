@@ -154,6 +154,10 @@ class Experiment(ABC):
             if seed in declared
         ]
 
+    def runs_here(self, profile: str) -> bool:
+        """Whether the packages that a record of a profile needs beside the locked ones are installed."""
+        return True
+
     def refuse(self, config: RunConfig) -> None:  # noqa: B027
         """A ValueError where a run has to wait, because the published records that choose its settings are
         not there; asked before it is computed, or submitted to be computed elsewhere."""

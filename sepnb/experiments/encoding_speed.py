@@ -248,6 +248,9 @@ class EncodingSpeed(Timed):
         }
         return [{"method": name, **size, **settings} for size in sizes for name in timed_methods()]
 
+    def runs_here(self, profile: str) -> bool:
+        return profile == "smoke" or peer.installed()
+
     def run(
         self, config: EncodingSpeedRun, *, device: str = "cpu", progress: Progress | None = None
     ) -> Record:

@@ -1,6 +1,7 @@
 """The commands as people type them: what is refused says what to do, and costs nothing."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -10,10 +11,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from sepnb import cli, paths
-from sepnb.companion import regression, tasks
+from sepnb.companion import cards, doctor, regression, tasks
 from sepnb.companion.chapters import Chapter, fingerprint, remember
 from sepnb.companion.doctor import differing_versions
 from sepnb.experiments import names as every_experiment
@@ -75,6 +77,41 @@ def test_the_device_follows_the_profile_unless_asked(checkout, monkeypatch) -> N
         assert status == 2 and "needs a GPU" in output and "--device cpu" in output
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     assert tasks.device(None, "gpu") == "cuda"
+    with pytest.raises(ValueError, match="--device 'gpu0': give cpu, cuda, one of several GPUs as cuda:1"):
+        tasks.device("gpu0", "gpu")
+
+
+def test_one_of_several_gpus_is_the_only_one_that_a_command_and_its_workers_see(monkeypatch) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: len(os.environ["CUDA_VISIBLE_DEVICES"].split(",")))
+    monkeypatch.setattr(
+        "torch.cuda.is_available", lambda: not os.environ["CUDA_VISIBLE_DEVICES"].startswith("-")
+    )
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c")
+    assert cards.visible() == ["GPU-a", "GPU-b", "GPU-c"]
+    assert tasks.device("cuda:1", "gpu") == "cuda"
+    assert cards.visible() == ["GPU-b"]
+    with pytest.raises(ValueError, match="--device cuda:3 needs a GPU"):
+        tasks.device("cuda:3", "gpu")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    tasks.device("cuda:2", "laptop")
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "2"
+
+
+def test_what_is_timed_on_a_gpu_has_it_alone(fake, checkout, monkeypatch) -> None:
+    seen = []
+
+    def run(todo, tallies, *, side_by_side, **_):
+        seen.append((todo[0].experiment.name, side_by_side))
+        return tallies
+
+    monkeypatch.setattr(tasks.runs, "run", run)
+    monkeypatch.setattr(tasks, "visible", lambda: ["0"])
+    monkeypatch.setattr(cards, "peak", lambda: 1e14)
+    both = [fake(name="timed", alone=True), fake(name="grid")]
+    options = {"profile": "gpu", "seeds": None, "fresh": False, "folder": checkout / "private", "threads": 1}
+    for device in ("cuda", "cpu"):
+        tasks.run_experiments(Console(quiet=True), both, device=device, jobs=4, **options)
+    assert seen == [("grid", 4), ("timed", 1), ("grid", 4), ("timed", 4)]
 
 
 def test_names_are_sorted_into_experiments_and_chapters(write_chapter) -> None:
@@ -86,6 +123,15 @@ def test_names_are_sorted_into_experiments_and_chapters(write_chapter) -> None:
     experiments, chapters = tasks.sort_out(tasks.GROUPS)
     assert [one.name for one in experiments] == every_experiment()
     assert [one.name for one in chapters] == ["01_order", "02_more"]
+
+
+def test_what_needs_a_package_of_its_own_is_run_by_its_name_or_where_that_is_installed(monkeypatch) -> None:
+    for there in (False, True):
+        monkeypatch.setattr("sepnb.experiments.peer.installed", lambda there=there: there)
+        named, _ = tasks.sort_out(["experiments"], "gpu")
+        missing = set(every_experiment()) - {one.name for one in named}
+        assert missing == (set() if there else {"encoding_speed"})
+        assert [one.name for one in tasks.sort_out(["encoding_speed"], "gpu")[0]] == ["encoding_speed"]
 
 
 def test_finding_nothing_to_do_imports_no_torch(write_chapter) -> None:
@@ -331,6 +377,22 @@ torch=={version("torch").split("+")[0]}
     missing, other = differing_versions(lock)
     assert missing == ["no-such-package"]
     assert other == [f"rich {version('rich')} (locked 0.0.1)"]
+
+
+def test_doctor_looks_at_every_gpu_and_at_what_compiles_for_it(monkeypatch) -> None:
+    memory, found = {0: 80e9, 1: 10e9, 2: 80e9}, {}
+    capability = {0: (9, 0), 1: (8, 0), 2: (7, 5)}
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda number: (memory[number], 80e9))
+    monkeypatch.setattr("torch.cuda.get_device_capability", capability.get)
+    seen = [doctor._card(number) for number in range(3)]
+    assert [one.state for one in seen] == ["ok", "note", "problem"]
+    assert "give --jobs 1" in seen[1].seen and "no bfloat16" in seen[2].seen
+    monkeypatch.setattr("shutil.which", found.get)
+    told = {device: doctor._compiler(device) for device in ("cpu", "cuda")}
+    assert {device: one.state for device, one in told.items()} == {"cpu": "note", "cuda": "problem"}
+    assert "C compiler" in told["cuda"].seen
+    found["gcc"] = "/usr/bin/gcc"  # and what compiles finds no GPU
+    assert doctor._compiler("cuda").seen.startswith("a step is not compiled: ")
 
 
 def test_doctor_sees_a_folder_that_is_no_checkout(checkout) -> None:

@@ -239,7 +239,7 @@ def test_a_missing_package_is_no_column_in_smoke_and_refused_where_records_are_p
         (["oracles"], "pytest -m oracle tests/oracles tests/experiments/test_encoding_speed.py"),
         (["bench"], "sepnb bench encodings"),
         (["bench", "KEEP=laptop"], "sepnb run encoding_speed --profile laptop"),
-        (["gpu"], "sepnb run encoding_speed --profile gpu"),
+        (["bench", "KEEP=gpu"], "sepnb run encoding_speed --profile gpu"),
     ],
 )
 def test_the_targets_that_need_the_package_install_it_and_run_beside_it(command, wanted):
