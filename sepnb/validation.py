@@ -11,7 +11,9 @@ Types, shapes and dtypes cost nothing. The values of tensors are read by `within
 is compiled, and where a GPU would be waited for only if the caller says so.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields
 from difflib import get_close_matches
 from math import inf, isfinite
@@ -28,6 +30,8 @@ WIDEST = 2**20
 
 FARTHEST = 2**40
 """No position is farther: up to it angles, computed in float64, are right to 1e-4."""
+
+_VOUCHED: ContextVar[bool] = ContextVar("somebody vouches for positions on a GPU", default=False)
 
 _short = Repr()
 _short.maxstring = _short.maxother = 100
@@ -298,6 +302,22 @@ def within(
                 f"{remedy and f', {remedy}'}"
             )
     return value
+
+
+@contextmanager
+def vouched(so: bool = True) -> Iterator[None]:
+    """Inside, no positions are read that lie on a GPU, if `so`: they were checked before they went there, and
+    the host would wait for all that is under way."""
+    before = _VOUCHED.set(so)
+    try:
+        yield
+    finally:
+        _VOUCHED.reset(before)
+
+
+def unread(positions: Tensor) -> bool:
+    """Whether these are not to be read: while a graph is compiled, and where somebody vouches for them."""
+    return torch.compiler.is_compiling() or (positions.device.type != "cpu" and _VOUCHED.get())
 
 
 def angular(name: str, value: Any) -> Tensor:

@@ -1,7 +1,7 @@
 """How a run begins, in numbers that can be computed again: whole where it ran, and small on any processor.
 
 The first steps of a run of the gpu profile take a CPU minutes. Its record therefore holds a second, small
-fingerprint: a few steps with small batches, never compiled, of the same model and schedule. Where the record
+fingerprint: a few steps with small batches, not compiled, of the same model and schedule. Where the record
 is replayed on another device than its own, this one is.
 """
 
@@ -16,8 +16,8 @@ Fingerprint = Mapping[str, Sequence[float]]
 
 
 def small(config: Any) -> Any | None:
-    """The config with batches of `BATCH` inputs at most, in every training that it describes; None where it
-    has no batches, so that its fingerprint is small already."""
+    """The config with batches of `BATCH` inputs at most in every training that it describes, and none of them
+    compiled; None where it has no batches, so that its fingerprint is small already."""
     if not is_dataclass(config):
         return None
     changed = {field.name: _smaller(getattr(config, field.name)) for field in fields(config)}
@@ -31,7 +31,7 @@ def _smaller(value: Any) -> Any:
     from sepnb.training import TrainingConfig
 
     if isinstance(value, TrainingConfig):
-        return replace(value, batch_size=min(BATCH, value.batch_size))
+        return replace(value, batch_size=min(BATCH, value.batch_size), compiler=None)
     return tuple(map(_smaller, value)) if isinstance(value, tuple) else value
 
 
@@ -39,14 +39,11 @@ def of_small(experiment: Any, config: Any, device: str) -> dict[str, list[float]
     """The small fingerprint of a run by the names that a record gives it; empty where none is needed."""
     if config.profile != "gpu" or (less := small(config)) is None:
         return {}
-    import torch
-
     from sepnb.experiments.language_modelling import FIRST_STEPS
 
     few = FIRST_STEPS.set(STEPS)
     try:
-        with torch.compiler.set_stance("force_eager"):
-            found = experiment.fingerprint(less, device=device)
+        found = experiment.fingerprint(less, device=device)
     finally:
         FIRST_STEPS.reset(few)
     return {f"{PREFIX}{name}": values for name, values in found.items()}

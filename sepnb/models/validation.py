@@ -81,7 +81,8 @@ def checked(
     consecutive = n > 0 if counted else None
     if model.bounded:
         kind = content.device.type  # maps are computed in its dtype under autocast
-        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else content.dtype
+        lower = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+        dtype = torch.get_autocast_dtype(kind) if lower else content.dtype
         check_span(keys, model.bounded, dtype, consecutive)
     length = cache.whole_length(keys) if cache is not None and model.by_length else None
     if tables is not None:
@@ -135,7 +136,7 @@ def check_positions(positions: Tensor, config: TransformerConfig, limited: Seque
         refusing = [one.name for one in config.encodings if config.axes > 1 and not one.real_positions]
         why = f": {', '.join(refusing)} takes no place between two patches" if refusing else ""
         raise TypeError(f"positions must be integers, got {positions.dtype}{why}")
-    if not positions.numel() or torch.compiler.is_compiling():
+    if not positions.numel() or validation.unread(positions):
         return
     if real and not bool(positions.isfinite().all()):
         raise ValueError("a position is not finite; give the place of every token, or (0, ..., 0)")
@@ -160,16 +161,19 @@ def check_highest(ends: Sequence[int | float], modules: Sequence[InputModule]) -
 def check_drawn(model: nn.Module, positions: Tensor) -> None:
     """Refuse positions of a training step, `[N]` or `[B, N]`, that a `Transformer` in the model would refuse:
     asked before they go to a device, because a compiled step reads none."""
-    for stack in (module for module in model.modules() if hasattr(module, "limited")):
-        check_positions(positions, stack.config, stack.limited)
-        check_counted(positions, stack.counting)
-        check_span(positions, stack.bounded, next(stack.parameters()).dtype, None)
+    for module in model.modules():
+        if hasattr(module, "check_drawn"):  # what has bounds of its own
+            module.check_drawn(positions)
+        if hasattr(module, "limited"):
+            check_positions(positions, module.config, module.limited)
+            check_counted(positions, module.counting)
+            check_span(positions, module.bounded, next(module.parameters()).dtype, None)
 
 
 def check_counted(positions: Tensor, counting: Sequence[str], documents: Tensor | None = None) -> None:
     """Refuse positions of all keys, `[M]` or `[B, M]`, with jumps that an encoding which counts tokens would
     not see; `counting` are the names of these."""
-    if not counting or torch.compiler.is_compiling():
+    if not counting or validation.unread(positions):
         return
     jumping = positions.diff(dim=-1) != 1
     if documents is not None:
@@ -189,7 +193,7 @@ def check_span(
 ) -> None:
     """Refuse positions of all keys, `[M]` or `[B, M]`, too far apart for some encoding in this dtype. Where
     they are known to be consecutive, none is read."""
-    if not positions.numel() or (torch.compiler.is_compiling() and not consecutive):
+    if not positions.numel() or (not consecutive and validation.unread(positions)):
         return
     if consecutive:
         span = positions.shape[-1] - 1

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from ..validation import readable, shown, tensor, whole
+from ..validation import readable, shown, tensor, unread, whole
 
 Positions = Tensor | np.ndarray | Sequence[int] | Sequence[Sequence[int]]
 
@@ -42,14 +42,14 @@ def digits(positions: Positions, *, base: int = 10, width: int | Sequence[int]) 
 
 
 def check_range(grid: Int[Tensor, "P n"], base: int, places: Sequence[int]) -> None:
-    """Refuse positions that `places` digits of each coordinate cannot write; while a graph is compiled, none
-    is read."""
+    """Refuse positions that `places` digits of each coordinate cannot write, where they can be read; see
+    `validation.unread`."""
     if len(places) != grid.shape[1]:
         raise ValueError(
             f"positions of shape {list(grid.shape)} have {grid.shape[1]} coordinates, {len(places)} widths "
             f"were given; give one width for each"
         )
-    if torch.compiler.is_compiling():
+    if unread(grid):
         return
     highest = torch.tensor([min(base**count - 1, LARGEST) for count in places], device=grid.device)
     outside = (grid < 0) | (grid > highest)

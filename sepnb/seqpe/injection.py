@@ -69,6 +69,11 @@ class Embeddings(nn.Module):
             self.class_token = nn.Parameter(encoder.std * torch.randn(encoder.output.out_features))
         self.held: Rows | None = None
 
+    def check_drawn(self, positions: Tensor) -> None:
+        """Refuse positions of a training step that the digits cannot write, before they go to a device."""
+        grid = as_grid(positions.reshape(-1, self.encoder.dims))
+        check_range(grid, self.encoder.base, self.encoder.digits)
+
     def forward(self, positions: Tensor) -> Tensor:
         grid = positions.unsqueeze(-1) if self.encoder.dims == 1 else positions
         shape, grid = grid.shape[:-1], as_grid(grid.flatten(end_dim=-2))

@@ -42,20 +42,21 @@ def test_a_record_of_a_laptop_has_one_fingerprint(fake, checkout):
 
 
 @pytest.mark.parametrize("name", experiments.names())
-def test_the_small_fingerprint_of_every_run_differs_in_its_batches_only(name):
+def test_the_small_fingerprint_of_every_run_differs_in_batches_and_compiler_only(name):
     config = experiments.get(name).grid("gpu")[0]
     small = fingerprints.small(config)
     assert (small is None) == (name in WITHOUT_BATCHES)
     if small is not None:
         now, before = small.resolved(), config.resolved()
-        assert now != before and _without_batches(now) == _without_batches(before)
+        assert now != before and _others(now) == _others(before)
         assert min(_batches(before)) > fingerprints.BATCH and set(_batches(now)) == {fingerprints.BATCH}
 
 
-def _without_batches(settings):
+def _others(settings):
     if isinstance(settings, dict):
-        return {name: _without_batches(one) for name, one in settings.items() if name != "batch_size"}
-    return [_without_batches(one) for one in settings] if isinstance(settings, list) else settings
+        left = settings.keys() - {"batch_size", "compiler"}
+        return {name: _others(settings[name]) for name in left}
+    return [_others(one) for one in settings] if isinstance(settings, list) else settings
 
 
 def _batches(settings) -> list[int]:
