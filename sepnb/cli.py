@@ -99,7 +99,13 @@ def run(
             raise ValueError(f"a chapter has one seed, --seeds gives {len(numbers)}")
         where = tasks.device(device, profile, place)
         width = jobs or parallel or (4 if where == "cuda" else min(2, os.cpu_count() or 1))
-        options = {"profile": profile, "device": where, "fresh": fresh, "jobs": width, "threads": threads}
+        options = {
+            "profile": profile.value,
+            "device": where,
+            "fresh": fresh,
+            "jobs": width,
+            "threads": threads,
+        }
         good = True
         if experiments:
             chosen = {"seeds": numbers, "methods": methods and methods.split(","), "folder": store}

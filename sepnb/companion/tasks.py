@@ -142,6 +142,7 @@ def run_experiments(
             raise ValueError("; ".join(sorted(set(absent.values()))))
         places = f" on each of {len(gpus)} GPUs" if len(gpus) > 1 else ""
         about = screens.duration(runs.expected_seconds(todo, jobs, len(gpus)))
+        about += "" if gpus or profile != "gpu" else " on an A100"
         there = sum(one.skipped for one in tallies)
         console.print(
             f"{len(todo)} runs of {', '.join(one.experiment for one in tallies)} at {profile} on {device}, "
