@@ -91,26 +91,20 @@ def run(
     with _said(RESUMED):
         how = {"partition": partition, "parallel": parallel, "gpus": gpus, "minutes": minutes}
         place, numbers = tasks.cluster(console, cluster, jobs, threads, how), tasks.seeds(seeds)
-        asked = names or (tasks.GROUPS if place is None else ["experiments"])
-        experiments, chapters = tasks.sort_out(asked, profile)
+        experiments, chapters = tasks.sort_out(names or tasks.GROUPS[: 1 if place else 2], profile)
         if place is not None and chapters:
             raise ValueError(f"--cluster runs experiments; run {chapters[0].name} without it")
         if chapters and not experiments and numbers and len(numbers) > 1:
             raise ValueError(f"a chapter has one seed, --seeds gives {len(numbers)}")
         where = tasks.device(device, profile, place)
         width = jobs or parallel or (4 if where == "cuda" else min(2, os.cpu_count() or 1))
-        options = {
-            "profile": profile.value,
-            "device": where,
-            "fresh": fresh,
-            "jobs": width,
-            "threads": threads,
-        }
+        options = {"device": where, "fresh": fresh, "jobs": width, "threads": threads}
+        options["profile"] = profile.value
         good = True
         if experiments:
             chosen = {"seeds": numbers, "methods": methods and methods.split(","), "folder": store}
-            chosen |= {"cluster": place, "shard": tasks.runs.shard_of(shard)}
-            good = tasks.run_experiments(console, experiments, **chosen, **options)
+            shares = {"cluster": place, "shard": tasks.runs.shard_of(shard)}
+            good = tasks.run_experiments(console, experiments, **chosen, **shares, **options)
         if chapters:
             seed = numbers[0] if numbers and len(numbers) == 1 else 0
             good = tasks.run_chapters(console, chapters, seed=seed, **options) and good

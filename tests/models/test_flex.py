@@ -20,6 +20,7 @@ from sepnb import encodings, training
 from sepnb.models import LanguageModel, TransformerConfig, compile_formulas, flex, kernels
 from sepnb.streams import Streams
 from sepnb.training import loop
+from sepnb.training.positions import RandomOffset
 
 GATED = "distance-aware"
 BIASES = [
@@ -229,17 +230,24 @@ def config(**fields) -> training.TrainingConfig:
     return training.TrainingConfig(steps=1, batch_size=2, length=N, learning_rate=1e-3, **fields)
 
 
+WHOLE = ("whole", kernels.counted("inductor"))
+
+
 @pytest.mark.parametrize("name", encodings.names(axes=1))
 def test_a_training_on_cuda_compiles_formulas_where_flex_attention_takes_the_biases(name, asked):
     made = model(name)
     on_cuda = loop.forward_of(made, config(compiler="inductor"), "cuda")
     taken = name in (*BIASES, GATED)
-    assert asked == [("formulas" if taken else "whole", "inductor")]
+    assert asked == [("formulas", "inductor") if taken else WHOLE]
     assert (on_cuda is made) == taken == (made.transformer.compiler == "inductor")
     asked.clear()
     assert loop.forward_of(made, config(compiler="inductor"), "cpu") is not made
     assert loop.forward_of(made, config(), "cuda") is made
-    assert asked == [("whole", "inductor")]
+    drawn = config(
+        compiler="inductor", positions=RandomOffset(4 * N)
+    )  # which a GPU would have to be asked for
+    assert loop.forward_of(made, drawn, "cuda") is not made
+    assert asked == [WHOLE, WHOLE]
 
 
 def test_what_flex_attention_does_not_take_is_compiled_as_a_whole():
