@@ -97,6 +97,29 @@ def test_one_of_several_gpus_is_the_only_one_that_a_command_and_its_workers_see(
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "2"
 
 
+def test_a_grid_is_planned_once_what_chooses_its_settings_has_run(fake, checkout, monkeypatch) -> None:
+    log, plan = [], tasks.runs.plan
+
+    def planned(experiments, *arguments, **how):
+        log.append(("plan", *(one.name for one in experiments)))
+        return plan(experiments, *arguments, **how)
+
+    def run(todo, tallies, **_):
+        log.append(("run", *{one.experiment.name for one in todo}))
+        return tallies
+
+    monkeypatch.setattr(tasks.runs, "plan", planned)
+    monkeypatch.setattr(tasks.runs, "run", run)
+    both = [fake(name="grid", order=1), fake(name="sweep", chooses=True)]
+    options = {"profile": "gpu", "seeds": None, "fresh": False, "folder": checkout / "private", "threads": 1}
+    tasks.run_experiments(Console(quiet=True), both, device="cpu", jobs=1, **options)
+    assert log == [
+        ("plan", "grid", "sweep"),  # for what is told beforehand
+        *(("plan", "sweep"), ("run", "sweep")),
+        *(("plan", "grid"), ("run", "grid")),
+    ]
+
+
 def test_what_is_timed_on_a_gpu_has_it_alone(fake, checkout, monkeypatch) -> None:
     seen = []
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from sepnb import experiments
+from sepnb.experiments import classification, methods
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments import methods
 from sepnb.models import LanguageModel
 from sepnb.training.positions import Batch
 
@@ -104,6 +104,15 @@ def test_a_step_that_is_not_compiled_reads_nothing_of_its_device(name):
     model = LanguageModel(config.model, VOCABULARY)
     with pytest.raises((NotImplementedError, RuntimeError), match="meta"):
         lm.trained(config, model, batches(config), device="meta", on_step=taken.append)
+    assert len(taken) == SIZE.steps
+
+
+def test_nor_does_a_step_of_an_image_model_whose_places_are_drawn():
+    config, taken = experiments.get("images").config("smoke", "axial-rope-shifts/class", 1), []
+    model, drawn = classification.build(config), config.batches()
+    with pytest.raises(NotImplementedError, match="meta"):
+        how = {"device": "meta", "stop_after": SIZE.steps, "on_step": taken.append}
+        lm.trained(config, model, drawn, **how)
     assert len(taken) == SIZE.steps
 
 
