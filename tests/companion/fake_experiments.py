@@ -82,16 +82,26 @@ class Fake:
         return Record(self.name, "laptop", config.key, config.resolved(), metrics, [], first, facts)
 
     @staticmethod
-    def poisoned_if_odd(job: int, report: Any) -> tuple[int, str | None]:
+    def poisoned_if_odd(job: int, report: Any) -> int:
         """A job that ends the use of a GPU to its process where its number is odd: what comes later in the
-        same process fails too. It tells the process and the card that it sees."""
+        same process fails too. It tells its process."""
         import torch
 
         if job % 2:
             os.environ["POISONED"] = "1"
         if "POISONED" in os.environ:
             raise torch.AcceleratorError("CUDA error: device-side assert triggered")
-        return os.getpid(), os.environ.get("CUDA_VISIBLE_DEVICES")
+        return os.getpid()
+
+    @staticmethod
+    def met_by_four(folder: Path, report: Any) -> str:
+        """A job that waits until four processes are at work, and tells the card that its own sees."""
+        (folder / str(os.getpid())).touch()
+        end = time.monotonic() + 120
+        while len(list(folder.iterdir())) < 4:
+            assert time.monotonic() < end, "waited in vain"
+            time.sleep(0.05)
+        return os.environ["CUDA_VISIBLE_DEVICES"]
 
     @staticmethod
     def killed_if_odd(job: int, report: Any) -> int:

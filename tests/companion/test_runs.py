@@ -139,14 +139,16 @@ def test_a_killed_worker_fails_its_own_run_and_no_other(fake, checkout, side_by_
 
 
 def test_a_worker_that_cannot_use_its_gpu_any_more_fails_its_own_run_and_no_other(fake, checkout) -> None:
-    """Both workers have a card of their own, and have one again after the second job."""
     jobs = [0, 1, 2, 4, 6, 8]
-    endings = list(workers.run_jobs(fake.poisoned_if_odd, jobs, workers=1, cards=["GPU-a", "GPU-b"]))
+    endings = list(workers.run_jobs(fake.poisoned_if_odd, jobs, workers=1))
     assert sorted(index for index, *_ in endings) == list(range(len(jobs)))
     assert [index for index, _, error in endings if error is not None] == [1]
-    seen = {result for *_, result, error in endings if error is None}
-    assert {card for _, card in seen} == {"GPU-a", "GPU-b"}
-    assert len({process for process, _ in seen}) > 2
+    assert len({process for _, process, error in endings if error is None}) == 2  # before and after it
+
+
+def test_every_card_has_as_many_workers_and_each_worker_sees_one(fake, tmp_path) -> None:
+    endings = list(workers.run_jobs(fake.met_by_four, [tmp_path] * 4, workers=2, cards=["GPU-a", "GPU-b"]))
+    assert sorted(card for _, card, _ in endings) == ["GPU-a", "GPU-a", "GPU-b", "GPU-b"]
 
 
 def test_memory_that_ran_out_and_errors_of_ours_leave_a_worker_as_it_is() -> None:
