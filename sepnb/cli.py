@@ -320,14 +320,14 @@ def probe(
 
 
 @app.command()
-def doctor() -> None:
+def doctor(attack: opt.OfAttacks = False) -> None:
     """Look at everything the commands rely on; exit status 1 if something cannot work."""
-    from sepnb.companion.doctor import examine
+    from sepnb.companion import attacks
+    from sepnb.companion import doctor as doctors
 
     with _said():
-        found = list(examine())
-        console.print(screens.rows(("", "state", "seen"), found))
-    raise typer.Exit(1 if any(one.state == "problem" for one in found) else 0)
+        good = attacks.run(console) if attack else doctors.report(console)
+    raise typer.Exit(0 if good else 1)
 
 
 @contextmanager

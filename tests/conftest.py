@@ -61,6 +61,22 @@ def unhooked(monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
+@pytest.fixture
+def tries(record_property) -> Callable[[int, int], int]:
+    """`tries(few, whole)`: how often an attack is made that draws what it does.
+
+    The whole number where `sepnb doctor --attack` makes the table of attacks, few in every other run. The
+    table counts them as cases.
+    """
+
+    def number(few: int, whole: int) -> int:
+        count = whole if os.environ.get("SEPNB_WHOLE_ATTACKS") else few
+        record_property("cases", count)
+        return count
+
+    return number
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
     """Workers must name the same tests, which an object's address in a name prevents."""

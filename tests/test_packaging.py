@@ -286,6 +286,7 @@ def test_workflows_run_what_a_newcomer_runs_on_the_whole_history(workflow, comma
             assert step["with"]["path"] == "build/html"
 
 
+@pytest.mark.attack("actions of others that could change under their name")
 @pytest.mark.parametrize("workflow", WORKFLOWS)
 def test_every_action_is_named_by_its_commit_with_the_version_beside_it(workflow):
     text = (ROOT / ".github" / "workflows" / workflow).read_text(encoding="utf-8")
@@ -298,6 +299,7 @@ def test_every_action_is_named_by_its_commit_with_the_version_beside_it(workflow
     assert all(len(found) == 1 for found in commits.values()), commits
 
 
+@pytest.mark.attack("workflows that execute code and may write")
 @pytest.mark.parametrize("name", JOBS)
 def test_what_installs_or_executes_may_only_read_and_keeps_no_token(name):
     job = JOBS[name]
@@ -314,6 +316,7 @@ def test_what_installs_or_executes_may_only_read_and_keeps_no_token(name):
         assert "github.token" not in str(step) or writes
 
 
+@pytest.mark.attack("packages that could change under their version")
 @pytest.mark.parametrize("workflow", WORKFLOWS)
 def test_workflows_install_only_files_whose_digests_are_written_down(workflow):
     """The first `make` of a job installs; those that follow find it done."""

@@ -422,6 +422,7 @@ def outcome(call: Callable, arguments: dict[str, Any]) -> str:
     return how if time.process_time() - start < SECONDS else f"{how}, after more than a second"
 
 
+@pytest.mark.attack("every argument of every public function, one at a time")
 @pytest.mark.parametrize("door", DOORS)
 def test_bad_arguments_are_refused_in_words_of_our_own(door, unhooked):
     call, valid = DOORS[door]

@@ -8,7 +8,10 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from rich.console import Console
+
 from sepnb import paths
+from sepnb.companion import screens
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
 DISK_GB = 2.0
@@ -24,6 +27,13 @@ class Finding(NamedTuple):
     what: str
     state: str
     seen: str
+
+
+def report(console: Console) -> bool:
+    """Print what is found; whether nothing is a problem."""
+    found = list(examine())
+    console.print(screens.rows(("", "state", "seen"), found))
+    return all(one.state != "problem" for one in found)
 
 
 def examine() -> Iterator[Finding]:

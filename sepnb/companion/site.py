@@ -25,6 +25,7 @@ from sepnb import claims, paths
 from sepnb.claims import scoreboard
 from sepnb.companion import (
     api_pages,
+    attacks,
     chapter_figures,
     folds,
     number_role,
@@ -73,6 +74,7 @@ PAGES = {
     "headline-verdicts": (partial(scoreboard.methods, headlines=True), RULES),
     "provenance": (pages.provenance, RULES),
     "reproduction": (pages.reproduction, RULES),
+    "attacks": (attacks.page, ("results/attacks.json", "sepnb/companion/attacks.py")),
     "encoding-speed": (pages.encoding_speed, RULES),
     "inventory": (pages.inventory, PARTS),
     "properties": (pages.properties, PARTS),

@@ -113,6 +113,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.attack("scripts, links, roles and formulas in every value of a record")
 def test_what_a_record_holds_shows_as_it_is_and_does_nothing(project, only, monkeypatch) -> None:
     """In every value of a record, also one with the right checksum: no HTML, no role, no link, no formula."""
     facts = a_record("x").provenance

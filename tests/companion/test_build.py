@@ -233,6 +233,7 @@ with book.alone(print):
 """
 
 
+@pytest.mark.attack("a build of the book that is killed")
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGKILL])
 def test_jupyter_book_and_its_workers_end_with_a_build_that_is_killed(checkout, by) -> None:
     written = [checkout / "book.txt", checkout / "worker.txt"]
@@ -260,6 +261,7 @@ with book.alone(lambda told: print(told, flush=True)):
 """
 
 
+@pytest.mark.attack("two builds of the book at once")
 def test_of_two_builds_one_waits_for_the_other_and_says_so(checkout) -> None:
     with book.alone(lambda told: pytest.fail(told)):
         second = subprocess.Popen([sys.executable, "-c", WAITS], stdout=subprocess.PIPE, text=True)

@@ -37,6 +37,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "console", Console(width=200, highlight=False))
 
 
+@pytest.mark.attack("commands that ask for what cannot be done")
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -309,6 +310,9 @@ def bad_and_good(checkout: Path, fake, registered) -> Path:
     return path
 
 
+@pytest.mark.attack(
+    "one bad record among good ones, and a folder that leads in a circle, when results are listed"
+)
 def test_one_bad_record_is_listed_and_a_folder_that_cannot_be_read_is_not_empty(bad_and_good) -> None:
     status, output = sepnb("results", "--profile", "laptop")
     assert status == 1 and row_of_fake(output) == ["fake", "laptop", "6", "1", "4", "0", "0", "1"]
@@ -320,6 +324,7 @@ def test_one_bad_record_is_listed_and_a_folder_that_cannot_be_read_is_not_empty(
     assert status == 1 and "?" in row_of_fake(output) and f"refused: {folder}: cannot be read" in output
 
 
+@pytest.mark.attack("one bad record in a grid that is resumed")
 def test_a_run_goes_on_past_a_bad_record_and_leaves_it_to_be_looked_at(bad_and_good, checkout) -> None:
     mine = (checkout / "results").rename(checkout / "mine")
     bad_and_good = mine / bad_and_good.relative_to(checkout / "results")
@@ -333,6 +338,7 @@ def test_a_run_goes_on_past_a_bad_record_and_leaves_it_to_be_looked_at(bad_and_g
     assert json.loads(bad_and_good.read_text(encoding="utf-8"))["key"] == "a-seed1"
 
 
+@pytest.mark.attack("a store that cannot be written")
 def test_a_store_that_cannot_be_written_is_refused_before_anything_runs(
     checkout, fake, registered, monkeypatch
 ) -> None:
@@ -346,12 +352,14 @@ def test_a_store_that_cannot_be_written_is_refused_before_anything_runs(
     assert not (checkout / "log").exists()
 
 
+@pytest.mark.attack("one bad record when all are replayed")
 def test_published_records_are_replayed_beside_a_bad_one_which_is_listed(bad_and_good) -> None:
     status, output = sepnb("check", "--published", "--profile", "laptop")
     assert status == 1 and f"refused: {bad_and_good}: not whole JSON" in output
     assert "1 published records: 1 equal" in output
 
 
+@pytest.mark.attack("one bad record when claims are judged")
 def test_claims_are_judged_without_a_bad_record_which_is_listed(checkout) -> None:
     path = checkout / "results" / "laptop" / "in_window" / "rope-seed1.json"
     path.parent.mkdir(parents=True)

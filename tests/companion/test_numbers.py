@@ -45,12 +45,14 @@ def test_what_says_nothing_is_refused(checkout, content: dict, told: str) -> Non
     assert not (checkout / "build").exists()
 
 
+@pytest.mark.attack("names of chapters that lead to other folders")
 @pytest.mark.parametrize("name", ["../01_order", "a/b", "", "01 order"])
 def test_a_chapter_name_cannot_lead_elsewhere(checkout, name: str) -> None:
     with pytest.raises(NumbersError, match="not a plain name"):
         numbers.publish(name, {"loss": 1.0}, profile="smoke")
 
 
+@pytest.mark.attack("files of chapter numbers that were cut, edited or moved")
 @pytest.mark.parametrize(
     ("text", "told"),
     [

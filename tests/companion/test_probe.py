@@ -57,6 +57,7 @@ def test_tokens_of_a_file_are_read_as_they_are_and_a_reference_decides_the_price
     assert status == 0 and told["price"]["numbers"]["difference"]["mean"] == 0.0
 
 
+@pytest.mark.attack("models, texts and options that cannot be probed")
 @pytest.mark.parametrize(
     ("changes", "told"),
     [

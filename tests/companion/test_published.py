@@ -41,6 +41,7 @@ def test_a_changed_computation_is_marked_and_the_mark_is_taken_back(fake, store)
     assert not (store.root / "laptop" / "stale.json").exists()
 
 
+@pytest.mark.attack("a record whose settings were edited and signed again")
 def test_a_config_that_is_not_that_of_the_grid_is_stale_whatever_was_computed(fake, store) -> None:
     """A name is a digest of the config, and nothing but this holds a record to it: any steps would do."""
     record = store.load("laptop", "fake")["a-seed1"]

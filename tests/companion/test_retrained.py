@@ -31,6 +31,7 @@ def store(texts, checkout) -> Store:
     return store
 
 
+@pytest.mark.attack("a number written into a record that is signed again")
 def test_a_number_that_somebody_wrote_into_a_record_is_found(texts, store) -> None:
     """Signed again, it passes the replay of the first steps."""
     record = store.load("laptop", "fake")["a-seed1"]

@@ -77,8 +77,16 @@ def test_stale_records_and_fresh_grids_run_again(fake, checkout) -> None:
     assert [run.config.key for run in runs.plan([grid], "laptop", store=store)[0]] == ["b-seed2"]
 
 
+@pytest.mark.attack("a grid that is interrupted or killed, with its workers")
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_grid_loses_no_finished_run_and_leaves_no_process(checkout, sign: int) -> None:
+def test_an_interrupted_grid_loses_no_finished_run_and_leaves_no_process(checkout, tries, sign: int) -> None:
+    for number in range(tries(1, 6)):
+        folder = checkout / f"try{number}"
+        folder.mkdir()
+        _interrupt_and_resume(folder, sign)
+
+
+def _interrupt_and_resume(checkout: Path, sign: int) -> None:
     script, log = checkout / "grid.py", checkout / "log"
     script.write_text(GRID, encoding="utf-8")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parents[1])])}
@@ -112,6 +120,7 @@ def test_an_interrupted_grid_loses_no_finished_run_and_leaves_no_process(checkou
     assert len(held.load("laptop", "fake")) == 6
 
 
+@pytest.mark.attack("two commands on one store")
 def test_two_commands_on_one_store_share_a_grid_and_compute_nothing_twice(fake, checkout) -> None:
     store, log = Store(checkout / "private"), checkout / "log"
     grid = fake(log=log)
@@ -128,6 +137,7 @@ def test_two_commands_on_one_store_share_a_grid_and_compute_nothing_twice(fake, 
     assert (tally.skipped, tally.ran, tally.complete) == (3, 1, True)
 
 
+@pytest.mark.attack("a worker that is killed in the middle of a grid")
 @pytest.mark.parametrize("side_by_side", [1, 2])
 def test_a_killed_worker_fails_its_own_run_and_no_other(fake, checkout, side_by_side: int) -> None:
     jobs = [0, 2, 1, 4, 6, 8]
@@ -179,6 +189,7 @@ def test_what_records_choose_is_planned_after_them_and_what_is_timed_after_all_e
     assert len(runs.phases([grid, other, sweep], "smoke")) == 1
 
 
+@pytest.mark.attack("a full disk before a grid runs")
 def test_a_disk_that_is_full_is_found_out_before_a_run_computes(fake, checkout, monkeypatch) -> None:
     store, log = Store(checkout / "private"), checkout / "log"
 
@@ -194,6 +205,7 @@ def test_a_disk_that_is_full_is_found_out_before_a_run_computes(fake, checkout, 
     assert not list(folder.iterdir())
 
 
+@pytest.mark.attack("code that changes while a grid runs")
 def test_a_published_store_takes_no_record_of_a_changed_tree(fake, checkout) -> None:
     (tally,) = runs.run(*runs.plan([fake(methods=("a",), dirty=True)], "laptop", store=Store()))
     assert len(tally.failed) == 2 and "the tree was changed while the grid ran" in tally.failed[0]

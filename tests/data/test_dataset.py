@@ -79,6 +79,7 @@ def test_archives_are_decoded_once_and_then_read_from_the_cache():
 BAD = {"truncated": b"", "altered": b"x" * len(b"".join(TOKENS.values()))}
 
 
+@pytest.mark.attack("a cached text that was cut or altered")
 @pytest.mark.parametrize("bad", BAD)
 def test_a_bad_cached_copy_is_made_anew(bad):
     data_set = small()
@@ -116,6 +117,7 @@ def test_half_the_archives_are_not_the_set():
     assert data_set.status() == "missing"
 
 
+@pytest.mark.attack("archives on the disk that were cut or altered")
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
@@ -207,6 +209,7 @@ def _edited(flags: int | None = None, method: int | None = None, data: bool = Fa
 
 
 BODIES |= {"/encrypted": _edited(flags=1), "/method": _edited(method=99), "/lzma": _edited(data=True)}
+BODIES["/elsewhere"] = packed(TOKENS | {"../../../wiki.train.tokens": b"outside"}, "wikitext-2")
 BODIES["/wrong"] = packed(TOKENS | {"wiki.train.tokens": b"other words"}, "wikitext-2")
 
 
@@ -277,6 +280,7 @@ def test_what_is_at_hand_is_not_fetched_again():
     assert not data_set.fetched.exists()
 
 
+@pytest.mark.attack("owners who send something else, break off, stall, or send far too much")
 @pytest.mark.parametrize(
     ("kind", "path", "why"),
     [
@@ -285,6 +289,7 @@ def test_what_is_at_hand_is_not_fetched_again():
             "wrong",
             r"what lies in \S+/wrong is not the registered text .*; differ: wiki\.train\.tokens",
         ),
+        (small, "elsewhere", r"/elsewhere is not the registered text .*; differ: wiki\.train\.tokens"),
         (small, "page", "/page: not a whole zip file"),
         (small, "cut", "/cut: not a whole zip file"),  # a file cut off at its owner's
         (small, "broken-off", r"/broken-off: .*IncompleteRead"),  # a transfer that ends early
@@ -329,6 +334,7 @@ def test_no_server_at_all_is_a_clear_error():
         small("http://127.0.0.1:9/x").fetch(progress=False, timeout=0.3)
 
 
+@pytest.mark.attack("a fetched text that was cut or altered")
 @pytest.mark.parametrize("bad", BAD)
 def test_a_damaged_copy_is_reported_and_replaced(owner, bad):
     data_set = small(f"{owner}/whole")
@@ -338,6 +344,7 @@ def test_a_damaged_copy_is_reported_and_replaced(owner, bad):
     assert said_after_fetch(data_set) == TOKENS
 
 
+@pytest.mark.attack("a data folder that is a file or a link in a circle")
 @pytest.mark.parametrize(
     "spoil", [lambda place: place.write_text("a file"), lambda place: place.symlink_to(place)]
 )
@@ -353,6 +360,7 @@ def test_a_data_folder_that_is_none_is_refused_before_anything_is_fetched(places
         data_set.fetch(progress=False)
 
 
+@pytest.mark.attack("an archive on the disk that unpacks to far too much")
 def test_what_lies_in_the_data_folder_unpacks_to_no_more_than_is_registered():
     data_set = small()
     put_archives(data_set, TOKENS | {"wiki.test.tokens": bytes(10**6)})

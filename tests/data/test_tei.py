@@ -85,10 +85,18 @@ def test_registered_novels_have_the_shape_that_the_conversion_gives(data_set):
         assert all(paragraph == " ".join(paragraph.split()) != "" for paragraph in paragraphs), name
 
 
+TENFOLD = "".join(f'<!ENTITY e{depth} "{10 * f"&e{depth - 1};"}">' for depth in range(1, 10))
+GROWING = f'<!DOCTYPE a [<!ENTITY e0 "words">{TENFOLD}]><TEI>&e9;</TEI>'.encode()
+"""A kilobyte that stands for gigabytes."""
+
+
+@pytest.mark.attack("XML that is broken, of another kind, or made to grow without end")
 @pytest.mark.parametrize(
     ("xml", "why"),
     [
         (b"<TEI>", "not well-formed XML"),
+        (GROWING, "not well-formed XML"),
+        (b'<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><TEI>&b;</TEI>', "not well-formed XML"),
         (b"<TEI><text><body/></text></TEI>", "no <text><body> of the TEI namespace"),
     ],
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sepnb.models import (
@@ -49,6 +49,7 @@ def refused(call, *names: str) -> str:
     return message
 
 
+@pytest.mark.attack("tokens of every integer type")
 @pytest.mark.parametrize("kind", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64], ids=str)
 def test_tokens_of_any_integer_type_are_the_same_tokens(model, unhooked, kind):
     tokens = torch.tensor([[0, 3, 10, 7]])
@@ -87,6 +88,7 @@ FIELDS = {
 }
 
 
+@pytest.mark.attack("bad fields of a config")
 @pytest.mark.parametrize(("field", "value"), [(f, v) for f, vs in FIELDS.items() for v in vs], ids=str)
 def test_a_field_of_a_config_that_is_none_is_refused(unhooked, field, value):
     refused(lambda: replace(CONFIG, **{field: value}))
@@ -97,6 +99,7 @@ def test_a_model_wider_than_any_is_refused_before_it_is_looked_at(unhooked):
     refused(lambda: Streams.dense(HUGE), "the width of stream 'sem'")
 
 
+@pytest.mark.attack("models of bad sizes")
 @pytest.mark.parametrize(
     ("call", "name"),
     [
@@ -172,6 +175,7 @@ CALLS = {
 }
 
 
+@pytest.mark.attack("bad tokens, positions, caches and documents")
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_with_what_is_none_is_refused(model, unhooked, name):
     arguments, named = CALLS[name]
@@ -195,19 +199,21 @@ SHAPES = st.lists(st.integers(0, 3), max_size=4)
 KINDS = st.sampled_from([torch.uint8, torch.int64, torch.float32, torch.bool, torch.complex64, torch.float64])
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(SHAPES, KINDS, st.integers(-2, 20), SHAPES, KINDS, st.integers(-2, 20))
-def test_whatever_tensors_are_given_the_answer_is_logits_or_a_reason(
-    unhooked, model, shape, kind, token, at_shape, at_kind, at
-):
-    tokens = torch.full(shape, token % 256).to(kind)
-    positions = torch.full(at_shape, at % 256 if at_kind == torch.uint8 else at).to(at_kind)
-    try:
-        answer = model(tokens, positions)
-    except (ValueError, TypeError) as told:
-        assert str(told)
-    else:
-        assert answer.shape == (*tokens.shape, 11) and answer.isfinite().all()
+@pytest.mark.attack("tensors of random shapes and types for tokens and positions")
+def test_whatever_tensors_are_given_the_answer_is_logits_or_a_reason(unhooked, model, tries):
+    @settings(max_examples=tries(150, 2000))
+    @given(SHAPES, KINDS, st.integers(-2, 20), SHAPES, KINDS, st.integers(-2, 20))
+    def call(shape, kind, token, at_shape, at_kind, at):
+        tokens = torch.full(shape, token % 256).to(kind)
+        positions = torch.full(at_shape, at % 256 if at_kind == torch.uint8 else at).to(at_kind)
+        try:
+            answer = model(tokens, positions)
+        except (ValueError, TypeError) as told:
+            assert str(told)
+        else:
+            assert answer.shape == (*tokens.shape, 11) and answer.isfinite().all()
+
+    call()
 
 
 def test_a_call_is_checked_once(model, monkeypatch):

@@ -242,6 +242,7 @@ CONFIG = {
 }
 
 
+@pytest.mark.attack("models with other weights than their config says, under a good seal")
 @pytest.mark.parametrize("what", WEIGHTS)
 def test_weights_that_do_not_fit_are_refused_with_path_and_remedy(one, path, what):
     weights, message = WEIGHTS[what]
@@ -252,6 +253,7 @@ def test_weights_that_do_not_fit_are_refused_with_path_and_remedy(one, path, wha
         load(path)
 
 
+@pytest.mark.attack("models that cannot be built, under a good seal")
 @pytest.mark.parametrize("what", [*TOLD, *CONFIG])
 def test_what_cannot_be_built_is_refused_with_path_and_remedy(one, path, what):
     told, message = TOLD[what] if what in TOLD else CONFIG[what]
@@ -276,9 +278,13 @@ class Harmful:
         return (pytest.fail, ("a pickle was run",))
 
 
-def test_a_damaged_file_and_one_that_another_program_wrote_are_refused_and_nothing_is_run(one, path):
+@pytest.mark.attack("files of models with a flipped bit, cut short, or of another program")
+def test_a_damaged_file_and_one_that_another_program_wrote_are_refused_and_nothing_is_run(
+    one, path, record_property
+):
     content = path.read_bytes()
-    for place in range(0, len(content), 997):
+    places = range(0, len(content), 997)
+    for place in places:
         flipped = bytearray(content)
         flipped[place] ^= 1 << place % 8
         path.write_bytes(flipped)
@@ -287,7 +293,9 @@ def test_a_damaged_file_and_one_that_another_program_wrote_are_refused_and_nothi
     stream = io.BytesIO()
     torch.save(one.state_dict(), stream)
     plain = safetensors.torch.save(one.state_dict())
-    for foreign in (content[:-9], b"", pickle.dumps(Harmful()), stream.getvalue(), plain):
+    others = (content[:-9], b"", pickle.dumps(Harmful()), stream.getvalue(), plain)
+    record_property("cases", len(places) + len(others))
+    for foreign in others:
         path.write_bytes(foreign)
         with pytest.raises(ValueError, match=r"model\.safetensors .*; save the model again"):
             load(path)

@@ -25,6 +25,7 @@ def test_a_grid_that_no_chapter_reads_is_run_too(run_experiments, name: str) -> 
     run_experiments([name])
 
 
+@pytest.mark.attack("a chapter in a fresh clone, without its records")
 def test_a_chapter_without_its_records_says_not_run(tmp_path, monkeypatch, unhooked) -> None:
     """As in a fresh clone, where no smoke run was made; chapter 10 reads most of its tables."""
     monkeypatch.setenv("SEPNB_BUILD", str(tmp_path))

@@ -38,6 +38,7 @@ def test_markdown_has_every_verdict_and_every_limit_on_a_line_of_its_own(card):
     assert "<script>" not in page and "\\| a" in page
 
 
+@pytest.mark.attack("a model whose name is a script")
 def test_html_asks_for_nothing_and_runs_nothing(card):
     page, tags = card.to_html(), []
 

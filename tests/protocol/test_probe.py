@@ -166,6 +166,7 @@ def spoilt(value: float):
     return model
 
 
+@pytest.mark.attack("models that return something else than logits")
 @pytest.mark.parametrize(
     ("model", "error", "told"),
     [
@@ -188,6 +189,7 @@ def never(tokens):
     raise AssertionError("something was read")
 
 
+@pytest.mark.attack("bad arguments of a probe")
 @pytest.mark.parametrize(
     ("changes", "error", "told"),
     [

@@ -189,6 +189,7 @@ def test_the_digest_of_the_package_is_the_tree_that_git_names_and_survives_anoth
     assert git(checkout, "rev-parse", "HEAD") != commit
 
 
+@pytest.mark.attack("another checkout at the root than the code that runs")
 def test_another_checkout_at_the_root_does_not_pass_for_the_code_that_runs(checkout, tmp_path, monkeypatch):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -198,6 +199,7 @@ def test_another_checkout_at_the_root_does_not_pass_for_the_code_that_runs(check
     assert code_state() == (git(checkout, "rev-parse", "HEAD"), True)
 
 
+@pytest.mark.attack("changed files that git was told to take for unchanged")
 @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
 def test_a_file_that_git_was_told_to_take_for_unchanged_is_seen(checkout, flag):
     git(checkout, "update-index", flag, "sepnb/a.py")

@@ -33,8 +33,10 @@ def test_what_is_written_is_read_bit_for_bit_here_and_by_any_program(path):
             assert found[name].dtype == tensor.dtype and torch.equal(found[name], tensor)
 
 
-def test_a_file_with_a_flipped_bit_is_refused_wherever_it_is(path):
+@pytest.mark.attack("one flipped bit in every byte of a file of tensors")
+def test_a_file_with_a_flipped_bit_is_refused_wherever_it_is(path, record_property):
     content = path.read_bytes()
+    record_property("cases", len(content))
     for place in range(len(content)):
         flipped = bytearray(content)
         flipped[place] ^= 1 << place % 8
@@ -43,9 +45,12 @@ def test_a_file_with_a_flipped_bit_is_refused_wherever_it_is(path):
             sealed.read(path)
 
 
-def test_so_is_one_that_is_cut_or_longer(path):
+@pytest.mark.attack("files of tensors that were cut short or made longer")
+def test_so_is_one_that_is_cut_or_longer(path, record_property):
     content = path.read_bytes()
-    for changed in (*(content[:end] for end in range(0, len(content), 7)), content + b" ", content * 2):
+    changes = [*(content[:end] for end in range(0, len(content), 7)), content + b" ", content * 2]
+    record_property("cases", len(changes))
+    for changed in changes:
         path.write_bytes(changed)
         with pytest.raises(ValueError, match=r"one\.safetensors .*; delete it"):
             sealed.read(path)
@@ -56,6 +61,7 @@ class Harmful:
         return (pytest.fail, ("a pickle was run",))
 
 
+@pytest.mark.attack("pickles and files that another program wrote")
 @pytest.mark.parametrize("how", ["a pickle", "plain tensors", "sealed by another hand", "a folder"])
 def test_what_was_not_written_here_is_refused_and_nothing_of_it_runs(how, tmp_path):
     path = tmp_path / "one.safetensors"

@@ -1,9 +1,13 @@
 """The store gives back what a run wrote, and refuses everything else with the path and the reason."""
 
+import contextlib
 import dataclasses
+import itertools
 import json
 import os
+import random
 import stat
+import time
 from concurrent.futures import ProcessPoolExecutor
 from fnmatch import fnmatch
 from functools import partial
@@ -139,6 +143,7 @@ DAMAGED = {
 }
 
 
+@pytest.mark.attack("records that were cut or edited by hand, among them one with a key that stands twice")
 @pytest.mark.parametrize("what", DAMAGED)
 def test_what_was_cut_or_edited_is_refused_by_its_path_and_a_load_is_too(store, what):
     damage, said = DAMAGED[what]
@@ -153,6 +158,22 @@ def test_what_was_cut_or_edited_is_refused_by_its_path_and_a_load_is_too(store, 
         assert str(refused.value).startswith(f"{path}: {said}")
 
 
+@pytest.mark.attack("bytes of a record that are changed, lost, doubled or moved at random")
+def test_a_record_damaged_at_random_is_refused_or_says_the_same(store, tries):
+    path = store.write(RECORD)
+    whole, draw = path.read_bytes(), random.Random(7)
+    for _ in range(tries(200, 20_000)):
+        start, stop = sorted(draw.choices(range(len(whole) + 1), k=2))
+        head, part, tail = whole[:start], whole[start:stop], whole[stop:]
+        place = draw.randrange(len(whole))
+        flipped = whole[:place] + bytes([whole[place] ^ 1 << draw.randrange(8)]) + whole[place + 1 :]
+        noise = draw.randbytes(min(4, len(part)))
+        path.write_bytes(draw.choice([flipped, head + tail, head + 2 * part + tail, head + noise + tail]))
+        with contextlib.suppress(RecordError):
+            assert store.read(path) == RECORD
+
+
+@pytest.mark.attack("a record copied to another's place")
 def test_a_record_in_another_place_is_refused(store):
     path = store.write(RECORD)
     for place in (
@@ -168,6 +189,7 @@ def test_a_record_in_another_place_is_refused(store):
         assert str(refused.value).startswith(f"{moved}: it says that it is laptop/in_window/rope-seed1")
 
 
+@pytest.mark.attack("records of another form with the right checksum")
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -192,6 +214,7 @@ def test_a_well_signed_record_of_another_form_is_refused(store, changes, said):
     assert str(refused.value) == f"{path}: {said}; run it again"
 
 
+@pytest.mark.attack("folders, links in a circle and unreadable files where records should be")
 @pytest.mark.parametrize("what", ["another kind", "loop", "unreadable"])
 @pytest.mark.parametrize("of", ["record", "folder"])
 def test_what_cannot_be_read_is_refused_with_its_path_and_not_taken_for_empty(store, monkeypatch, what, of):
@@ -229,6 +252,7 @@ def test_a_store_that_collects_what_it_refuses_gives_the_others(store):
         store.load("laptop", "in_window")
 
 
+@pytest.mark.attack("records of code that was not committed")
 @pytest.mark.parametrize(
     ("dirty", "reason"), [(True, "made from a tree with uncommitted changes"), (None, "of no commit")]
 )
@@ -242,6 +266,7 @@ def test_only_the_published_store_refuses_records_that_are_not_of_a_commit(store
     assert published.read(published.write(with_provenance(dirty=False))).provenance["dirty"] is False
 
 
+@pytest.mark.attack("numbers that are not finite, in every part of a record")
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
 @pytest.mark.parametrize(
     ("changes", "where"),
@@ -263,6 +288,7 @@ def test_nan_is_never_written_and_the_error_says_where_it_is(store, number, chan
 # --- whole or not at all
 
 
+@pytest.mark.attack("an interruption or a full disk in the middle of a write")
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, OSError])
 def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(store, monkeypatch, step, interruption):
@@ -279,12 +305,33 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(store, monkey
     assert store.read(path) == RECORD
 
 
+def _write_on(root):
+    for number in itertools.count():
+        Store(root).write(dataclasses.replace(RECORD, metrics={"number": number}, key=f"key-{number % 3}"))
+
+
+@pytest.mark.attack("writers that are killed at any moment")
+def test_a_writer_that_is_killed_leaves_whole_records_and_loses_none(store, tries):
+    draw, there = random.Random(7), {}
+    for _ in range(tries(5, 100)):
+        writer = get_context("fork").Process(target=_write_on, args=(store.root,))
+        writer.start()
+        time.sleep(draw.uniform(0.02, 0.08))
+        writer.kill()
+        writer.join()
+        found = store.load("laptop", "in_window")
+        assert there.keys() <= found.keys()
+        there = found
+    assert there
+
+
 def test_what_a_killed_writer_leaves_is_not_taken_for_a_record(store):
     path = store.write(RECORD)
     (path.parent / ".rope-seed2.json.x1.part").write_text('{"schema": 1')
     assert list(store.load("laptop", "in_window")) == ["rope-seed1"]
 
 
+@pytest.mark.attack("drafts of writers that were killed")
 def test_what_a_killed_writer_left_is_no_change_for_git_and_goes_with_a_later_write(store, monkeypatch):
     drafts = []
     monkeypatch.setattr(os, "replace", lambda draft, path: drafts.append(draft))
@@ -300,6 +347,7 @@ def test_what_a_killed_writer_left_is_no_change_for_git_and_goes_with_a_later_wr
     assert any(fnmatch(fresh.name, pattern) for pattern in ignored)
 
 
+@pytest.mark.attack("records whose settings are not those of their grid")
 def test_a_record_is_stale_where_its_config_is_not_that_of_its_run(store):
     assert RECORD.held_to(SimpleNamespace(resolved=lambda: {**RECORD.config})) is RECORD
     for name, value, told in (
@@ -377,6 +425,7 @@ def _mark(root, key):
     Store(root).mark_stale("laptop", "in_window", key, "why")
 
 
+@pytest.mark.attack("marks of staleness written by four processes at once")
 def test_marks_that_several_processes_write_at_once_are_all_kept(tmp_path, monkeypatch):
     """Read, change and write are one: without the lock about half of these were lost."""
     monkeypatch.setenv("SEPNB_BUILD", str(tmp_path / "build"))

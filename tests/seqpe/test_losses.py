@@ -54,6 +54,7 @@ def test_the_first_of_the_nearest_candidates_counts(anchor, candidates):
     assert int(nearest(torch.tensor([anchor]), torch.tensor([candidates]))) == away.index(min(away))
 
 
+@pytest.mark.attack("positions at both ends of an integer type")
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int32, torch.int64])
 def test_no_distance_overflows(dtype, unhooked):
     """Squares would wrap around, and so would differences of bytes without a sign."""

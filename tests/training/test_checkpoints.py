@@ -97,6 +97,7 @@ def test_a_file_of_another_training_is_none_and_a_damaged_one_is_refused(halfway
         checkpoints.load(path, halfway.about)
 
 
+@pytest.mark.attack("a flipped bit in the weights and in the averages of a checkpoint")
 @pytest.mark.parametrize("of", ["weights", "averages"])
 def test_a_flipped_bit_of_a_checkpoint_never_becomes_another_weight(of, halfway, tmp_path):
     path = tmp_path / "one.safetensors"
@@ -110,6 +111,7 @@ def test_a_flipped_bit_of_a_checkpoint_never_becomes_another_weight(of, halfway,
         checkpoints.load(path, halfway.about | {"seed": 1})
 
 
+@pytest.mark.attack("checkpoints that no training gives, under a good seal")
 @pytest.mark.parametrize(
     ("changes", "told"),
     [

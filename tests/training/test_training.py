@@ -83,6 +83,7 @@ def test_the_loop_uses_the_schedule_and_shortens_a_gradient_longer_than_the_clip
     assert [norm for _, norm in optimisers] == pytest.approx([1e-3] * 20, rel=1e-3)
 
 
+@pytest.mark.attack("schedules that make no sense")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -199,6 +200,7 @@ def test_batches_that_end_before_the_steps_are_reported_by_step():
         train(model(), batches(steps=3), CONFIG)
 
 
+@pytest.mark.attack("a training that diverges early")
 def test_a_loss_that_is_not_finite_names_its_step_and_the_remedy():
     class Breaking(nn.Module):
         """Loses its weight, and so every later loss, after the third call."""
@@ -301,6 +303,7 @@ def test_bfloat16_autocast_keeps_float32_parameters_and_follows_the_float32_run(
 # --- what a config says is what is trained
 
 
+@pytest.mark.attack("batches that are not those of the config")
 @pytest.mark.parametrize(
     ("batch", "error", "told"),
     [
