@@ -11,7 +11,7 @@ Types, shapes and dtypes cost nothing. The values of tensors are read by `within
 is compiled, and where a GPU would be waited for only if the caller says so.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields
@@ -177,6 +177,22 @@ def _is_a(value: Any, kind: Any, finite: bool = True) -> bool:
     return not isinstance(kind, type) or isinstance(value, kind)
 
 
+def function(name: str, value: Any) -> Any:
+    """What can be called and is no class: a class would be given in place of what it makes."""
+    if isinstance(value, type) or not callable(value):
+        raise TypeError(f"{name} must be a function or a module, got {shown(value)}")
+    return value
+
+
+def listed(name: str, value: Any) -> Sequence[Any]:
+    """A sequence of at least one; a text is none."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise TypeError(f"{name} must be a list or a tuple, got {shown(value)}")
+    if not len(value):
+        raise ValueError(f"{name} is empty; give at least one")
+    return value
+
+
 # --- tensors: kinds, shapes, devices and, where it costs nothing, values
 
 
@@ -224,6 +240,19 @@ def on_device(name: str, value: Tensor, device: torch.device) -> Tensor:
     if value.device != device:
         raise ValueError(f"{name} are on {value.device}, the model is on {device}; move one of them")
     return value
+
+
+def device(name: str, value: Any) -> str:
+    """The name of a device that computes here."""
+    if not isinstance(value, str | torch.device):
+        raise TypeError(f"{name} must be a name such as 'cpu' or 'cuda', got {shown(value)}")
+    try:
+        there = torch.empty(0, device=value).device
+    except (RuntimeError, AssertionError) as error:  # no such device, or torch was built without it
+        raise ValueError(f"{name} is {shown(value)}: {str(error).splitlines()[0]}") from None
+    if there.type == "meta":
+        raise ValueError(f"{name} is 'meta', on which nothing is computed; give 'cpu' or 'cuda'")
+    return str(there)
 
 
 def together(**tensors: Tensor) -> None:

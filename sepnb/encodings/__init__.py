@@ -14,7 +14,7 @@ from dataclasses import fields
 from importlib import import_module
 from pkgutil import iter_modules
 
-from ..validation import known_options, named, option, shown, whole
+from ..validation import WIDEST, known_options, named, option, shown, whole
 from .alibi import ALiBi, alibi_bias, alibi_slopes
 from .axial import AxialRoPE, apply_axial_rope, axial_rope_frequencies, grid_positions
 from .base import (
@@ -175,6 +175,8 @@ def _of(name: str) -> type[Encoding] | None:
 def on_axes(name: str, axes: int, side: int = 8) -> Encoding | None:
     """The encoding of this name for positions of so many coordinates, built with no more options than that
     takes; a table holds a grid of `side` rows and columns. None where there is no such encoding."""
+    whole("axes", axes, 1, MOST_AXES)
+    whole("side", side, 1, WIDEST)
     known = {field.name for field in fields(build(name))}
     for options in ({}, {"dims": axes}, {"grid": (side,) * axes}):
         if options.keys() <= known:

@@ -12,15 +12,19 @@ layout of the pairs is as in `apply_rope`, over the whole head.
 """
 
 from dataclasses import dataclass
+from math import prod
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..validation import one_of
+from ..validation import WIDEST, angular, floating, instance, movable, one_of, option, together, whole
 from .base import Encoding, Heads, QueryKeyModule, Site, check_base
 from .coordinates import check_dims
 from .rope import LAYOUTS, Rotation, angles_of, rope_frequencies, rotate
+
+MOST_CELLS = 2**24
+"""No grid has more cells: what asks for more is a slip."""
 
 
 def axial_rope_frequencies(
@@ -29,6 +33,7 @@ def axial_rope_frequencies(
     """Angular frequencies `[dim / (2 dims)]` in float64, highest first, used for each of `dims` coordinates:
     for two, `[dim/4]` for the rows and for the columns. `dim` is a multiple of 2 dims."""
     check_dims(dims)
+    option("dim", dim, int)
     unit = 2 * dims
     if dim < unit or dim % unit:
         raise ValueError(
@@ -42,12 +47,13 @@ def grid_positions(*sides: int, fit: tuple[int, ...] | None = None) -> Float[Ten
     """The place of every cell of a grid, row by row: of an image (row, column), `[rows * columns, 2]`, in
     float64, stretched or squeezed so that its corners are those of a grid with the sides `fit`. A side below
     1, no side, or `fit` for other axes is a ValueError."""
-    ends = sides if fit is None else fit
+    ends = sides if fit is None else instance("fit", fit, tuple, "(4, 4)")
     if not sides or len(ends) != len(sides):
         raise ValueError(f"a grid of sides {sides} with fit={fit}; give both as many sides, at least 1")
     for side in (*sides, *ends):
-        if side < 1:
-            raise ValueError(f"a grid of {side} patches; every side has at least 1")
+        whole("a side", side, 1, WIDEST, needs="every side has at least 1 patch")
+    if prod(sides) > MOST_CELLS:
+        raise ValueError(f"a grid of sides {sides} has {prod(sides)} cells; give at most {MOST_CELLS}")
     axes = [
         torch.linspace(0, end - 1, count, dtype=torch.float64) for count, end in zip(sides, ends, strict=True)
     ]
@@ -67,6 +73,15 @@ def apply_axial_rope(
     vector of `x`, `[..., N, dims]`; integers or, for coordinates between patches, floats. Frequencies or
     positions that do not fit the shape of `x` are a ValueError."""
     one_of("layout", layout, LAYOUTS)
+    check_dims(dims)
+    if floating("x", x).dim() < 2 or floating("inv_freq", inv_freq).dim() != 1:
+        raise ValueError(
+            f"x has shape {list(x.shape)} and inv_freq {list(inv_freq.shape)}; give [..., N, dim] and one "
+            f"dimension of frequencies"
+        )
+    angular("positions", positions)
+    together(x=x, positions=positions)
+    movable("inv_freq", inv_freq, x.device)
     if x.shape[-1] != (needed := 2 * dims * inv_freq.shape[-1]):
         raise ValueError(f"x has width {x.shape[-1]}, {inv_freq.shape[-1]} frequencies need {needed}")
     if positions.shape not in ((*x.shape[-2:-1], dims), (*x.shape[:-1], dims)):

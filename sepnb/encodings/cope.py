@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..validation import WIDEST, one_of, whole
+from ..validation import WIDEST, floats, one_of, whole
 from .base import Encoding, Heads, PairModule, Site
 
 GATES = ("raw", "scaled")
@@ -27,6 +27,13 @@ GATES = ("raw", "scaled")
 def cope_positions(logits: Float[Tensor, "B H N M"], n_positions: int) -> Float[Tensor, "B H N M"]:
     """p_ij of the logits of the gates, in float32 or wider; the queries are the last N of the M keys. Gates
     of keys after the query are shut before anything is summed: there p is 0 and means nothing."""
+    sizes = floats(logits=(logits, "B H N M"))
+    _check(n_positions, "raw")
+    _check_last(sizes)
+    return _positions(logits, n_positions)
+
+
+def _positions(logits: Tensor, n_positions: int) -> Tensor:
     n, m = logits.shape[-2:]
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
     gates = torch.sigmoid(wide).tril(m - n)
@@ -45,11 +52,9 @@ def cope_scores(
     The table is e, of at least 2 rows; its products with queries are not scaled. `gate`: "raw" by q . k,
     "scaled" by q . k / sqrt(d).
     """
-    if q.shape[-2] > k.shape[-2]:
-        raise ValueError(
-            f"{q.shape[-2]} queries cannot be the last of {k.shape[-2]} keys; give at most as many"
-        )
-    _check(len(table), gate)
+    sizes = floats(q=(q, "B H N d+"), k=(k, "B H M d"), table=(table, "P d"))
+    _check(sizes["P"], gate)
+    _check_last(sizes)
     return _scores(q, k, table, gate)
 
 
@@ -57,12 +62,19 @@ def _scores(q: Tensor, k: Tensor, table: Tensor, gate: str) -> Tensor:
     """The same of queries and keys that may have columns beside those of the head."""
     products, width = q @ k.transpose(-1, -2), table.shape[-1]
     scaled, rows = products * width**-0.5, q[..., :width] @ table.T
-    positions = cope_positions(products if gate == "raw" else scaled, rows.shape[-1])
+    positions = _positions(products if gate == "raw" else scaled, rows.shape[-1])
     below = positions.detach().floor()
     share = (positions - below).to(rows.dtype)
     low = below.long()
     high = (low + 1).clamp(max=rows.shape[-1] - 1)
     return scaled + torch.lerp(rows.gather(-1, low), rows.gather(-1, high), share)
+
+
+def _check_last(sizes: dict[str, int]) -> None:
+    if sizes["N"] > sizes["M"]:
+        raise ValueError(
+            f"{sizes['N']} queries cannot be the last of {sizes['M']} keys; give at most as many"
+        )
 
 
 def _check(n_positions: int, gate: str) -> None:

@@ -14,9 +14,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from ..validation import WIDEST, above_zero, whole
+from ..validation import WIDEST, above_zero, floats, movable, whole
 from .base import Encoding, Heads, ScoreModule, Site
-from .relative import relative_positions
+from .relative import check_pairs, relative_positions
 
 EPSILON = 1e-6
 """Added to the divisor, which is 0 for the first token where the threshold or c has become 0."""
@@ -32,6 +32,20 @@ def fire_ratio(
     key_positions: Int[Tensor, "*keys M"],
 ) -> Float[Tensor, "*pairs N M"]:
     """psi(i - j) / (psi(max(threshold, i)) + 1e-6), in float32 or wider; 0 for keys after the query."""
+    _check(query_positions, key_positions, c=(c, ""), threshold=(threshold, ""))
+    return _ratio(c, threshold, query_positions, key_positions)
+
+
+def _check(query_positions: Tensor, key_positions: Tensor, **given: tuple[Tensor, str]) -> dict[str, int]:
+    """The sizes of parameters that fit together, beside positions."""
+    sizes = floats(**given)
+    check_pairs(query_positions, key_positions)
+    for name, (parameter, _) in given.items():
+        movable(name, parameter, key_positions.device)
+    return sizes
+
+
+def _ratio(c: Tensor, threshold: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
     dtype = torch.promote_types(c.dtype, torch.float32)
     c, threshold = c.to(dtype).abs(), threshold.to(dtype)
     distance = -relative_positions(query_positions, key_positions).clamp(max=0)
@@ -52,7 +66,20 @@ def fire_bias(
     `hidden`: weights and biases of the hidden units, a row each. `out`: weights of the hidden units for every
     head, and in the last column the bias. Positions are `[N]` and `[M]`, or `[B, N]` and `[B, M]`.
     """
-    ratio = fire_ratio(c, threshold, query_positions, key_positions)
+    parameters = {"hidden": (hidden, "rows width"), "out": (out, "H columns")}
+    sizes = _check(query_positions, key_positions, c=(c, ""), threshold=(threshold, ""), **parameters)
+    if sizes["rows"] != 2 or sizes["columns"] != sizes["width"] + 1:
+        raise ValueError(
+            f"hidden has shape {list(hidden.shape)} and out {list(out.shape)}; give [2, width] and "
+            f"[H, width + 1]"
+        )
+    return _bias(c, threshold, hidden, out, query_positions, key_positions)
+
+
+def _bias(
+    c: Tensor, threshold: Tensor, hidden: Tensor, out: Tensor, query_positions: Tensor, key_positions: Tensor
+) -> Tensor:
+    ratio = _ratio(c, threshold, query_positions, key_positions)
     weights, biases = hidden.to(ratio.dtype)[..., None]
     units = torch.relu(weights * ratio.flatten() + biases)  # [width, pairs]
     bias = torch.addmm(out[:, -1:].to(ratio.dtype), out[:, :-1].to(ratio.dtype), units)
@@ -79,7 +106,7 @@ class FireScore(ScoreModule):
         rows = max(1, _AT_ONCE // max(1, key_positions.numel() * self.hidden.shape[-1]))
         parameters, how = (self.c, threshold, self.hidden, self.out), {"preserve_rng_state": False}
         pieces = [
-            checkpoint(fire_bias, *parameters, queries, key_positions, use_reentrant=False, **how)
+            checkpoint(_bias, *parameters, queries, key_positions, use_reentrant=False, **how)
             for queries in query_positions.split(rows, dim=-1)
         ]
         return pieces[0] if len(pieces) == 1 else torch.cat(pieces, dim=-2)

@@ -13,9 +13,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ..validation import one_of
+from ..validation import floats, movable, one_of
 from .base import Encoding, Heads, ScoreModule, Site
-from .relative import DistanceBias, relative_positions
+from .relative import DistanceBias, check_pairs, relative_positions
 
 FORMS = ("logarithmic", "power")
 
@@ -41,6 +41,9 @@ def kerple_bias(
 ) -> Float[Tensor, "*pairs H N M"]:
     """The kernel of every pair, in float32 or wider; 0 at distance 0. An unknown form is a ValueError."""
     one_of("form", form, FORMS)
+    floats(r1=(r1, "H"), r2=(r2, "H"))
+    check_pairs(query_positions, key_positions)
+    movable("r1", r1, key_positions.device)
     distance = relative_positions(query_positions, key_positions).abs()
     return _kernel(r1, r2, distance, form).movedim(0, -3)
 

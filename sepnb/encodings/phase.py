@@ -24,8 +24,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..validation import WIDEST, number, whole
+from ..validation import WIDEST, floating, movable, number, shaped, tensor, together, whole
 from .base import Encoding, Heads, Site, TermModule
+from .relative import check_pairs
 
 SHORTEST = 4.0
 """Wavelength of the fastest wave, in positions: a quarter of a turn from one to the next."""
@@ -46,8 +47,16 @@ def phase_scores(
 ) -> Float[Tensor, "*B H N M"]:
     """The term from its definition, unscaled: complex coefficients `[B, H, N, W]`, and positions `[N]` and
     `[M]`, or `[B, N]` and `[B, M]`, to `[B, H, N, M]`."""
+    sizes: dict[str, int] = {}
+    if not tensor("coefficients", coefficients).is_complex():
+        raise TypeError(f"coefficients must be complex, got {coefficients.dtype}; give torch.complex(a, b)")
+    shaped(sizes, "coefficients", coefficients, "B H N W")
+    shaped(sizes, "frequencies", floating("frequencies", frequencies), "W")
+    check_pairs(query_positions, key_positions, sizes)
+    together(coefficients=coefficients, key_positions=key_positions)
+    movable("frequencies", frequencies, key_positions.device)
     distance = query_positions[..., :, None] - key_positions[..., None, :]
-    turned = torch.exp(1j * frequencies * distance[..., None].to(torch.float64))  # [N, M, W]
+    turned = torch.exp(1j * frequencies.to(torch.float64) * distance[..., None])  # [N, M, W]
     turned = turned[:, None] if distance.dim() == 3 else turned  # make room for the heads
     return (coefficients[..., :, None, :] * turned).real.sum(-1)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..validation import WIDEST, whole
 from .base import Encoding, Heads, ScoreModule, Site, check_base
-from .relative import DistanceBias, relative_positions
+from .relative import DistanceBias, check_pairs, relative_positions
 
 
 def sandwich_bias(
@@ -29,8 +29,9 @@ def sandwich_bias(
     Positions are `[N]` and `[M]`, or `[B, N]` and `[B, M]`; `width` is D', even, and not that of a head; the
     base is above 1.
     """
-    whole("n_heads", n_heads, needs="give at least 1")
+    whole("n_heads", n_heads, 1, WIDEST, needs="give at least 1")
     _check(width, base)
+    check_pairs(query_positions, key_positions)
     distance = relative_positions(query_positions, key_positions).abs()
     waves = _sum_of_waves(distance, width, base)[..., None, :, :]
     return waves * _compression(n_heads).to(distance.device)[:, None, None]

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..validation import WIDEST, angular, floating_dtype, one_of, reals, whole
+from ..validation import FARTHEST, WIDEST, angular, floating_dtype, number, one_of, option, reals, whole
 from .base import Encoding, InputModule, Site, check_base
 from .coordinates import check_dims
 
@@ -26,6 +26,10 @@ def base_of_longest_wave(dim: int, length: int | float) -> float:
     at least half a turn. Not for the layout "halves-endpoint", of which e is 1. Fewer than 3 columns, which
     have the fastest wave only, or a wave not longer than that are a ValueError.
     """
+    option("dim", dim, int)
+    if dim > WIDEST:
+        whole("dim", dim, most=WIDEST)
+    number("length", length, most=FARTHEST, needs=f"give a finite number of at most {FARTHEST}")
     slowest = ((dim + 1) // 2 - 1) * 2 / dim if dim > 0 else 0.0
     if slowest == 0:
         raise ValueError(f"dim is {dim}; below 3 columns there is one wave, of 2 pi positions, at any base")

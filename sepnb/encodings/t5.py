@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ..validation import FARTHEST, flag, integers, number, whole
+from ..validation import FARTHEST, flag, floats, integers, movable, number, whole
 from .base import Encoding, Heads, Place, QueryKeyModule, ScoreModule, Site
-from .relative import DistanceBias, relative_positions
+from .relative import DistanceBias, check_pairs, relative_positions
 
 MOST_BUCKETS = 2**10
 
@@ -90,6 +90,9 @@ def t5_bias(
     bidirectional: bool = False,
 ) -> Float[Tensor, "*pairs H N M"]:
     """`table[bucket(j - i), h]` of every pair and head."""
+    floats(table=(table, "buckets H"))
+    check_pairs(query_positions, key_positions)
+    movable("table", table, key_positions.device)
     relative = relative_positions(query_positions, key_positions)
     settings = {"max_distance": max_distance, "bidirectional": bidirectional}
     return table[t5_buckets(relative, n_buckets=len(table), **settings)].movedim(-1, -3)

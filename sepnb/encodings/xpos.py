@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..validation import number, one_of
+from ..validation import WIDEST, floating, number, one_of, reals, whole
 from .base import Encoding, Heads, QueryKeyModule, Site, check_base
 from .rope import LAYOUTS, ContextExtension, RoPE, RotaryQueryKey, apply_rope, rope_frequencies
 
@@ -36,6 +36,18 @@ def xpos_scales(
         raise ValueError(f"scale_base is {scale_base}; it must be above 0, or far keys would weigh more")
     if not gamma > 0:
         raise ValueError(f"gamma is {gamma}; it must be above 0, or the fastest pair has the factor 0")
+    whole("dim", dim, 1, WIDEST)
+    reals("positions", positions)
+    if not isinstance(centre, Tensor):
+        number("centre", centre)
+    elif any(
+        1 not in (a, b) and a != b
+        for a, b in zip(reversed(reals("centre", centre).shape), reversed(positions.shape), strict=False)
+    ):
+        raise ValueError(
+            f"centre has shape {list(centre.shape)} and positions {list(positions.shape)}; give one for all, "
+            f"or one for each text"
+        )
     pairs = torch.arange(0, dim, 2, dtype=torch.float64, device=positions.device) / dim
     zeta = (pairs + gamma) / (1 + gamma)
     return zeta ** ((positions.to(torch.float64) - centre)[..., None] / scale_base)
@@ -55,6 +67,10 @@ def apply_xpos(
 ) -> tuple[Float[Tensor, "... N dim"], Float[Tensor, "... M dim"]]:
     """Queries and keys, `[..., N, dim]` and `[..., M, dim]`, rotated and scaled by positions `[N]` and `[M]`.
     Only their products with j <= i have a meaning."""
+    one_of("layout", layout, LAYOUTS)
+    for name, x in (("q", q), ("k", k)):
+        if not floating(name, x).dim():
+            raise ValueError(f"{name} is a single number; give [..., N, dim]")
     inv_freq, _ = rope_frequencies(q.shape[-1], base=base)
 
     def turned(x: Tensor, positions: Tensor, sign: int) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..validation import known_options, named
 from .alibi import Alibi
-from .base import FORMS, Continuation, Control, Extrapolator
+from .base import FORMS, Continuation, Control, Extrapolator, check_table
 from .controls import Clamp, Interpolate, Reflect, Wrap, Zero
 from .cyclic import Cyclic
 from .describe import Description, describe, median_step
@@ -86,6 +86,7 @@ def seam(
     Both rows are the method's own, so that row L-1 of a literal form need not be the table's. A median step
     of 0 is a ValueError.
     """
+    check_table(table)
     last = len(table) - 1
     border = torch.tensor([last, last + 1], device=table.device)
     before, after = extrapolate(table, border, method, form=form, **options).to(torch.float64)

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .. import validation
 from ..encodings.base import Heads, PairModule, ScoreModule, Site
 from . import kernels, pieces
 from .config import TransformerConfig
@@ -124,7 +125,9 @@ class AttentionCore(nn.Module):
         """The attention weights of these heads, `[B, H, N, M]`."""
         if self.pairs is None:
             q = q if context.sharpening is None else q * context.sharpening
-            return attention_weights(q, k, mask, causal=context.causal, scale=self.head_width**-0.5)
+            return masked_softmax(
+                q @ k.transpose(-1, -2) * self.head_width**-0.5, mask, causal=context.causal
+            )
         scores = self.pairs(q, k, context.prepared("pairs", self.pairs), span.built)
         scores = scores if context.sharpening is None else scores * context.sharpening
         return masked_softmax(scores, mask, causal=context.causal)
@@ -143,8 +146,14 @@ class AttentionCore(nn.Module):
 def attention_weights(
     q: Tensor, k: Tensor, mask: Tensor | None, *, causal: bool, scale: float | None = None
 ) -> Tensor:
-    """softmax(q k^T scale + mask), `[B, H, N, M]`: the plain formula. The scale is d^-1/2 unless given."""
-    scores = q @ k.transpose(-1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    """softmax(q k^T scale + mask), `[B, H, N, M]`: the plain formula, of queries `[B, H, N, d]` and keys
+    `[B, H, M, d]`. The scale is d^-1/2 unless given."""
+    validation.floats(q=(q, "B H N d+"), k=(k, "B H M d"))
+    validation.flag("causal", causal)
+    scale = q.shape[-1] ** -0.5 if scale is None else validation.number("scale", scale)
+    scores = q @ k.transpose(-1, -2) * scale
+    if mask is not None and validation.floating("mask", mask).dim() > 4:
+        raise ValueError(f"mask has shape {list(mask.shape)}; give one that [B, H, N, M] can be added to")
     return masked_softmax(scores, mask, causal=causal)
 
 

@@ -46,6 +46,7 @@ class KVCache:
         windows.check(window, causal=True)
         validation.whole("batch_size", batch_size, needs="a cache needs at least 1 sequence")
         validation.whole("n_layers", n_layers)
+        validation.whole("axes", axes, needs="a position has at least 1 coordinate")
         if length is not None:
             validation.whole("length", length, needs="a text has at least 1 position")
         self.batch_size, self.n_layers, self.length, self.axes = batch_size, n_layers, length, axes

@@ -74,7 +74,10 @@ class ImageClassifier(nn.Module):
             raise ValueError(
                 f"images have {images.shape[1]} channels, the model was built for {self.channels}"
             )
-        validation.on_device("images", images, self.embedding.weight.device)
+        weight = self.embedding.weight
+        validation.on_device("images", images, weight.device)
+        if images.dtype != weight.dtype and not torch.is_autocast_enabled(weight.device.type):
+            raise TypeError(f"images are {images.dtype}, the model is in {weight.dtype}; convert one of them")
         height, width = images.shape[2:]
         for name, side in (("height", height), ("width", width)):
             if side < 1 or side % self.patch:
@@ -133,6 +136,8 @@ class ImageClassifier(nn.Module):
 
 def with_origin(positions: Tensor, axes: int) -> Tensor:
     """The positions of patches, and before them that of the class token: 0 along every axis."""
+    if not validation.tensor("positions", positions).dim():
+        raise ValueError("positions are a single number; give that of every patch")
     if axes > 1 and (positions.dim() < 2 or positions.shape[-1] != axes):
         raise ValueError(f"positions of shape {list(positions.shape)}; give [N, {axes}] or [B, N, {axes}]")
     first = positions[..., :1] if axes == 1 else positions[..., :1, :]

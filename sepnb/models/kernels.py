@@ -25,6 +25,8 @@ from typing import TypeVar
 import torch
 from torch import nn
 
+from .. import validation
+
 Formula = TypeVar("Formula", bound=Callable)
 
 NARROWEST = 16
@@ -69,6 +71,9 @@ def compile_formulas(model: nn.Module, backend: str | None = "inductor") -> bool
     """Have a `Transformer`, or what holds some, train by formulas compiled by a backend of torch.compile from
     now on; None: by eager ones again. Returns whether they will be compiled: where a compiler is missing they
     stay eager, and a warning says which."""
+    if backend is not None:
+        validation.instance("backend", backend, str, "'inductor'")
+    validation.instance("model", model, nn.Module)
     stacks = [module for module in model.modules() if hasattr(module, "compiler")]
     if not stacks:
         raise ValueError(f"{type(model).__name__} holds no Transformer; give a model of sepnb.models")

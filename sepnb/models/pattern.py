@@ -19,6 +19,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from .. import validation
 from .weights import own_modules
 
 PatternHook = Callable[[int, tuple[int, ...], Callable[[], Tensor]], Tensor]
@@ -55,6 +56,8 @@ def attention_hook(model: nn.Module, hook: PatternHook) -> Iterator[int]:
     Yields the number of layers. Standalone networks, such as an encoder of positions, are not asked.
     A strict model asks for its position heads where it computes them: with `tables=` it does not.
     """
+    validation.instance("model", model, nn.Module)
+    validation.function("hook", hook)
     layers = [module for module in own_modules(model) if hasattr(module, "pattern_hook")]
     before = [layer.pattern_hook for layer in layers]
     for number, layer in enumerate(layers):

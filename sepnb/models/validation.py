@@ -285,6 +285,7 @@ def table_positions(model: nn.Module, positions: Tensor | int, length: int | Non
         positions = coordinates.following(None, positions, device, axes)
         check_positions(positions, model.config, model.limited)
         return positions, True
+    validation.readable("positions", positions)
     if positions.dim() != (1 if axes == 1 else 2):
         raise ValueError(
             f"positions of shape {list(positions.shape)}; tables are of positions that all sequences share, "

@@ -10,8 +10,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
-
 from .. import validation
 from .adapters import Reader, hf, reader
 from .card import Card, card
@@ -81,7 +79,7 @@ def probe(
             )
         known_tokens(one, tokens)
     first = readers[0]
-    where = first.device if device is None else _device(device)
+    where = first.device if device is None else validation.device("device", device)
     for one in readers:
         if one.module is not None and one.device != where:
             one.module.to(where)
@@ -89,19 +87,6 @@ def probe(
     plan = Plan(windows(tokens, longest), length, rising, readable[-1] * length)
     found = read(first, readers[1] if len(readers) > 1 else None, plan, device=where, progress=progress)
     return card(plan, found, [one.label for one in readers], where)
-
-
-def _device(name: Any) -> str:
-    """A device that computes here."""
-    if not isinstance(name, str | torch.device):
-        raise TypeError(f"device must be a name such as 'cpu' or 'cuda', got {validation.shown(name)}")
-    try:
-        there = torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:  # no such device, or torch was built without it
-        raise ValueError(f"device is {validation.shown(name)}: {str(error).splitlines()[0]}") from None
-    if there.type == "meta":
-        raise ValueError("device is 'meta', on which nothing is computed; give 'cpu' or 'cuda'")
-    return str(there)
 
 
 def _rising(times: Sequence[int]) -> tuple[int, ...]:

@@ -109,7 +109,7 @@ def test_what_cannot_be_rotated_is_refused(unhooked):
         with pytest.raises(ValueError, match=r"positions of shape .* do not fit .*; give \[6, 2\]"):
             apply_axial_rope(x, wrong, w)
     for sides, fit in (((0, 3), None), ((2, 3), (0, 1))):
-        with pytest.raises(ValueError, match="a grid of 0 patches; every side has at least 1"):
+        with pytest.raises(ValueError, match="a side is 0; every side has at least 1 patch"):
             grid_positions(*sides, fit=fit)
     for sides, fit in (((), None), ((2, 2), (2,))):
         with pytest.raises(ValueError, match="give both as many sides, at least 1"):

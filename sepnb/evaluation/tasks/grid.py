@@ -23,12 +23,21 @@ def answers(model: Callable, samples: Samples, *, device: str = "cpu") -> np.nda
         model: takes tokens int64 `[B, N]`, returns logits `[B, N, V]`; its largest logit is its answer.
         samples: of a task.
         device: where the tokens are put.
+
+    Raises:
+        TypeError, ValueError: no such model, samples or device, or logits of another form.
     """
+    validation.function("model", model)
+    validation.instance("samples", samples, Samples)
+    device = validation.device("device", device)
     rows = max(1, AT_ONCE // samples.tokens.shape[1])
     right = np.zeros_like(samples.scored)
     for start in range(0, len(samples), rows):
         part = slice(start, start + rows)
-        logits = model(torch.from_numpy(samples.tokens[part].copy()).to(device))
+        tokens = torch.from_numpy(samples.tokens[part].copy()).to(device)
+        logits = validation.tensor("what the model returns", model(tokens))
+        sizes = {"B": len(tokens), "N": tokens.shape[1]}
+        validation.shaped(sizes, "what the model returns", logits, "B N V+")
         right[part] = logits.argmax(-1).cpu().numpy() == samples.targets[part]
     return right & samples.scored
 
@@ -64,14 +73,17 @@ def grid(
     Raises:
         TypeError, ValueError: lengths or depths of another kind, or what the task refuses.
     """
+    for name, value in (("model", model), ("task", task)):
+        validation.function(name, value)
+    device = validation.device("device", device)
     depths = DEPTHS if depths is None else depths
-    for depth in depths:
+    for depth in validation.listed("depths", depths):
         validation.number("depth", depth, 0, 1)
-    if list(depths) != sorted(set(depths)) or not len(depths):
+    if list(depths) != sorted(set(depths)):
         raise ValueError(f"depths {list(depths)} must be one or more, rising")
     tables = [
         by_depth(found(model, samples, device=device), at).assign(length=length)
-        for length in lengths
+        for length in validation.listed("lengths", lengths)
         for at, samples in drawn(task, n, length, depths, seed)
     ]
     return pd.concat(tables, ignore_index=True)[COLUMNS]

@@ -1,0 +1,558 @@
+"""The public functions with good arguments, and what else they take in the place of each.
+
+A door is a function with arguments that it takes. `test_public_doors.py` replaces them. A new public name is
+one row of `DOORS`; what its function takes of the bad values, named there, stands in `TAKEN`.
+"""
+
+import contextlib
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sepnb import encodings, extrapolators, models, seqpe
+from sepnb.encodings import distance_aware_scores, shaw_output, shaw_scores, transformer_xl_scores
+from sepnb.evaluation import tasks
+from sepnb.extrapolators import extrapolate
+from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig, load, save
+from sepnb.models.packed import packed, rounded
+from sepnb.protocol import probe
+from sepnb.seqpe.losses import nearest
+from sepnb.streams import BlockDiagonalLinear, StreamMLP, StreamNorm, Streams
+
+B, H, N, M, D = 2, 3, 4, 5, 6
+QUERIES, KEYS = torch.arange(1, M), torch.arange(M)
+
+
+def noise(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
+
+
+def through(module: type) -> Callable:
+    """The module built, and called."""
+    return lambda x, **options: module(**options)(x)
+
+
+def rotated(extension: type) -> Callable:
+    return lambda length, **options: encodings.rope_frequencies(
+        8, extension=extension(**options), length=length
+    )
+
+
+def seqpe_encoder(positions: object, **options: object) -> Tensor:
+    return seqpe.SequentialPositionEncoder(**options)(positions)
+
+
+WRITER = LanguageModel(TransformerConfig(Streams(pos=2, sem=6), 1, 2, "sinusoidal"), 5)
+FOLDER = tempfile.TemporaryDirectory()
+"""Where models are kept, the file `7` among them, whose name a path may be."""
+
+
+def in_folder(call: Callable) -> Callable:
+    """The function, run where it may write."""
+
+    def run(**arguments: object) -> object:
+        with contextlib.chdir(FOLDER.name):
+            return call(**arguments)
+
+    return run
+
+
+save(WRITER, Path(FOLDER.name, "7"))
+
+
+Q, K, V = noise(B, H, N, D), noise(B, H, M, D), noise(B, H, M, D)
+BLOCKS = {
+    "streams": Streams(pos=2, sem=4),
+    "x": noise(2, 6),
+    "expansion": 2,
+    "split": True,
+    "outputs": ("sem",),
+}
+AT = {"query_positions": QUERIES, "key_positions": KEYS}
+STRETCHED = {"factor": 4.0, "original_length": 128, "length": 200}
+TABLE = {"table": noise(6, 4), "positions": torch.arange(4, 9), "form": "corrected"}
+LEARNED = {"hidden": 4, "steps": 1, "seed": 1, "protocol": "masked", "activation": "relu"}
+EXTRAPOLATED: dict[str, dict[str, Any]] = {
+    "fourier": {"n_components": 2, "pick": "lowest", "per_dimension": True},
+    "learned": LEARNED,
+    "sinusoidal": {"align": "procrustes", "per_dimension": False},
+    "alibi": {"tau": 2.0},
+    "zero": {"everywhere": True},
+    "interpolate": {"length": 9},
+}
+
+SAMPLES = {"n": 2, "length": 60, "seed": 3}
+
+DOORS: dict[str, tuple[Callable, dict[str, Any]]] = {
+    "Streams": (lambda pos, sem: Streams(pos=pos, sem=sem), {"pos": 2, "sem": 4}),
+    "Streams.dense": (Streams.dense, {"d_model": 4}),
+    "Streams.split": (Streams(pos=2, sem=4).split, {"x": noise(2, 6)}),
+    "Streams.select": (Streams(pos=2, sem=4).select, {"names": ("sem",)}),
+    "BlockDiagonalLinear": (
+        through(BlockDiagonalLinear),
+        BLOCKS | {"bias": True, "contraction": 1, "reduction": 1},
+    ),
+    "StreamNorm": (
+        through(StreamNorm),
+        {"streams": BLOCKS["streams"], "x": BLOCKS["x"], "kind": "rms", "split": True, "eps": 1e-5},
+    ),
+    "StreamMLP": (through(StreamMLP), BLOCKS | {"activation": "swiglu", "bias": False}),
+    "sinusoidal": (
+        encodings.sinusoidal,
+        {"positions": KEYS, "dim": 6, "base": 100.0, "layout": "halves", "dtype": torch.float64},
+    ),
+    "rope_frequencies": (
+        encodings.rope_frequencies,
+        {"dim": 8, "base": 100.0, "extension": encodings.NTKAware(2.0), "length": 10, "p": 0.5},
+    ),
+    "apply_rope": (
+        encodings.apply_rope,
+        {
+            "x": noise(2, M, 6),
+            "positions": KEYS,
+            "inv_freq": torch.tensor([1.0, 0.1, 0.01], dtype=torch.float64),
+            "layout": "half",
+            "attention_factor": 1.5,
+        },
+    ),
+    "PositionInterpolation": (encodings.PositionInterpolation, {"factor": 4.0}),
+    "NTKAware": (encodings.NTKAware, {"factor": 4.0}),
+    "DynamicNTK": (rotated(encodings.DynamicNTK), STRETCHED),
+    "NTKByParts": (rotated(encodings.NTKByParts), STRETCHED | {"alpha": 1, "beta": 32}),
+    "YaRN": (
+        rotated(encodings.YaRN),
+        STRETCHED | {"beta_fast": 32, "beta_slow": 1, "ramp": "dimension"},
+    ),
+    "Llama3": (rotated(encodings.Llama3), STRETCHED | {"low_freq_factor": 1, "high_freq_factor": 4}),
+    "alibi_slopes": (encodings.alibi_slopes, {"n_heads": 6, "dtype": torch.float64}),
+    "alibi_bias": (encodings.alibi_bias, {"slopes": noise(H)} | AT),
+    "t5_buckets": (
+        encodings.t5_buckets,
+        {"relative": -KEYS, "n_buckets": 8, "max_distance": 20, "bidirectional": True},
+    ),
+    "shaw_scores": (shaw_scores, {"q": Q, "k": K, "key_table": noise(5, D), "clip": 2}),
+    "shaw_output": (
+        shaw_output,
+        {"weights": noise(B, H, N, M), "v": V, "value_table": noise(5, D), "clip": 2},
+    ),
+    "transformer_xl_scores": (
+        transformer_xl_scores,
+        {"q": Q, "k": K, "r": noise(H, M, D), "u": noise(H, D), "v": noise(H, D)},
+    ),
+    "distance_aware_gate": (
+        encodings.distance_aware_gate,
+        {"distance": KEYS.float(), "w": noise(H), "v": noise(H)},
+    ),
+    "distance_aware_gate, numbers": (
+        encodings.distance_aware_gate,
+        {"distance": 2.0, "w": -0.5, "v": 0.5},
+    ),
+    "distance_aware_scores": (
+        distance_aware_scores,
+        {"q": Q, "k": K, "w": noise(H), "v": 0.5, "gate": "added", "relu": False} | AT,
+    ),
+    "names": (encodings.names, {"axes": 2}),
+    "build": (encodings.build, {"name": "rope", "base": 100.0, "layout": "half", "partial": 0.5}),
+    "build, t5": (
+        encodings.build,
+        {"name": "t5", "n_buckets": 8, "max_distance": 20, "bidirectional": True, "std": 0.1, "scale": 1.0},
+    ),
+    **{
+        f"extrapolate, {method}": (extrapolate, TABLE | {"method": method} | options)
+        for method, options in EXTRAPOLATED.items()
+    },
+    "digits, one": (seqpe.digits, {"positions": KEYS, "base": 3, "width": 4}),
+    "digits, points": (seqpe.digits, {"positions": torch.ones(3, 2).long(), "base": 3, "width": (4, 2)}),
+    "SequentialPositionEncoder": (
+        seqpe_encoder,
+        {"positions": torch.ones(3, 2).long(), "width": 8, "dims": 2, "base": 3, "digits": 2}
+        | {"layers": 1, "heads": 2, "out_features": 3, "dropout": 0.0, "std": 0.5},
+    ),
+    "contrastive_loss": (
+        seqpe.contrastive_loss,
+        {"anchors": noise(N, D), "candidates": noise(N, M, D), "scale": 0.5}
+        | {"anchor_positions": torch.ones(N, 2).long(), "candidate_positions": torch.ones(N, M, 2).long()},
+    ),
+    "distillation_loss": (
+        seqpe.distillation_loss,
+        {"teacher": noise(B, N, D), "student": noise(B, N, D), "n_heads": 2}
+        | {"reduction": "row", "beta": 0.5, "scale": 1.0},
+    ),
+    "nearest": (nearest, {"anchors": torch.ones(N).long(), "candidates": torch.ones(N, M).long()}),
+    "TransformerConfig.from_resolved": (
+        TransformerConfig.from_resolved,
+        {"resolved": WRITER.config.resolved()},
+    ),
+    "LanguageModel.generate": (
+        WRITER.generate,
+        {"tokens": torch.ones(2, 3).long(), "n": 2, "temperature": 0.7, "top_k": 3, "seed": 1, "cache": None},
+    ),
+    "save": (in_folder(save), {"model": WRITER, "path": Path("model.safetensors")}),
+    "load": (in_folder(load), {"path": Path("7")}),
+    "mqar": (tasks.mqar, SAMPLES | {"keys": 4, "values": 4, "noise": 3, "pairs": 2}),
+    "latest_value": (tasks.latest_value, SAMPLES | {"keys": 3, "writes": 4}),
+    "needle": (
+        tasks.needle,
+        SAMPLES | {"text": np.zeros(200, np.uint8), "depth": 0.25, "needles": 2, "queries": 2},
+    ),
+    "indirect_index": (tasks.indirect_index, SAMPLES),
+    "occurrence": (tasks.occurrence, SAMPLES),
+    "ordered_copy": (tasks.ordered_copy, SAMPLES),
+    "questions": (
+        tasks.questions,
+        SAMPLES
+        | {"task": 1, "length": 80, "split": "test", "statements": 4, "data_set": "simulated-stories"},
+    ),
+}
+
+
+def follower(tokens: Tensor) -> Tensor:
+    """A model that expects the next number of eight."""
+    return torch.nn.functional.one_hot((tokens + 1) % 8, 8).float()
+
+
+DOORS["probe"] = (
+    probe,
+    {"model": follower, "text": np.arange(30 * 32 + 1) % 8, "trained_length": 16, "times": (1, 2)}
+    | {"reference": follower, "device": "cpu"},
+)
+
+CONFIG = TransformerConfig(Streams(pos=2, sem=6), 1, 2, "sinusoidal")
+STRICT = LanguageModel(TransformerConfig(Streams(pos=4, sem=8), 1, 3, "sinusoidal", mode="strict"), 8).eval()
+IMAGES = TransformerConfig(Streams(pos=4, sem=8), 1, 2, "sinusoidal", causal=False)
+CLASSIFIER = ImageClassifier(IMAGES, 3, 2).eval()
+PACKABLE = LanguageModel(TransformerConfig(Streams(pos=4, sem=8), 1, 3, "sinusoidal"))
+
+
+def built(make: Callable, **fixed: object) -> Callable:
+    """A constructor that is asked for some of its arguments only."""
+    return lambda **options: make(**fixed | options)
+
+
+def own_pattern(layer: int, heads: tuple[int, ...], pattern: Callable) -> Tensor:
+    """A hook that changes nothing."""
+    return pattern()
+
+
+def inside(context: Callable) -> Callable:
+    """A context for the length of one pass."""
+
+    def once(**arguments: object) -> None:
+        with context(**arguments):
+            WRITER(torch.ones(2, 3).long())
+
+    return once
+
+
+def counting(n: int, length: int, *, seed: int) -> tasks.Samples:
+    return tasks.mqar(n, length, seed=seed)
+
+
+DOORS |= {
+    "TransformerConfig": (
+        TransformerConfig,
+        {"streams": CONFIG.streams, "n_layers": 1, "n_heads": 2, "encoding": "sinusoidal"}
+        | {"mode": "separated", "norm": "split", "readout": "sem", "max_length": 16},
+    ),
+    "LanguageModel": (LanguageModel, {"config": CONFIG, "vocab_size": 5}),
+    "LanguageModel, a call": (
+        WRITER,
+        {"tokens": torch.ones(2, 3).long(), "positions": torch.arange(3), "cache": None},
+    ),
+    "LanguageModel.make_cache": (WRITER.make_cache, {"batch_size": 2, "length": 9}),
+    "LanguageModel.extended": (
+        WRITER.extended,
+        {"extrapolator": "fourier", "form": "literal", "window": 3, "sinks": 1, "n_components": 2},
+    ),
+    "LanguageModel.position_tables": (STRICT.position_tables, {"positions": torch.arange(4)}),
+    "ImageClassifier": (ImageClassifier, {"config": IMAGES, "n_classes": 3, "patch": 2, "channels": 1}),
+    "ImageClassifier, a call": (CLASSIFIER, {"images": noise(2, 1, 4, 6), "positions": torch.arange(1, 7)}),
+    "KVCache": (models.KVCache, {"batch_size": 2, "n_layers": 1, "length": 9, "axes": 1, "window": 3}),
+    "packed": (packed, {"model": PACKABLE}),
+    "rounded": (rounded, {"model": PACKABLE}),
+    "answers": (tasks.answers, {"model": follower, "samples": tasks.mqar(2, 60, seed=3), "device": "cpu"}),
+    "grid": (
+        tasks.grid,
+        {"model": follower, "task": counting, "lengths": (60, 70), "depths": (0.25, 0.75), "n": 2, "seed": 3}
+        | {"device": "cpu"},
+    ),
+    **{
+        f"extrapolate, {method}": (extrapolate, TABLE | {"method": method})
+        for method in extrapolators.METHODS
+        if method not in EXTRAPOLATED
+    },
+    "seam": (extrapolators.seam, {"table": noise(6, 4), "method": "clamp", "form": "corrected"}),
+    "extrapolators.describe": (extrapolators.describe, {"table": noise(6, 4)}),
+    "as_grid": (seqpe.as_grid, {"positions": torch.ones(3, 2).long()}),
+    "base_of_longest_wave": (encodings.base_of_longest_wave, {"dim": 6, "length": 100}),
+    "grid_sinusoidal": (
+        encodings.grid_sinusoidal,
+        {"positions": torch.ones(4, 2).long(), "dim": 8, "base": 100.0, "layout": "halves"},
+    ),
+    "axial_rope_frequencies": (encodings.axial_rope_frequencies, {"dim": 8, "base": 100.0, "dims": 2}),
+    "apply_axial_rope": (
+        encodings.apply_axial_rope,
+        {"x": noise(2, M, 8), "positions": torch.ones(M, 2).long(), "dims": 2, "layout": "half"}
+        | {"inv_freq": torch.tensor([1.0, 0.1], dtype=torch.float64)},
+    ),
+    "grid_positions": (
+        lambda side, fit: encodings.grid_positions(side, 3, fit=fit),
+        {"side": 2, "fit": (4, 6)},
+    ),
+    "apply_xpos": (
+        encodings.apply_xpos,
+        {"q": Q, "k": K, "base": 100.0, "layout": "half", "scale_base": 64.0, "gamma": 0.4} | AT,
+    ),
+    "xpos_scales": (
+        encodings.xpos_scales,
+        {"positions": KEYS, "dim": 6, "scale_base": 64.0, "gamma": 0.4, "centre": 2},
+    ),
+    "cope_positions": (encodings.cope_positions, {"logits": noise(B, H, N, M), "n_positions": 4}),
+    "cope_scores": (encodings.cope_scores, {"q": Q, "k": K, "table": noise(4, D), "gate": "raw"}),
+    "fire_ratio": (
+        encodings.fire_ratio,
+        {"c": torch.tensor(0.5), "threshold": torch.tensor(4.0)} | AT,
+    ),
+    "fire_bias": (
+        encodings.fire_bias,
+        {"c": torch.tensor(0.5), "threshold": torch.tensor(4.0), "hidden": noise(2, 4), "out": noise(H, 5)}
+        | AT,
+    ),
+    "kerple_bias": (
+        encodings.kerple_bias,
+        {"r1": noise(H).abs(), "r2": noise(H).abs(), "form": "logarithmic"} | AT,
+    ),
+    "sandwich_bias": (encodings.sandwich_bias, {"n_heads": 3, "width": 8, "base": 100.0} | AT),
+    "t5_bias": (
+        encodings.t5_bias,
+        {"table": noise(8, H), "max_distance": 20, "bidirectional": False} | AT,
+    ),
+    "phase_frequencies": (encodings.phase_frequencies, {"waves": 3, "longest": 64}),
+    "phase_scores": (
+        encodings.phase_scores,
+        {"coefficients": noise(B, H, N, 3).to(torch.complex64), "frequencies": noise(3).abs()} | AT,
+    ),
+    "build_extension": (encodings.build_extension, {"name": "yarn", "factor": 4.0, "original_length": 128}),
+    "RaisedBase": (encodings.RaisedBase, {"base": 100.0}),
+    "LongRoPE": (
+        rotated(encodings.LongRoPE),
+        {"short": (1.0,) * 4, "long": (2.0,) * 4, "factor": 4.0, "original_length": 128, "length": 200},
+    ),
+    "how_on_axes": (encodings.how_on_axes, {"name": "rope", "axes": 2}),
+    "on_axes": (encodings.on_axes, {"name": "learned", "axes": 2, "side": 4}),
+    "attention_hook": (inside(models.attention_hook), {"model": WRITER, "hook": own_pattern}),
+    "frozen_attention": (inside(models.frozen_attention), {"model": WRITER}),
+    "compile_formulas": (models.compile_formulas, {"model": PACKABLE, "backend": "eager"}),
+    "attention_weights": (
+        models.attention_weights,
+        {"q": Q, "k": K, "mask": None, "causal": True, "scale": 0.5},
+    ),
+}
+
+NUMBERS = {"0.5", "1.5", "2**62", "1e300"}
+BASES = NUMBERS - {"0.5"}
+HUGE = {"2**62", "10**5000"}
+SIGNED = NUMBERS | {"-1", "0", "-2**62"}
+BATCHES = {"one dimension more", "one dimension less", "axis 0 longer", "axis 0 empty"}
+INDICES = BATCHES | {"no dimension", "tensor"}
+ROWS = {"one dimension more", "axis 0 longer", "axis 0 empty", "negative", "tensor"}
+
+TASKS = ("mqar", "latest_value", "indirect_index", "occurrence", "ordered_copy")
+
+TAKEN: dict[str, dict[str, set[str]]] = {
+    "Streams": {"pos": {"0"}, "sem": {"0"}},
+    "Streams.split": {"x": BATCHES | {"another dtype", "meta"}},
+    "Streams.select": {"names": {"None", "dict"}},
+    "BlockDiagonalLinear": {"x": BATCHES, "split": {"False"}, "bias": {"False"}, "outputs": {"None"}},
+    "StreamNorm": {"x": BATCHES, "split": {"False"}, "eps": NUMBERS | {"0"}},
+    "StreamMLP": {"x": BATCHES, "split": {"False"}, "bias": {"True"}, "outputs": {"None"}},
+    "sinusoidal": {
+        "positions": INDICES | {"floats", "negative", "meta"},
+        "base": BASES,
+        "dtype": {"None"},
+    },
+    "rope_frequencies": {
+        "base": BASES,
+        "extension": {"None"},
+        "length": {"None"},
+        "p": {"None"},
+    },
+    "apply_rope": {
+        "x": BATCHES | {"another dtype"},
+        "positions": {"floats", "negative"},
+        "inv_freq": {"another dtype"},
+        "attention_factor": NUMBERS,
+    },
+    "PositionInterpolation": {"factor": {"1.5"}},
+    "NTKAware": {"factor": {"1.5"}},
+    "DynamicNTK": {"factor": {"1.5"}},
+    "NTKByParts": {
+        "factor": {"1.5"},
+        "length": {"None"},
+        "alpha": {"0", "0.5", "1.5"},
+        "beta": {"1.5"},
+    },
+    "YaRN": {
+        "factor": {"1.5"},
+        "length": {"None"},
+        "beta_slow": {"0.5", "1.5"},
+        "beta_fast": {"1.5"},
+    },
+    "Llama3": {
+        "factor": {"1.5"},
+        "length": {"None"},
+        "low_freq_factor": {"0", "0.5", "1.5"},
+        "high_freq_factor": {"1.5"},
+    },
+    "alibi_bias": {
+        "slopes": {"axis 0 longer", "axis 0 empty", "another dtype"},
+        "query_positions": ROWS,
+        "key_positions": ROWS,
+    },
+    "t5_buckets": {"relative": INDICES | {"negative", "huge", "meta"}, "bidirectional": {"False"}},
+    "shaw_scores": {"q": {"axis 2 longer", "axis 2 empty"}, "k": {"axis 2 longer"}},
+    "shaw_output": {"weights": {"axis 2 longer", "axis 2 empty"}},
+    "transformer_xl_scores": {"q": {"axis 2 longer", "axis 2 empty"}},
+    "distance_aware_gate": {
+        "distance": SIGNED | INDICES | {"another dtype", "integers"},
+        "w": SIGNED | {"one dimension less", "no dimension", "another dtype", "integers"},
+        "v": SIGNED | {"one dimension less", "no dimension", "another dtype", "integers"},
+    },
+    "distance_aware_scores": {
+        "w": SIGNED | {"one dimension less", "no dimension", "another dtype", "integers"},
+        "v": SIGNED,
+        "relu": {"True"},
+        "query_positions": {"negative"},
+        "key_positions": {"negative"},
+    },
+    "distance_aware_gate, numbers": {"w": {"tensor"}, "v": {"tensor"}},
+    "names": {"axes": {"None"}},
+    "build": {"base": BASES, "partial": {"None"}},
+    "build, t5": {"bidirectional": {"False"}, "std": NUMBERS | {"0"}, "scale": NUMBERS | {"None"}},
+    "extrapolate": {
+        "table": {"axis 0 longer", "axis 1 longer", "another dtype"},
+        "positions": INDICES,
+        "n_components": {"None"},
+        "pick": {"None"},
+        "steps": {"0"},
+        "seed": {"0", "2**62"},
+        "tau": NUMBERS,
+        "everywhere": {"False"},
+        "per_dimension": {"False"},
+    },
+    **{
+        f"extrapolate, {method}": {"positions": {"huge"}}
+        for method in extrapolators.METHODS
+        if method != "interpolate"
+    },
+    "digits": {"positions": {"axis 0 longer", "axis 0 empty"}},
+    "digits, one": {"positions": {"array", "tensor", "one dimension more"}},
+    "SequentialPositionEncoder": {
+        "positions": {"axis 0 longer", "axis 0 empty"},
+        "heads": {"None"},
+        "out_features": {"None"},
+        "dropout": {"0", "0.5"},
+        "std": NUMBERS | {"None"},
+    },
+    "contrastive_loss": {"scale": NUMBERS | {"None"}},
+    "distillation_loss": {"beta": {"0"}, "scale": NUMBERS | {"None"}},
+    "probe": {"reference": {"None"}, "device": {"None"}},
+    "nearest": {"anchors": {"huge"}, "candidates": {"huge", "axis 1 longer"}},
+    "LanguageModel.generate": {
+        "tokens": {"axis 0 longer", "axis 1 longer"},
+        "n": {"0"},
+        "temperature": NUMBERS | {"0"},
+        "top_k": {"None"},
+        "seed": {"None", "0", "2**62"},
+    },
+    "save": {"path": {"str"}},
+    "load": {"path": {"str"}},
+    "LanguageModel, a call": {"tokens": {"axis 0 longer", "axis 0 empty"}, "positions": {"None"}},
+    "LanguageModel.make_cache": {"batch_size": HUGE, "length": HUGE | {"None"}},
+    "LanguageModel.extended": {"window": HUGE, "sinks": HUGE | {"0"}, "n_components": {"None"}},
+    "LanguageModel.position_tables": {"positions": {"0", "tensor", "axis 0 longer", "axis 0 empty"}},
+    "ImageClassifier, a call": {"images": {"axis 0 longer", "axis 0 empty"}, "positions": {"None"}},
+    "KVCache": {
+        "batch_size": HUGE,
+        "n_layers": HUGE,
+        "axes": HUGE,
+        "length": HUGE | {"None"},
+        "window": HUGE | {"None"},
+    },
+    "grid": {"depths": {"None"}, "seed": HUGE | {"0"}},
+    "seam": {"table": {"axis 0 longer", "axis 1 longer", "another dtype"}},
+    "extrapolators.describe": {"table": {"axis 0 longer", "axis 1 longer", "another dtype"}},
+    "as_grid": {
+        "positions": {"array", "tensor", "one dimension less", "negative", "huge"}
+        | {"axis 0 longer", "axis 0 empty", "axis 1 longer"}
+    },
+    "grid_positions": {"fit": {"None"}},
+    "grid_sinusoidal": {
+        "base": BASES,
+        "positions": BATCHES | {"axis 1 longer", "tensor", "meta", "floats", "negative"},
+    },
+    "axial_rope_frequencies": {"base": BASES},
+    "apply_axial_rope": {
+        "x": BATCHES | {"another dtype"},
+        "positions": {"floats", "negative"},
+        "inv_freq": {"another dtype"},
+    },
+    "xpos_scales": {
+        "positions": INDICES | {"meta", "floats", "nans", "negative", "huge"},
+        "centre": SIGNED,
+        **dict.fromkeys(("scale_base", "gamma"), NUMBERS | {"inf"}),
+    },
+    "apply_xpos": {
+        "base": BASES,
+        **dict.fromkeys(("scale_base", "gamma"), NUMBERS | {"inf"}),
+        **dict.fromkeys(("q", "k"), BATCHES | {"axis 1 longer", "axis 1 empty", "another dtype"}),
+        "query_positions": {"floats", "negative"},
+        "key_positions": {"floats", "negative"},
+    },
+    "cope_positions": {
+        "logits": {"meta", "another dtype", "axis 3 longer"}
+        | {f"axis {axis} {how}" for axis in (0, 1, 2) for how in ("longer", "empty")}
+    },
+    "cope_scores": {
+        "q": {"axis 2 longer", "axis 2 empty"},
+        "k": {"axis 2 longer"},
+        "table": {"axis 0 longer"},
+    },
+    "fire_ratio": dict.fromkeys(("query_positions", "key_positions"), ROWS),
+    "fire_bias": {
+        "out": {"axis 0 longer", "axis 0 empty"},
+        **dict.fromkeys(("query_positions", "key_positions"), ROWS),
+    },
+    "kerple_bias": dict.fromkeys(("query_positions", "key_positions"), ROWS),
+    "sandwich_bias": {"base": BASES, **dict.fromkeys(("query_positions", "key_positions"), ROWS)},
+    "t5_bias": {
+        "table": {"axis 0 longer", "axis 1 longer", "axis 1 empty", "another dtype"},
+        "bidirectional": {"True"},
+        **dict.fromkeys(("query_positions", "key_positions"), ROWS),
+    },
+    "phase_frequencies": {"longest": {"2**62", "1e300"}},
+    "phase_scores": {
+        "coefficients": {f"axis {axis} {how}" for axis in (0, 1) for how in ("longer", "empty")},
+        "frequencies": {"another dtype"},
+        "query_positions": {"negative"},
+        "key_positions": {"tensor", "axis 0 longer", "axis 0 empty", "negative"},
+    },
+    "build_extension": {"factor": {"1.5"}},
+    "RaisedBase": {"base": BASES},
+    "LongRoPE": {"factor": {"1.5"}},
+    "compile_formulas": {"backend": {"None", "str"}},
+    "attention_weights": {
+        "q": {"axis 2 longer", "axis 2 empty"},
+        "k": {"axis 2 longer", "axis 2 empty"},
+        "causal": {"False"},
+        "scale": SIGNED | {"None"},
+    },
+    **{task: {"seed": {"0", "2**62", "10**5000"}} for task in TASKS},
+    "needle": {"seed": {"0", "2**62", "10**5000"}, "depth": {"None", "0", "0.5"}},
+    "questions": {"seed": {"0", "2**62", "10**5000"}, "statements": {"None"}},
+}
