@@ -339,6 +339,10 @@ def test_every_week_published_runs_are_trained_again():
     assert WORKFLOWS["weekly.yml"][True]["schedule"]  # YAML reads the word `on` as true
 
 
+def test_every_week_every_attack_is_made_whole():
+    assert any(step.get("run") == ".venv/bin/sepnb doctor --attack" for step in _steps("weekly.yml"))
+
+
 def test_text_and_figures_have_a_licence_of_their_own_which_every_page_names():
     assert "Attribution 4.0 International" in (ROOT / "LICENSE-text").read_text(encoding="utf-8")
     footer = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["html"]["extra_footer"]
@@ -413,6 +417,14 @@ def test_every_command_and_option_that_a_guide_names_exists(guide):
     for name, rest in calls:
         options = {option for parameter in commands[name].params for option in parameter.opts}
         assert set(re.findall(r"--\w+", rest)) <= options, f"sepnb {name}{rest}"
+
+
+def test_the_readme_names_every_command_and_target():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.search(r"(?m)^\.PHONY: (.*)$", makefile)[1].split()) - {"help"}
+    readme = GUIDES["README.md"]
+    assert not [name for name in targets if not re.search(rf"\bmake {name}\b", readme)]
+    assert not [name for name in get_command(cli.app).commands if f"sepnb {name}" not in readme]
 
 
 @pytest.mark.parametrize("guide", ("README.md", "CONTRIBUTING.md"))

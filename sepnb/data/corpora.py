@@ -19,11 +19,18 @@ _SPLITS = ("train", "validation", "test")
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """One novel, article or source file. `data` holds its bytes (uint8, read-only)."""
+    """One novel, article or source file. `data` holds its bytes, uint8 `[N]`; other data are a TypeError."""
 
     name: str
     author: str
     data: Bytes
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.data, np.ndarray) or self.data.dtype != np.uint8 or self.data.ndim != 1:
+            raise TypeError(
+                f"the data of document {self.name!r} must be one-dimensional and uint8, got "
+                f"{getattr(self.data, 'dtype', type(self.data).__name__)}; give np.frombuffer(data, np.uint8)"
+            )
 
     def __len__(self) -> int:
         return len(self.data)

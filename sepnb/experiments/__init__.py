@@ -1,6 +1,7 @@
-"""Experiments: one file per question. To add one, write its class and name it in `_REGISTRY`."""
+"""Experiments: one file per question. To add one, write its class and name it in `_REGISTRY`; from outside of
+the package, `register` it."""
 
-from ..validation import named
+from ..validation import instance, named
 from . import (
     ablation,
     encoding_methods,
@@ -78,7 +79,20 @@ _REGISTRY: dict[str, Experiment] = {
     )
 }
 
-__all__ = ["PROFILES", "Experiment", "RunConfig", "get", "names"]
+__all__ = ["PROFILES", "Experiment", "RunConfig", "get", "names", "register"]
+
+
+def register(experiment: Experiment) -> None:
+    """Have `get` and `names` know an experiment of somebody else, from now on and in this process. It is run
+    by `sepnb.companion.runs`, whose workers import its module.
+
+    Raises:
+        TypeError, ValueError: no experiment, or one whose name is taken.
+    """
+    name = instance("experiment", experiment, Experiment).name
+    if name in _REGISTRY:
+        raise ValueError(f"there is an experiment {name!r} already; give yours another name")
+    _REGISTRY[name] = experiment
 
 
 def names() -> list[str]:

@@ -154,7 +154,7 @@ def trained(
     about = {"commit": commit, "device": device, "torch": str(torch.__version__)}
     about |= {"data": lm.splits_of(base.text.name).sha256, "config": base.resolved()}
     path = paths.build() / "checkpoints" / f"{digest(about)[:24]}{checkpoints.SUFFIX}"
-    if dirty is False and (found := checkpoints.load(path, about)):
+    if dirty is False and (found := checkpoints.kept(path, about)):
         return found
     clock = Clock(device)
     model = lm.build(base).to(device)

@@ -59,7 +59,7 @@ def trained_in_pieces(
     """
     training, keeps = config.training, code_state()[1] is False
     path, about = place(config, data, device)
-    kept = checkpoints.load(path, about) if keeps else None
+    kept = checkpoints.kept(path, about) if keeps else None
     if kept is not None and any(one != other for one, other in zip(kept.losses, replayed(), strict=False)):
         kept = None
     spent, begun = (0.0, 0) if kept is None else (kept.cpu_s, kept.steps)

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from .. import validation
 from ..records import sealed
+from ..records.settings import other_settings
 from ..records.store import canonical
 from .device import optimiser
 from .loop import TrainingConfig, train
@@ -147,18 +148,34 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
 _TOLD = ("steps", "losses", "about", "cpu_s", "seed")
 
 
-def load(path: Path, about: dict[str, Any]) -> Checkpoint | None:
-    """The checkpoint at `path`; None if there is none, or one that is not `about` this. ValueError: a file
-    that is damaged, or holds what no training gives."""
+class OtherTraining(ValueError):
+    """A whole checkpoint, and of another training than the one that was asked for."""
+
+
+def kept(path: Path, about: dict[str, Any]) -> Checkpoint | None:
+    """The checkpoint at `path`, for whoever begins anew where there is none of this training: then None."""
     try:
-        tensors, told = sealed.read(path)
-    except FileNotFoundError:
+        return load(path, about)
+    except (FileNotFoundError, OtherTraining):
         return None
+
+
+def load(path: Path, about: dict[str, Any]) -> Checkpoint:
+    """The checkpoint at `path`.
+
+    Raises:
+        FileNotFoundError: there is none.
+        OtherTraining: it is not `about` this.
+        ValueError: a file that is damaged, or holds what no training gives.
+    """
+    tensors, told = sealed.read(path)
     try:
         checkpoint = _read(tensors, told)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is no checkpoint of a training ({error}); delete it") from None
-    return checkpoint if checkpoint.about == _plain(about) else None
+    if why := other_settings(checkpoint.about, _plain(about)):
+        raise OtherTraining(f"{path} is of another training: {why}; give its own description, or delete it")
+    return checkpoint
 
 
 def _read(tensors: dict[str, Tensor], told: dict[str, Any]) -> Checkpoint:

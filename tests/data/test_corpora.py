@@ -9,7 +9,7 @@ import pytest
 
 from sepnb.data import containers, corpora, registry
 from sepnb.data.dataset import DataDamaged
-from sepnb.data.text import Splits, load
+from sepnb.data.text import Document, Splits, load
 
 SPLITS = ("train", "validation", "test")
 
@@ -145,6 +145,14 @@ def test_an_edited_sympy_is_refused(monkeypatch, tmp_path):
     )
     with pytest.raises(DataDamaged, match=r"sympy: what lies in .* is not the registered text"):
         load("sympy")
+
+
+@pytest.mark.parametrize(
+    "data", [b"words", "words", [1, 2], np.zeros(2), np.zeros((2, 2), np.uint8)], ids=repr
+)
+def test_a_document_of_anything_but_bytes_in_an_array_is_refused(data, unhooked):
+    with pytest.raises(TypeError, match=r"document 'mine' must be .* uint8, got .*; give np\.frombuffer"):
+        Document("mine", "me", data)
 
 
 def test_an_unknown_name_is_answered_with_near_ones():

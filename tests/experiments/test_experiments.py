@@ -64,6 +64,22 @@ def test_what_chooses_a_setting_comes_before_what_uses_it():
         assert experiment.name == name and experiment.title and type(experiment).__doc__
 
 
+def test_an_experiment_from_outside_is_had_by_its_name_and_takes_no_other_s(monkeypatch):
+    class Mine(type(IN_WINDOW)):
+        """Is it mine?"""
+
+        name = "mine"
+
+    monkeypatch.setattr(experiments, "_REGISTRY", dict(experiments._REGISTRY))
+    mine = Mine()
+    experiments.register(mine)
+    assert experiments.get("mine") is mine and experiments.names()[-1] == "mine"
+    with pytest.raises(ValueError, match="there is an experiment 'mine' already"):
+        experiments.register(mine)
+    with pytest.raises(TypeError, match="experiment must be a Experiment, got"):
+        experiments.register("mine")
+
+
 def test_unknown_names_are_answered_with_near_matches():
     with pytest.raises(ValueError, match=r"unknown experiment 'in_windo'; did you mean in_window\?"):
         experiments.get("in_windo")

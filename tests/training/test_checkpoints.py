@@ -87,11 +87,16 @@ def test_another_schedule_keeps_the_averages_and_sets_its_own_decay(halfway):
     assert {id(p) for group in adamw.param_groups for p in group["params"]} == {id(p) for p in m.parameters()}
 
 
-def test_a_file_of_another_training_is_none_and_a_damaged_one_is_refused(halfway, tmp_path):
+def test_no_file_one_of_another_training_and_a_damaged_one_are_told_apart(halfway, tmp_path):
     path = tmp_path / "one.safetensors"
-    assert checkpoints.load(path, halfway.about) is None
+    with pytest.raises(FileNotFoundError):
+        checkpoints.load(path, halfway.about)
+    assert checkpoints.kept(path, halfway.about) is None
     checkpoints.save(path, halfway)
-    assert checkpoints.load(path, halfway.about | {"seed": 1}) is None
+    with pytest.raises(checkpoints.OtherTraining, match=r"another training: seed is 0 there and 1 here; .*"):
+        checkpoints.load(path, halfway.about | {"seed": 1})
+    assert checkpoints.kept(path, halfway.about | {"seed": 1}) is None
+    assert checkpoints.kept(path, halfway.about).steps == halfway.steps
     path.write_bytes(path.read_bytes()[:2000])
     with pytest.raises(ValueError, match=r"one\.safetensors .*; delete it"):
         checkpoints.load(path, halfway.about)
@@ -153,7 +158,7 @@ def test_names_of_a_command_line_are_kept_as_the_text_they_are(tmp_path, halfway
     checkpoints.save(tmp_path / "one.safetensors", taken)
     for asked in (about, {"profile": "smoke", "sizes": [1, 2]}):
         assert checkpoints.load(tmp_path / "one.safetensors", asked).steps == 1
-    assert checkpoints.load(tmp_path / "one.safetensors", {"profile": "laptop", "sizes": [1, 2]}) is None
+    assert checkpoints.kept(tmp_path / "one.safetensors", {"profile": "laptop", "sizes": [1, 2]}) is None
 
 
 class Nothing(AuxiliaryLoss):
