@@ -20,7 +20,6 @@ from torch import Tensor, nn
 
 from .. import validation
 from ..records import sealed
-from ..records.settings import other_settings
 from ..records.store import canonical
 from .device import optimiser
 from .loop import TrainingConfig, train
@@ -173,8 +172,12 @@ def load(path: Path, about: dict[str, Any]) -> Checkpoint:
         checkpoint = _read(tensors, told)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is no checkpoint of a training ({error}); delete it") from None
-    if why := other_settings(checkpoint.about, _plain(about)):
-        raise OtherTraining(f"{path} is of another training: {why}; give its own description, or delete it")
+    if checkpoint.about != (asked := _plain(about)):
+        told = checkpoint.about
+        differ = sorted(key for key in {*told, *asked} if told.get(key) != asked.get(key))
+        raise OtherTraining(
+            f"{path} is of another training ({', '.join(differ)}); describe that, or delete it"
+        )
     return checkpoint
 
 

@@ -162,7 +162,7 @@ def test_what_was_cut_or_edited_is_refused_by_its_path_and_a_load_is_too(store, 
 def test_a_record_damaged_at_random_is_refused_or_says_the_same(store, tries):
     path = store.write(RECORD)
     whole, draw = path.read_bytes(), random.Random(7)
-    for _ in range(tries(200, 20_000)):
+    for _ in range(tries(200, 5000)):
         start, stop = sorted(draw.choices(range(len(whole) + 1), k=2))
         head, part, tail = whole[:start], whole[start:stop], whole[stop:]
         place = draw.randrange(len(whole))
@@ -313,7 +313,7 @@ def _write_on(root):
 @pytest.mark.attack("writers that are killed at any moment")
 def test_a_writer_that_is_killed_leaves_whole_records_and_loses_none(store, tries):
     draw, there = random.Random(7), {}
-    for _ in range(tries(5, 100)):
+    for _ in range(tries(5, 60)):
         writer = get_context("fork").Process(target=_write_on, args=(store.root,))
         writer.start()
         time.sleep(draw.uniform(0.02, 0.08))
