@@ -46,6 +46,12 @@ class Table:
         self.cases: Counter[str] = Counter()
         self.held: Counter[str] = Counter()
 
+    def pytest_sessionstart(self) -> None:
+        """What is attacked is the code as it is now, not as it is at the end."""
+        from sepnb.records import provenance
+
+        self.code = (*provenance.code_state(), provenance.running_tree())
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         told = dict(report.user_properties)
         if "attack" not in told or (report.when != "call" and report.passed):
@@ -70,14 +76,12 @@ class Table:
         """Where and of what code."""
         import torch
 
-        from sepnb.records import provenance
-
-        commit, dirty = provenance.code_state()
+        commit, dirty, tree = self.code
         return {
             "commit": commit,
             "dirty": dirty,
-            "tree": provenance.running_tree(),
-            "platform": platform.platform(),
+            "tree": tree,
+            "platform": f"{platform.system()} {platform.machine()}",
             "python": platform.python_version(),
             "torch": torch.__version__,
             "day": datetime.now(UTC).date().isoformat(),

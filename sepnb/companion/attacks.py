@@ -103,8 +103,8 @@ def page() -> str:
     where = f"{said(made['platform'])} with Python {said(made['python'])} and torch {said(made['torch'])}"
     counts = [(part, *map("{:,}".format, numbers)) for part, *numbers in summary]
     lines = [
-        f"Made on {said(made['day'])} in {screens.duration(made['seconds'])} on {where}, of commit "
-        f"{code(made['commit'][:9])}.",
+        f"Made on {said(made['day'])} in {screens.duration(made['seconds'])} on {where}, at commit "
+        f"{code(made['commit'][:9])}, where git calls the content of the package {code(made['tree'][:9])}.",
         "",
         *table(("part", *COUNTED), counts, right=COUNTED),
     ]

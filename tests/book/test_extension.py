@@ -14,7 +14,7 @@ import yaml
 from sepnb import claims, encodings, experiments, extrapolators, paths
 from sepnb.analysis.inventory import inventory
 from sepnb.claims.ledger import Source
-from sepnb.companion import pages, site
+from sepnb.companion import attacks, pages, site
 from sepnb.companion.build import clean
 from sepnb.records.store import Record
 
@@ -105,6 +105,15 @@ def test_how_to_repeat_a_finding_is_counted_from_grids_and_records(monkeypatch, 
     assert told[2] == row
     live = "| chapter `02_more` | 1 | `sepnb run 02_more --store build/again` | none | live |  |  |  |"
     assert told[3] == live
+
+
+def test_the_table_of_attacks_is_read_as_tables_in_folds(project) -> None:
+    page = "# Book\n\n```{attacks}\n```\n"
+    built = project({"index.md": page}, extensions=["myst_nb", "sphinx_design", "sepnb.companion.site"])
+    assert built.warnings == []
+    told, rows = built.page("index"), attacks.load()["attacks"]
+    assert told.count("<table") == 1 + told.count("<details") > 5
+    assert all(html.escape(row["attack"], quote=False) in told for row in rows)
 
 
 HOSTILE = (
