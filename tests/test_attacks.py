@@ -47,7 +47,7 @@ def test_every_part_that_is_attacked_has_words_and_a_fold():
     parts = {attacks._part({"test": test}) for test in marked()}
     assert parts <= set(attacks.PARTS.values())
     assert all(f"{{dropdown}} {part}: every attack" in page for part in parts)
-    assert sum(line.startswith("| ") for line in page.splitlines()) == len(marked()) + 4 + 3 * len(parts)
+    assert sum(line.startswith("| ") for line in page.splitlines()) == len(marked()) + 3 + 3 * len(parts)
 
 
 def test_without_a_table_the_page_says_how_to_make_it_and_a_bad_one_is_refused(tmp_path, monkeypatch):

@@ -111,9 +111,9 @@ def test_the_table_of_attacks_is_read_as_tables_in_folds(project) -> None:
     page = "# Book\n\n```{attacks}\n```\n"
     built = project({"index.md": page}, extensions=["myst_nb", "sphinx_design", "sepnb.companion.site"])
     assert built.warnings == []
-    told, rows = built.page("index"), attacks.load()["attacks"]
+    told = html.unescape(built.page("index")).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     assert told.count("<table") == 1 + told.count("<details") > 5
-    assert all(html.escape(row["attack"], quote=False) in told for row in rows)
+    assert [row["attack"] for row in attacks.load()["attacks"] if row["attack"] not in told] == []
 
 
 HOSTILE = (
