@@ -548,7 +548,7 @@ assert rows_apart > 0.5, "the index set matters"
 # the threshold $\tau$ the bias depends on $i$ as well as on the distance. In the package, with what `hidden` and `out` learn:
 #
 # ```{literalinclude} ../../sepnb/encodings/fire.py
-# :pyobject: fire_bias
+# :pyobject: _bias
 # :start-at: ratio =
 # :dedent:
 # ```
