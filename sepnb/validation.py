@@ -11,7 +11,7 @@ Types, shapes and dtypes cost nothing. The values of tensors are read by `within
 is compiled, and where a GPU would be waited for only if the caller says so.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields
@@ -184,15 +184,6 @@ def function(name: str, value: Any) -> Any:
     return value
 
 
-def listed(name: str, value: Any) -> Sequence[Any]:
-    """A sequence of at least one; a text is none."""
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise TypeError(f"{name} must be a list or a tuple, got {shown(value)}")
-    if not len(value):
-        raise ValueError(f"{name} is empty; give at least one")
-    return value
-
-
 # --- tensors: kinds, shapes, devices and, where it costs nothing, values
 
 
@@ -250,9 +241,9 @@ def device(name: str, value: Any) -> str:
         there = torch.empty(0, device=value).device
     except (RuntimeError, AssertionError) as error:  # no such device, or torch was built without it
         raise ValueError(f"{name} is {shown(value)}: {str(error).splitlines()[0]}") from None
-    if there.type == "meta":
-        raise ValueError(f"{name} is 'meta', on which nothing is computed; give 'cpu' or 'cuda'")
-    return str(there)
+    if there.type != "meta":
+        return str(there)
+    raise ValueError(f"{name} is 'meta', on which nothing is computed; give 'cpu' or 'cuda'")
 
 
 def together(**tensors: Tensor) -> None:

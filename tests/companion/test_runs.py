@@ -148,6 +148,7 @@ def test_a_killed_worker_fails_its_own_run_and_no_other(fake, checkout, side_by_
     assert jobs[index] == 1 and "killed while no other ran" in runs._in_words(error)
 
 
+@pytest.mark.attack("a worker that has lost its GPU")
 def test_a_worker_that_cannot_use_its_gpu_any_more_fails_its_own_run_and_no_other(fake, checkout) -> None:
     jobs = [0, 1, 2, 4, 6, 8]
     endings = list(workers.run_jobs(fake.poisoned_if_odd, jobs, workers=1))

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -77,16 +78,25 @@ def grid(
         validation.function(name, value)
     device = validation.device("device", device)
     depths = DEPTHS if depths is None else depths
-    for depth in validation.listed("depths", depths):
+    for depth in _listed("depths", depths):
         validation.number("depth", depth, 0, 1)
     if list(depths) != sorted(set(depths)):
         raise ValueError(f"depths {list(depths)} must be one or more, rising")
     tables = [
         by_depth(found(model, samples, device=device), at).assign(length=length)
-        for length in validation.listed("lengths", lengths)
+        for length in _listed("lengths", lengths)
         for at, samples in drawn(task, n, length, depths, seed)
     ]
     return pd.concat(tables, ignore_index=True)[COLUMNS]
+
+
+def _listed(name: str, value: Any) -> Sequence[Any]:
+    """A sequence of at least one; a text is none."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise TypeError(f"{name} must be a list or a tuple, got {validation.shown(value)}")
+    if not len(value):
+        raise ValueError(f"{name} is empty; give at least one")
+    return value
 
 
 COLUMNS = ["length", "depth", "distance", "source_index", "accuracy", "exact_match", "n"]
