@@ -177,11 +177,10 @@ def _is_a(value: Any, kind: Any, finite: bool = True) -> bool:
     return not isinstance(kind, type) or isinstance(value, kind)
 
 
-def function(name: str, value: Any) -> Any:
+def function(name: str, value: Any) -> None:
     """What can be called and is no class: a class would be given in place of what it makes."""
     if isinstance(value, type) or not callable(value):
         raise TypeError(f"{name} must be a function or a module, got {shown(value)}")
-    return value
 
 
 # --- tensors: kinds, shapes, devices and, where it costs nothing, values
@@ -235,8 +234,7 @@ def on_device(name: str, value: Tensor, device: torch.device) -> Tensor:
 
 def device(name: str, value: Any) -> str:
     """The name of a device that computes here."""
-    if not isinstance(value, str | torch.device):
-        raise TypeError(f"{name} must be a name such as 'cpu' or 'cuda', got {shown(value)}")
+    option(name, value, str | torch.device)
     try:
         there = torch.empty(0, device=value).device
     except (RuntimeError, AssertionError) as error:  # no such device, or torch was built without it
