@@ -11,7 +11,6 @@ AWAITED: tuple[str, ...] = (
     *("key_bytes_small", "key_bytes", "reading_cost"),
     *("indirect_index", "occurrence", "ordered_copy"),
     *("indirect_index_sweep", "occurrence_sweep", "ordered_copy_sweep"),
-    "questions",
 )
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
 
