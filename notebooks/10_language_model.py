@@ -128,19 +128,16 @@ else:
 at_first, at_last = (
     f"at {text_of(gaps.get((EQUAL_WIDTH, n), []))}" for n in (BUDGETS[0], BUDGETS[-1])
 )
-told = "; ".join(
-    f"{name}: " + ", ".join(f"{n}x {text_of(gaps[name, n])}" for n in read)
-    for name in GAPS
-)
 figures.show(
     fig,
     name="fig-budget-gap",
     alt="Differences in bits per byte between pairs of models against bytes read in "
     "training, with a line at zero: separated minus dense with a sinusoid begins "
     f"{at_first} and ends {at_last}.",
-    caption=f"Four differences at one, four and sixteen times the shortest training, "
-    f"paired by seed, small models ($D = {smaller.width}$). Below zero the first of "
-    f"the two is better. {told}.",
+    caption="Separated minus dense, at equal width, begins "
+    f"{at_first} and ends {at_last}. Four differences at one, four and sixteen times "
+    f"the shortest training, paired by seed, small models ($D = {smaller.width}$). "
+    "Below zero the first of the two is better. Every number is under Details.",
 )
 
 # %% tags=["remove-input"]
@@ -591,16 +588,17 @@ ax.xaxis.set_major_formatter("{x:.0f}")
 ax.set(xlabel="least bytes of context in the bin (log scale)")
 ax.set(ylabel="test bits per byte")
 figures.label_lines(ax)
+bare = f"{gain['none']:+.2f}".replace("-", "\N{MINUS SIGN}")
 figures.show(
     fig,
     name="fig-by-position",
     alt="Test bits per byte against bytes of context on a log scale, one line per "
     "method of equal width; the lines start together, part within a few bytes and run "
     "nearly flat from eight bytes on.",
-    caption="With one byte of context all methods pay the same, within "
+    caption="With one byte of context all methods lose the same, within "
     f"{first.max() - first.min():.2f} bits per byte; they part within the first bytes. "
     "From eight bytes of context to the second half of the window RoPE gains only "
-    f"{gain['rope']:.2f}, and the model without an encoding {gain['none']:+.2f} "
+    f"{gain['rope']:.2f}, and the model without an encoding {bare} "
     "(negative: more context hurts it). Means over seeds."
     if score
     else NOTHING,
@@ -896,8 +894,11 @@ figures.provenance(table, factors, budgets)
 # {num}`10_language_model/rope_gain_after_eight:.2f` bits per byte: these models hardly read further back, so this compares how well
 # *near* positions are distinguished. None of it says anything about longer texts.
 #
-# Learning rates come from few values and one seed, and those of {numref}`fig-budget` were chosen for its middle budget. Of the ablation, models that
-# a claim compares have six seeds on a laptop, the last three of them added after the first three were seen; the others
+# Learning rates come from few values and one seed, and those of {numref}`fig-budget` were chosen for its middle budget. Of the
+# {num}`10_language_model/ablation_rates` small models {num}`10_language_model/ablation_rates_at_the_edge` stand at an edge of the rates tried,
+# so that their best rate is not known: {numref}`fig-budget-gap` rests on them.
+#
+# Of the ablation, models that a claim compares have six seeds on a laptop, the last three of them added after the first three were seen; the others
 # have three, which decide nothing. A variant of another shape draws other initial weights from the same seed, so only batches are paired.
 # RoPE and ALiBi are dense here; RoPE in a separated model is a variant of {doc}`chapter 12 <12_what_works>`. CPU seconds
 # come from shared cores.
@@ -932,7 +933,8 @@ figures.show_table(
     listed,
     caption="Validation bits per byte by learning rate, one seed, and the rate used "
     f"below. At an edge of those tried: {', '.join(edges) or 'no method'}. "
-    "*None* ran the whole schedule, the others less than half of it.",
+    "The model without an encoding (none) ran the whole schedule, the others less than "
+    "half of it.",
     formats=dict.fromkeys(listed.columns[1:-1], ".3f"),
 )
 figures.provenance(screen)
@@ -983,6 +985,15 @@ figures.show_table(
     ),
     caption="Test bits per byte after one, four and sixteen times the shortest "
     f"training ({bytes_read}); mean over seeds and 95 % t interval.",
+)
+figures.show_table(
+    pd.DataFrame(
+        {"difference": name}
+        | {f"{n}x": text_of(gaps.get((name, n), [])) for n in BUDGETS}
+        for name in GAPS
+    ),
+    caption="The differences of the first figure, in bits per byte and paired by seed: "
+    "below zero the first of the two is better. Means and 95 % t intervals.",
 )
 figures.provenance(budgets)
 

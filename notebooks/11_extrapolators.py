@@ -369,7 +369,7 @@ assert numbers["code_error_turned"] < numbers["code_error"]
 # $$
 # \begin{gathered}
 # p_i = \frac{2}{L} \sum_{k=1}^{K} \operatorname{Re}\!\left[\hat{p}_k\, e^{2\pi \mathrm{j} k i / L}\right], \\
-# \text{"} \hat p_k \text{ the } K \text{ dominant coefficients, } K \ll L \text{"}.
+# \text{“} \hat p_k \text{ the } K \text{ dominant coefficients, } K \ll L \text{”}.
 # \end{gathered}
 # $$ (eq-ex-fourier)
 #

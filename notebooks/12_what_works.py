@@ -905,7 +905,7 @@ assert np.isclose(slowest, 2 * small.length)
 #
 # **Survival**, on fresh seeds and the test text. The words in the names are those under *What survived*.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-cell"]
 ran = read or methods
 survival = pd.DataFrame(
     {
@@ -933,7 +933,7 @@ figures.provenance(runs)
 # %% [markdown]
 # **Use, quality and price.**
 
-# %% tags=["hide-input"]
+# %% tags=["hide-cell"]
 quality = pd.DataFrame(
     {
         "variant": name.replace("-", " "),
@@ -1006,7 +1006,7 @@ figures.provenance(extrapolation)
 # {num}`12_what_works/recipes_declared` are there). It chose the variants that are read with the test text; twins and controls of
 # these were added without it.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-cell"]
 screen = experiments.get("recipe_screen").table(profile)
 screened = RunTable(screen)
 numbers["recipes_screened"] = len(screened.made)

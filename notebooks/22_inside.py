@@ -870,9 +870,9 @@ figures.provenance(table)
 #    Whether separation steadies the content against a dense model is
 #    *{num}`22_inside/verdict_separation_steadies_the_content`*: it does under the Fourier and the cyclic rule, and six seeds leave the
 #    other three open.
-# 3. **The trained pos stream carries almost no text**: *{num}`22_inside/verdict_pos_stream_carries_almost_no_text`*. Between texts
-#    lies {num}`inside/separated-learned/text/pos:.2g` of its variance, and yet a probe names bytes from it
-#    {num}`inside/separated-learned/byte/pos:+.3f` better than the majority rate.
+# 3. **Text is a small share of the trained pos stream, and can be read there.** The hypothesis that it carries almost none:
+#    *{num}`22_inside/verdict_pos_stream_carries_almost_no_text`*. Between texts lies {num}`inside/separated-learned/text/pos:.2g` of
+#    its variance, and yet a probe names bytes from it {num}`inside/separated-learned/byte/pos:+.3f` better than the majority rate.
 # 4. **The sem stream hardly shows the index** (*{num}`22_inside/verdict_content_hides_the_position`*), and the index can be read
 #    without any encoding (*{num}`22_inside/verdict_position_is_readable_without_an_encoding`*).
 #
