@@ -879,7 +879,8 @@ assert abs(numbers["reduction_ratio"] - 32) < 1e-6
 # base 10.
 
 # %% tags=["hide-cell"]
-# Place k (from the right) changes every b^k steps: 1 + 1/b + 1/b^2 + ... = b / (b - 1).
+# Solution. Place k (from the right) changes every b^k steps:
+# 1 + 1/b + 1/b^2 + ... = b / (b - 1).
 for base, width in ((2, 16), (10, 5)):
     every = digits(torch.arange(base**width), base=base, width=width)
     changes = (every[1:] != every[:-1]).sum(dim=1).double().mean().item()
@@ -891,6 +892,7 @@ for base, width in ((2, 16), (10, 5)):
 # range asks for? And the fewest vectors of digits and places?
 
 # %% tags=["hide-cell"]
+# Solution. Base 32 needs the fewest nodes, base 2 the fewest vectors.
 nodes, vectors = {}, {}
 for base, width in ((2, 10), (10, 3), (32, 2)):
     strings = digits(torch.arange(1000), base=base, width=width)
@@ -906,8 +908,8 @@ assert min(nodes, key=nodes.get) == 32 and min(vectors, key=vectors.get) == 2
 # to 511?
 
 # %% tags=["hide-cell"]
-# All first digits differ within ten neighbours; from the third digit on, strings of 512
-# neighbours are distinct.
+# Solution. All first digits differ within ten neighbours; from the third digit on,
+# strings of 512 neighbours are distinct.
 there = PrefixTree.of(digits(torch.arange(512), width=5)).sizes
 back = PrefixTree.of(digits(torch.arange(512), width=5).flip(1)).sizes
 print(there, back)
@@ -917,7 +919,7 @@ assert there == [1, 1, 6, 52, 512] and back == [10, 100, 512, 512, 512]
 # **4. (hard)** Without the causal mask, could prefixes be shared? Find a pair of strings that shows it.
 
 # %% tags=["hide-cell"]
-# No: a slot would read the digits after it. Make the encoder's transformer
+# Solution. No: a slot would read the digits after it. Make the encoder's transformer
 # bidirectional and compare the first slot.
 causal = encoder().transformer
 both_ways = Transformer(replace(causal.config, causal=False)).double()

@@ -161,6 +161,9 @@ figures.provenance(encodings, extrapolation)
 # a mean over all bytes hides the few that need a long memory. This chapter repeats the comparison after sixteen times
 # the training, at equal loss inside the trained length, and byte by byte where far context counts.
 #
+# These long trainings are planned, run by run. Where a figure or a table below says *not run*, its records are missing, and the finding above
+# is of the short training.
+#
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: about 10 s of one CPU core at any profile; two tiny models are trained on the page, nothing is

@@ -25,22 +25,6 @@
 # *Which value is the latest* is a question of order, and there the stream at random positions does not reach as far: it finds
 # {num}`latest_value/separated-randomised/far/native:.1%` of the values that far back, RoPE with the frequencies of YaRN
 # {num}`latest_value/rope/far/yarn:.1%`.
-#
-# Trained with position gaps a separated model finds {num}`latest_value/separated-gap/far/native:.1%` of the latest values that far
-# back, RoPE {num}`latest_value/rope-gap/far/native:.1%`. No rule asked for this comparison beforehand.
-#
-# The dense sinusoid with gaps finds {num}`latest_value/sinusoidal-gap/far/native:.1%`, and inside the trained length
-# {num}`latest_value/sinusoidal-gap/accuracy/native/1x:.1%`: by the bar of this book it has not learned the task in every seed.
-#
-# But gaps lose what is nearer. Of all latest values in texts of eight trained lengths the separated model with gaps finds
-# {num}`latest_value/separated-gap/accuracy/native/8x:.1%`, RoPE with gaps {num}`latest_value/rope-gap/accuracy/native/8x:.1%`, and the
-# separated model at random positions {num}`latest_value/separated-randomised/accuracy/native/8x:.1%`.
-#
-# Of the methods with six runs, recall by content was learned by {num}`19_what_and_where/mqar_learned`; as trained, it is used
-# that far back by {num}`19_what_and_where/mqar_uses`.
-#
-# The latest value was learned by
-# {num}`19_what_and_where/latest_value_learned` and is used by {num}`19_what_and_where/latest_value_uses`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -114,6 +98,22 @@ figures.show(
 figures.provenance(*(tables[name] for name in TWO))
 
 # %% [markdown]
+# Trained with position gaps a separated model finds {num}`latest_value/separated-gap/far/native:.1%` of the latest values that far
+# back, RoPE {num}`latest_value/rope-gap/far/native:.1%`. No rule asked for this comparison beforehand.
+#
+# The dense sinusoid with gaps finds {num}`latest_value/sinusoidal-gap/far/native:.1%`, and inside the trained length
+# {num}`latest_value/sinusoidal-gap/accuracy/native/1x:.1%`: by the bar of this book it has not learned the task in every seed.
+#
+# But gaps lose what is nearer. Of all latest values in texts of eight trained lengths the separated model with gaps finds
+# {num}`latest_value/separated-gap/accuracy/native/8x:.1%`, RoPE with gaps {num}`latest_value/rope-gap/accuracy/native/8x:.1%`, and the
+# separated model at random positions {num}`latest_value/separated-randomised/accuracy/native/8x:.1%`.
+#
+# Of the methods with six runs, recall by content was learned by {num}`19_what_and_where/mqar_learned`; as trained, it is used
+# that far back by {num}`19_what_and_where/mqar_uses`.
+#
+# The latest value was learned by
+# {num}`19_what_and_where/latest_value_learned` and is used by {num}`19_what_and_where/latest_value_uses`.
+#
 # > **Question.** Does a model use an answer that it can see, when the text is longer than any of its training? And is *what*
 # > was written found more easily than *where*?
 #

@@ -96,9 +96,8 @@ figures.show(
 figures.provenance(timed)
 
 # %% [markdown]
-# **The question.** What does a model with position in its own dimensions cost, in time and in memory, beside
-# a dense one
-# and beside the encodings that the dense one may have?
+# > **Question.** What does a model with position in its own dimensions cost, in time and in memory, beside a dense one and beside the
+# > encodings that the dense one may have?
 #
 # ```{admonition} Before you start
 # :class: note
