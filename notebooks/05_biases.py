@@ -275,7 +275,7 @@ assert (reaches["weight beyond 1024"] > 1e-2).sum() == 1
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.3))
 at = np.arange(0, 257)
-shades = plt.get_cmap("viridis")(np.linspace(0.05, 0.85, H))
+shades = plt.get_cmap("viridis")(np.linspace(0.35, 0.85, H))
 for head, (m, shade) in enumerate(zip(slopes.tolist(), shades, strict=True)):
     axes[0].plot(at, -m * at, color=shade)
     axes[1].plot(at, np.exp(-m * at), color=shade)
