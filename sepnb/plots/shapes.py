@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 from .looks import FAINT, INK
 
 DASHED, DOTTED = (0, (5, 2)), (0, (1, 1.2))
+ON_CELLS = "#1f2123"
+"""Ink on the cells of an image. They keep their colours on a dark page, so that it stays dark, unlike INK."""
 
 
 def curves(
@@ -61,7 +63,7 @@ def write_cells(
     """Words in the middle of the cells of an image `[rows, columns]`, white where `white` says so."""
     for row, line in enumerate(words):
         for column, word in enumerate(line):
-            ink = "white" if white is not None and np.asarray(white)[row, column] else INK
+            ink = "white" if white is not None and np.asarray(white)[row, column] else ON_CELLS
             ax.text(column, row, word, ha="center", va="center", fontsize=fontsize, color=ink)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sepnb.companion.dark import both_modes
 from sepnb.plots import shapes
 
 
@@ -37,6 +38,13 @@ def test_words_stand_in_their_cells_and_are_white_where_asked(ax):
     shapes.write_cells(ax, [["a", "b"], ["c", "d"]], white=[[False, True], [False, False]])
     assert {text.get_text(): text.get_position() for text in ax.texts}["b"] == (1, 0)
     assert [text.get_text() for text in ax.texts if text.get_color() == "white"] == ["b"]
+
+
+def test_words_in_cells_stay_as_they_are_on_a_dark_page_as_the_cells_do(ax):
+    shapes.write_cells(ax, [["a", "b"]], white=[[False, True]])
+    changed = both_modes("<svg></svg>")
+    assert "fill: #26282b" in changed  # the ink of everything else
+    assert all(str(text.get_color()) not in changed for text in ax.texts)
 
 
 def test_a_mark_stands_at_its_place_with_its_words_above(ax):
