@@ -10,8 +10,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-from sphinx.util.fileutil import copy_asset_file
-
 from sepnb import paths
 from sepnb.companion.dark import both_modes
 
@@ -47,6 +45,7 @@ def keep(held: dict[str, str]) -> None:
 
 def offer(app, pagename: str, templatename: str, context: dict, doctree) -> None:
     """Beside each picture that has a narrow form, on the page and among its images, put that form."""
+    from sphinx.util.fileutil import copy_asset_file  # `sepnb build` reads this module before it needs Sphinx
 
     def both(found: re.Match) -> str:
         file = folder() / f"{found[1]}.svg"
