@@ -127,10 +127,10 @@ Traffic = list[str]
 
 
 def pages(site: Path) -> list[str]:
-    """Every page of a built site, relative to it, but for those that nobody wrote: the root page, which only
-    forwards to the landing page, and of listings of source files and pages of the reference nine of ten."""
+    """Every page of a built site, relative to it, but for those that nobody wrote: root pages, which only
+    forward to a landing page, and of listings of source files and pages of the reference nine of ten."""
     found = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
-    left_out = {"index.html"}
+    left_out = {path for path in found if 'http-equiv="Refresh"' in (site / path).read_text("utf-8")[:200]}
     for folder in ("_modules/", "book/api/"):
         alike = [path for path in found if path.startswith(folder)]
         left_out |= set(alike) - set(alike[::10])
