@@ -6,6 +6,7 @@ reasons.
 
 import re
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -76,6 +77,13 @@ def listed(site: Path, folder: Path) -> list[editions.Page]:
     return editions.pages(site, folder / "_toc.yml")
 
 
+def make(*arguments) -> list[Path]:
+    """The editions, from a thread of their own: other tests may have a browser open in this one, and
+    playwright opens no second one there."""
+    with ThreadPoolExecutor(1) as apart:
+        return apart.submit(editions.make, *arguments).result()
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> dict[str, Path]:
     reading.chromium()  # or the tests are skipped, and it is said how to get one
@@ -83,7 +91,7 @@ def made(tmp_path_factory) -> dict[str, Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SEPNB_BUILD", str(folder))
         site = small(folder, BODIES)
-        files = editions.make(["pdf", "epub"], site, listed(site, folder))
+        files = make(["pdf", "epub"], site, listed(site, folder))
     return {file.suffix: file for file in files}
 
 
@@ -155,10 +163,10 @@ def test_what_is_missing_or_lies_elsewhere_is_refused(tmp_path, monkeypatch, pag
     monkeypatch.setenv("SEPNB_BUILD", str(tmp_path))
     site = small(tmp_path, {name: text for name, text in (BODIES | {page: body}).items() if text is not None})
     with pytest.raises(editions.EditionError, match=said):
-        editions.make(["pdf"], site, listed(site, tmp_path))
+        make(["pdf"], site, listed(site, tmp_path))
     assert not (tmp_path / "book.pdf").exists()
 
 
 def test_an_edition_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="no edition 'mobi'; there are pdf, epub"):
-        editions.make(["mobi"], paths.build() / "html")
+        make(["mobi"], paths.build() / "html")
