@@ -134,7 +134,7 @@ def pages(site: Path) -> list[str]:
     for folder in ("_modules/", "book/api/"):
         alike = [path for path in found if path.startswith(folder)]
         left_out |= set(alike) - set(alike[::10])
-    return [path for path in found if not path.startswith("_static/") and path not in left_out]
+    return [path for path in found if "_static/" not in path and path not in left_out]
 
 
 def chromium() -> str:
