@@ -100,7 +100,7 @@ TASKS: dict[str, Task] = {
         beyond=dict.fromkeys(
             (
                 *("rope", "rope-randomised", "rope-gap", "sinusoidal-randomised"),
-                *("separated-randomised", "separated-gap"),
+                *("sinusoidal-content-gap", "separated-randomised", "separated-gap"),
             ),
             (6e-3,),
         )
