@@ -79,6 +79,7 @@ PLAIN_SWEEP = ScaleSweep(
     smoke=tuple(PLAIN),
     config_of=run_of,
     costs={"smoke": 1.0, "laptop": 110.0},
+    beyond=dict.fromkeys(PLAIN, (5e-4, 1e-3)),
 )
 
 

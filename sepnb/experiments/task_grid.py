@@ -100,11 +100,11 @@ TASKS: dict[str, Task] = {
         beyond=dict.fromkeys(
             (
                 *("rope", "rope-randomised", "rope-gap", "sinusoidal-randomised"),
-                *("sinusoidal-content-gap", "separated-randomised", "separated-gap"),
+                *("separated-randomised", "separated-gap"),
             ),
             (6e-3,),
         )
-        | {"sinusoidal": (6e-3, 1.2e-2, 2.4e-2)},
+        | {"sinusoidal": (6e-3, 1.2e-2, 2.4e-2), "sinusoidal-content-gap": (6e-3, 1.2e-2)},
     ),
     "indirect_index": Task("Find, and go some places on", FEW, 1500, 60.0),
     "occurrence": Task("The k-th value of a key", FEW, 1500, 60.0),
