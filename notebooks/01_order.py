@@ -500,8 +500,8 @@ def accuracy(model):
 
 
 # %%
-def learn(encoding, seed, every=10):
-    """Train one small model; returns (step, test accuracy) every ten steps."""
+def learn(encoding, seed, every=20):
+    """Train one small model; returns (step, test accuracy), now and then."""
     torch.manual_seed(seed)
     streams = Streams.dense(32)
     config = TransformerConfig(streams, 1, 2, encoding, max_length=LENGTH, causal=False)

@@ -26,7 +26,7 @@ from sepnb.records.numbers import write_json
 NUMBERED = re.compile(r"\d\d_[a-z0-9_]+")
 # What acts on chapters from outside cannot change what a chapter prints, unless the chapter imports it.
 OUTSIDE = ("cli.py", "claims", "companion")
-INSIDE = ("companion/execute.py",)
+INSIDE = ("companion/execute.py", "companion/forker.py", "companion/kernels.py")
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,13 @@
 """Run a chapter: jupytext makes the notebook, papermill executes it, what comes out is kept or said.
 
-The kernel is the interpreter that runs this module: no kernel of the user is needed or touched. A failing
-cell ends its own chapter only; the partly executed notebook is kept as `<chapter>.failed.ipynb`, and nothing
-older is left to be mistaken for current.
+The kernel is of the interpreter that runs this module (`kernels`): none of the user is needed or touched. A
+failing cell ends its own chapter only; the partly executed notebook is kept as `<chapter>.failed.ipynb`, and
+nothing older is left to be mistaken for current.
 """
 
 import json
 import os
 import re
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -146,8 +145,8 @@ def _papermill(job: Job, running: Path, report: workers.Report) -> None:
     import jupytext
     import nbformat
     import papermill
-    from jupyter_client.kernelspec import KernelSpec
-    from jupyter_client.manager import AsyncKernelManager
+
+    from sepnb.companion import kernels
 
     unknown = set(job.parameters) - set(job.chapter.parameters)
     if unknown:
@@ -161,19 +160,12 @@ def _papermill(job: Job, running: Path, report: workers.Report) -> None:
         "SEPNB_RESULTS": str(store_for(job.profile).root.resolve()),
         "PYTHONHASHSEED": "0",
     }
-    # The level silences a warning about unencrypted sockets, which ipykernel prints on every start.
-    quiet = "--IPKernelApp.log_level=CRITICAL"
-    command = [sys.executable, "-m", "ipykernel_launcher", quiet, "-f", "{connection_file}"]
-
-    class Here(AsyncKernelManager):
-        kernel_spec = KernelSpec(argv=command, env=environment, display_name="sepnb", language="python")
-
     papermill.execute_notebook(
         running,
         running,
         parameters=job.parameters,
         progress_bar=False,
-        kernel_manager_class=Here,
+        kernel_manager_class=kernels.manager(environment, job.device),
         on_cell_executed=lambda cell, cell_index, **_: report(cell_index + 1, len(notebook.cells) + 1),
         resources={"metadata": {"path": str(paths.root())}},
     )

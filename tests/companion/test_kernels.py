@@ -1,0 +1,91 @@
+"""Kernels are processes of their own that begin with the libraries loaded and leave with who started them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sepnb.companion import kernels
+from sepnb.companion.execute import Job, execute
+from sepnb.records import numbers
+
+BEGUN = """
+# %%
+import os
+import sys
+
+begun = {"pid": os.getpid(), "parent": os.getppid(), "torch": int("torch" in sys.modules)}
+begun["own"] = int(os.environ["SEPNB_READ_LOG"].endswith("{name}.reads") and "sepnb.paths" not in sys.modules)
+from sepnb.records import numbers
+
+numbers.publish("{name}", begun, profile=profile)
+"""
+ASLEEP = """
+# %%
+import os
+import time
+from pathlib import Path
+
+Path("pid").write_text(str(os.getpid()), encoding="utf-8")
+time.sleep(120)
+"""
+
+
+def begun(write_chapter, name: str) -> dict[str, float]:
+    """What a kernel sees in its first cell."""
+    chapter = write_chapter(name, BEGUN.replace("{name}", name))
+    chapter.path.write_text(chapter.text.rpartition("\n# %%\nfrom sepnb.records")[0] + "\n", encoding="utf-8")
+    outcome = execute(Job(chapter, "smoke"))
+    assert outcome.status == "ran", outcome
+    return numbers.load(name, "smoke")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked under Linux")
+def test_kernels_share_what_was_imported_and_nothing_else(write_chapter) -> None:
+    first, second = (begun(write_chapter, name) for name in ("01_first", "02_second"))
+    assert first["torch"] == second["torch"] == 1
+    assert first["own"] == second["own"] == 1
+    assert first["parent"] == second["parent"] != os.getpid()
+    assert first["pid"] != second["pid"]
+
+
+def test_where_nothing_can_be_forked_a_kernel_begins_with_nothing(write_chapter, monkeypatch) -> None:
+    assert not kernels.can_fork("cuda:1")
+    monkeypatch.setattr(kernels, "can_fork", lambda device: False)
+    alone = begun(write_chapter, "01_alone")
+    assert (alone["torch"], alone["own"], alone["parent"]) == (0, 1, os.getpid())
+
+
+def test_a_kernel_leaves_with_a_build_that_is_killed(write_chapter, checkout) -> None:
+    chapter, pid = write_chapter("01_asleep", ASLEEP), checkout / "pid"
+    program = (
+        "from pathlib import Path; from sepnb.companion.chapters import Chapter;"
+        "from sepnb.companion.execute import Job, execute;"
+        f"execute(Job(Chapter(Path({str(chapter.path)!r})), 'smoke'))"
+    )
+    with subprocess.Popen([sys.executable, "-c", program]) as build:
+        within(60, pid.exists)
+        kernel = int(pid.read_text(encoding="utf-8"))
+        assert lives(kernel)
+        build.send_signal(signal.SIGKILL)
+    within(20, lambda: not lives(kernel))
+
+
+def lives(pid: int) -> bool:
+    """A process that has ended and that nobody has asked about counts as gone."""
+    stat = Path(f"/proc/{pid}/stat")
+    try:
+        return stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def within(seconds: float, holds) -> None:
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until, f"not within {seconds} s"
+        time.sleep(0.1)
