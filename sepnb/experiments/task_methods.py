@@ -18,7 +18,7 @@ from . import context_extension
 from .encoding_methods import DRAWN, RANDOM_POSITIONS
 from .encoding_methods import METHODS as ENCODINGS
 from .extrapolation import TIMES
-from .methods import POS_SHARE, SPINE, Method, listed, series
+from .methods import EQUAL, POS_SHARE, SPINE, WIDE, Method, listed, series
 from .variant_methods import VARIANTS, torus_with_phase
 
 GAPPED = {"positions": lambda size: PositionGap(TIMES * size.length)}
@@ -37,6 +37,7 @@ NEW = listed(
         Method(f"{base}-content-gap", f"{SHORT_PERIOD}, gaps", f"{base}-torus-phase-long", training=GAPPED)
         for base in ("separated", "sinusoidal")
     ),
+    Method("separated-content-gap-wide", EQUAL, "separated-content-gap", {"streams": WIDE}),
     Method(
         "strict-content-gap",
         f"{SHORT_PERIOD}, gaps",
@@ -74,6 +75,9 @@ METHODS: dict[str, Method] = {
     for name in (*DENSE, *TWINS, "sinusoidal-content-gap", *STREAMS, *BOTH)
 }
 """In the order of tables: dense encodings, dense twins of what is changed, separated and strict models."""
+
+WITH_EQUALS = {**METHODS, "separated-content-gap-wide": NEW["separated-content-gap-wide"]}
+"""And the separated model that has as many block parameters as its dense twin (within 3 %)."""
 
 FEW = (
     *("none", "rope", "alibi", "sinusoidal-randomised", "rope-randomised"),

@@ -96,6 +96,9 @@ METHODS = Methods(
         "strict-randomised": Method("strict, random", "#6b4500", (0, (1, 1.2)), "^", False),
         "separated-gap": Method("separated, gaps", "#6b4500", (0, (6, 2)), "P", False),
         "separated-content-gap": Method("separated, content and gaps", "#6b4500", (0, (8, 1)), "D"),
+        "separated-content-gap-wide": Method(
+            "separated, content and gaps, equal parameters", "#6b4500", (0, (8, 1)), "D", False
+        ),
         "strict-content-gap": Method("strict, content and gaps", "#6b4500", (0, (1, 1.2)), "D", False),
     }
 )

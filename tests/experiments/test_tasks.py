@@ -12,6 +12,7 @@ from sepnb.data import registry
 from sepnb.evaluation.tasks import grid, questions
 from sepnb.experiments import task_grid, task_methods, tasks
 from sepnb.experiments.methods import get, series
+from sepnb.models import LanguageModel
 from sepnb.training.positions import PositionGap
 from sepnb.training.shifts import ShiftSteps
 
@@ -53,6 +54,15 @@ def test_every_change_stands_beside_its_dense_twin_and_the_strict_model(change):
     if change in ("gap", "randomised"):  # which RoPE can be trained with too
         assert f"rope-{change}" in task_methods.METHODS
     assert get(f"separated-{change}").training == get(dense).training or change == "offsets"
+
+
+def test_the_separated_model_of_equal_size_has_the_block_parameters_of_its_dense_twin():
+    wide, dense = (
+        config("needle", name) for name in ("separated-content-gap-wide", "sinusoidal-content-gap")
+    )
+    counts = [LanguageModel(one.model).parameter_counts()["blocks"] for one in (wide, dense)]
+    assert 0.95 < counts[0] / counts[1] < 1.05
+    assert wide.training.positions == dense.training.positions
 
 
 @every_task
