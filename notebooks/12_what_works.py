@@ -701,7 +701,7 @@ figures.provenance(runs)
 #
 # What gaps buy is that far keys may stay visible, which matters where a task asks for them. In {doc}`chapter 18 <18_needle>` a smaller
 # separated model with the term and gaps, trained to find needles, finds {num}`needle/separated-content-gap/far/native:.0%` of their digits
-# four to eight trained lengths back.
+# four to eight trained lengths back, and its dense twin {num}`needle/sinusoidal-content-gap/far/native:.0%`.
 #
 # ## What it costs
 #
