@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -65,9 +66,13 @@ class Forked(LocalProvisioner):
         self.cwd = str(options.get("cwd") or os.getcwd())
         asked = {"command": cmd, "environment": environment, "folder": self.cwd}
         parent = _parent(tuple((name, environment.get(name)) for name in AT_START))
-        parent.stdin.write(json.dumps(asked) + "\n")
-        parent.stdin.flush()
-        self.process = Fork(int(parent.stdout.readline()))
+        with suppress(BrokenPipeError):
+            parent.stdin.write(json.dumps(asked) + "\n")
+            parent.stdin.flush()
+        if not (pid := parent.stdout.readline()):
+            _parent.cache_clear()
+            raise RuntimeError(f"no kernel: {' '.join(parent.args)} ended with status {parent.wait()}")
+        self.process = Fork(int(pid))
         self.pid = self.pgid = self.process.pid
         return self.connection_info
 

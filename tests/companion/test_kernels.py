@@ -60,6 +60,21 @@ def test_where_nothing_can_be_forked_a_kernel_begins_with_nothing(write_chapter,
     assert (alone["torch"], alone["own"], alone["parent"]) == (0, 1, os.getpid())
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked under Linux")
+def test_a_chapter_says_what_kept_its_kernel_from_beginning_and_the_next_one_runs(
+    write_chapter, monkeypatch, tmp_path
+) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text("raise SystemExit(7)\n", encoding="utf-8")
+    kernels._parent.cache_clear()
+    monkeypatch.setattr(kernels.forker, "__file__", str(broken))
+    outcome = execute(Job(write_chapter("01_none"), "smoke"))
+    assert outcome.failure is not None
+    assert "broken.py ended with status 7" in outcome.failure.error
+    monkeypatch.undo()
+    assert kernels._parent.cache_info().currsize == 0
+
+
 def test_a_kernel_leaves_with_a_build_that_is_killed(write_chapter, checkout) -> None:
     chapter, pid = write_chapter("01_asleep", ASLEEP), checkout / "pid"
     program = (
