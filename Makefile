@@ -66,7 +66,8 @@ bench: install ## time the encodings beside x-transformers (KEEP=laptop: and sto
 notebooks: install ## write an .ipynb copy of every chapter beside its source; copies with edits are left
 	@$(BIN)/python -m sepnb.companion.notebooks write
 
-lab: notebooks ## open the chapters in Jupyter Lab
+lab: install ## open the chapters in Jupyter Lab
+	@$(BIN)/python -m sepnb.companion.notebooks write || true # it has said which have edits, and stay as they are
 	@$(BIN)/uv pip install -q $(UV_FLAGS) --constraint requirements.lock --requirement pyproject.toml --extra lab
 	@$(BIN)/jupyter lab notebooks
 

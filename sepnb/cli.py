@@ -19,6 +19,7 @@ from rich.console import Console
 
 from sepnb import __version__, paths
 from sepnb.companion import build as book
+from sepnb.companion import names as known
 from sepnb.companion import options as opt
 from sepnb.companion import screens
 from sepnb.companion.chapters import discover
@@ -55,10 +56,11 @@ def common(
     """What every command shares."""
 
 
-@app.command()
+@app.command(cls=known.listing("experiments", "chapters"))
 def run(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Chapters or experiments; `chapters`, `experiments`.")
+        list[str] | None,
+        typer.Argument(help="Chapters or experiments, `chapters`, `experiments`, or patterns as 'needle*'."),
     ] = None,
     profile: opt.OfProfile = opt.Profile.laptop,
     device: opt.OnDevice = None,
@@ -81,8 +83,6 @@ def run(
 ) -> None:
     """Run experiments record by record, and execute chapters. Without names: all of both.
 
-    `sepnb results` lists the experiments with their names; a chapter has the name of its file, as 01_order.
-
     What is already there is skipped; an interrupted run is resumed by the same command. On a cluster, Ctrl-C
     leaves the jobs running, and the same command waits for them again.
     """
@@ -91,20 +91,21 @@ def run(
     with _said(RESUMED):
         how = {"partition": partition, "parallel": parallel, "gpus": gpus, "minutes": minutes}
         place, numbers = tasks.cluster(console, cluster, jobs, threads, how), tasks.seeds(seeds)
-        experiments, chapters = tasks.sort_out(names or tasks.GROUPS[: 1 if place else 2], profile)
+        part, chosen = tasks.runs.shard_of(shard), methods.split(",") if methods else None
+        asked = known.sort_out(names or known.GROUPS[: 1 if place else 2], profile, chosen)
+        chapters = asked.chapters
         if place is not None and chapters:
             raise ValueError(f"--cluster runs experiments; run {chapters[0].name} without it")
-        if chapters and not experiments and numbers and len(numbers) > 1:
+        if chapters and not asked.experiments and numbers and len(numbers) > 1:
             raise ValueError(f"a chapter has one seed, --seeds gives {len(numbers)}")
         where = tasks.device(device, profile, place)
         width = jobs or parallel or (4 if where == "cuda" else min(2, os.cpu_count() or 1))
         options = {"device": where, "fresh": fresh, "jobs": width, "threads": threads}
         options["profile"] = profile.value
         good = True
-        if experiments:
-            chosen = {"seeds": numbers, "methods": methods and methods.split(","), "folder": store}
-            shares = {"cluster": place, "shard": tasks.runs.shard_of(shard)}
-            good = tasks.run_experiments(console, experiments, **chosen, **shares, **options)
+        if experiments := known.load(asked, profile):
+            cut = {"seeds": numbers, "methods": chosen, "shard": part, "folder": store}
+            good = tasks.run_experiments(console, experiments, cluster=place, **cut, **options)
         if chapters:
             seed = numbers[0] if numbers and len(numbers) == 1 else 0
             good = tasks.run_chapters(console, chapters, seed=seed, **options) and good
@@ -137,7 +138,7 @@ def build(
         screens.say(console, f"The book is at {book.html() / 'index.html'}")
 
 
-@app.command()
+@app.command(cls=known.listing("chapters"))
 def check(
     chapters: Annotated[list[str] | None, typer.Argument(help="Chapters to compute; none: all.")] = None,
     published: Annotated[
@@ -200,11 +201,14 @@ def bench(
 
     Nothing is stored; `sepnb run speed encoding_speed` measures the same and keeps it.
     """
-    from sepnb.companion import bench as benches
     from sepnb.companion import tasks
 
     with _said():
+        if variants not in (["encodings"], ["extrapolators"]):
+            known.one_of("variant", variants or (), "variants")
         options = {"profile": profile, "device": tasks.device(device, profile), "repeats": repeats}
+        from sepnb.companion import bench as benches
+
         if variants == ["encodings"]:
             good = benches.bench_encodings(console, **options)
         elif variants == ["extrapolators"]:
@@ -214,33 +218,21 @@ def bench(
     raise typer.Exit(0 if good else 1)
 
 
-@app.command()
+@app.command(cls=known.listing("data sets"))
 def data(
     names: Annotated[
         list[str] | None, typer.Argument(help="Data sets to fetch; none: say what is at hand.")
     ] = None,
 ) -> None:
     """Say which data sets are at hand, or fetch some from their owners."""
-    from sepnb.data import registry
+    from sepnb.companion import tasks
 
     with _said():
-        for data_set in [registry.get(name) for name in names or []]:
-            console.print(f"{data_set.name}: {data_set.fetch()}", markup=False)
-        if not names:
-            sets = [registry.get(name) for name in registry.names()]
-            table = [(one.name, one.status(), one.title, one.licence) for one in sets]
-            console.print(screens.rows(("data set", "status", "what", "licence"), table))
-            console.print(f"data folder: {paths.data()}", markup=False)
-            for one in (one for one, row in zip(sets, table, strict=True) if row[1] == "damaged"):
-                try:
-                    one.read()
-                except ValueError as why:
-                    screens.say(console, str(why))
-            if any(row[1] != "at hand" for row in table):
-                console.print("`sepnb data NAME` fetches one; SEPNB_DATA names a folder that has them")
+        known.one_of("data set", names or (), "data sets")
+        tasks.data(console, names or ())
 
 
-@app.command()
+@app.command(cls=known.listing("experiments"))
 def results(
     names: opt.OfNames = None,
     profile: Annotated[opt.Profile | None, typer.Option(help="Default: laptop and gpu.")] = None,
@@ -274,12 +266,9 @@ def claims(
         gc.disable()  # large libraries make many objects when they are imported, and keep them
         try:
             from sepnb import claims as ledger
-            from sepnb.companion import tasks
 
-            found = ledger.evaluate(profile, Store(refused=refused))
-            if names:
-                kept = tasks.named(names, [row.claim.id for row in found])
-                found = [row for row in found if row.claim.id in kept]
+            kept = known.named(names, [claim.id for claim in ledger.CLAIMS])
+            found = [row for row in ledger.evaluate(profile, Store(refused=refused)) if row.claim.id in kept]
             gc.freeze()  # else the first collection would look at all of them
         finally:
             if collecting:
@@ -298,7 +287,9 @@ def probe(
     model: Annotated[
         str, typer.Argument(help="Folder or name of a transformers model, or a .safetensors file of sepnb.")
     ],
-    text: Annotated[Path, typer.Option(help="Text that it was not trained on; .npy: its tokens.")],
+    text: Annotated[
+        Path, typer.Option(exists=True, dir_okay=False, help="Text that it never saw; .npy: its tokens.")
+    ],
     length: Annotated[int, typer.Option(help="Tokens of its training texts.")],
     times: Annotated[str, typer.Option(help="Lengths to judge, in trained lengths.")] = "1,2,4,8",
     reference: Annotated[
@@ -312,10 +303,11 @@ def probe(
     A model of transformers needs an extra: pip install 'sepnb[run,hf]'.
     """
     with _said():
-        from sepnb.companion import probe as probes
         from sepnb.companion import tasks
 
         options = {"times": times, "reference": reference, "device": tasks.device(device, "laptop")}
+        from sepnb.companion import probe as probes
+
         probes.probe(console, model, text, length=length, out=out, **options)
 
 

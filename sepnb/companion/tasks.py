@@ -6,7 +6,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -14,33 +13,13 @@ from typing import Any
 
 from rich.console import Console
 
+from sepnb import paths
 from sepnb.companion import chapters, execute, published, regression, retrained, runs, screens, tolerances
-from sepnb.companion.cards import only, visible
+from sepnb.companion import names as known_names
+from sepnb.companion.cards import missing, only, visible
 from sepnb.companion.chapters import Chapter
 from sepnb.companion.cluster import Cluster
 from sepnb.records.store import RecordError, Store
-
-GROUPS = ("experiments", "chapters")
-
-
-def sort_out(names: Sequence[str], profile: str = "smoke") -> tuple[list[Any], list[Chapter]]:
-    """Experiments and chapters that `names` mean; the words `experiments` and `chapters` mean all of them,
-    without experiments that need a package of their own at a profile, where it is not installed."""
-    known = {chapter.name: chapter for chapter in chapters.discover()}
-    wanted = dict.fromkeys(n for name in names for n in (known if name == "chapters" else [name]))
-    due = [known[name] for name in wanted if name in known]
-    if len(due) == len(wanted):
-        return [], due
-    from sepnb import experiments
-
-    every, others = experiments.names(), [name for name in wanted if name not in known]
-    here = [name for name in every if "experiments" in others and experiments.get(name).runs_here(profile)]
-    asked = dict.fromkeys(n for name in others for n in (here if name == "experiments" else [name]))
-    if unknown := [name for name in asked if name not in every]:
-        choices = [*GROUPS, *every, *known]
-        near = get_close_matches(unknown[0], choices, n=3, cutoff=0.4) or choices
-        raise ValueError(f"{unknown[0]!r} is no chapter and no experiment; did you mean {' or '.join(near)}?")
-    return [experiments.get(name) for name in asked], due
 
 
 def cluster(
@@ -76,16 +55,11 @@ def device(asked: str | None, profile: str, place: Cluster | None = None) -> str
         return "cpu"
     if asked and ":" in asked:
         only(int(asked.partition(":")[2]))
-    import torch
-
-    if torch.cuda.is_available():
-        return "cuda"
-    if asked == "auto":
-        return "cpu"
+    lacking = missing()
+    if lacking is None or asked == "auto":
+        return "cpu" if lacking else "cuda"
     why = f"--device {asked}" if asked else "the gpu profile"
-    raise ValueError(
-        f"{why} needs a GPU, and torch {torch.__version__} finds none; --device cpu computes without"
-    )
+    raise ValueError(f"{why} needs a GPU, and {lacking}; --device cpu computes without")
 
 
 def seeds(text: str | None) -> list[int] | None:
@@ -222,24 +196,38 @@ def run_chapters(
     return all(outcome.failure is None for outcome in outcomes)
 
 
-def named(parts: Sequence[str] | None, names: Sequence[str]) -> list[str]:
-    """The names that hold one of the parts, all where none is asked for; ValueError where none holds one."""
-    found = [name for name in names if not parts or any(part in name for part in parts)]
-    if not found:
-        raise ValueError(f"no name holds {' or '.join(parts or ())}; there are {', '.join(names)}")
-    return found
+def data(console: Console, wanted: Sequence[str]) -> None:
+    """Fetch these data sets; where none is named, say which are at hand."""
+    from sepnb.data import registry
+
+    for name in wanted:
+        screens.say(console, f"{name}: {registry.get(name).fetch()}")
+    if wanted:
+        return
+    sets = [registry.get(name) for name in registry.names()]
+    table = [(one.name, one.status(), one.title, one.licence) for one in sets]
+    console.print(screens.rows(("data set", "status", "what", "licence"), table))
+    screens.say(console, f"data folder: {paths.data()}")
+    for one in (one for one, row in zip(sets, table, strict=True) if row[1] == "damaged"):
+        try:
+            one.read()
+        except ValueError as why:
+            screens.say(console, str(why))
+    if any(row[1] != "at hand" for row in table):
+        console.print("`sepnb data NAME` fetches one; SEPNB_DATA names a folder that has them")
 
 
 def list_results(console: Console, parts: Sequence[str] | None, profiles: Sequence[str]) -> int:
     """What is published, missing, stale, orphaned and refused of the experiments whose names hold one of the
     parts; the exit status."""
+    wanted = known_names.named(parts, known_names.experiments())
     from sepnb import experiments
 
     refused: dict[Path, RecordError] = {}
     table, details = [], []
     for of in profiles:
         store = Store(runs.store_for(of).root, refused=refused)
-        for name in named(parts, experiments.names()):
+        for name in wanted:
             grid = {config.key: config for config in experiments.get(name).grid(of)}
             before = len(refused)
             try:

@@ -56,7 +56,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> None:
         (["check", "--published", "--whole"], "--published --whole --sample N"),
         (["check", "--draw", "1"], "--published --whole --sample N"),
         (["check", "--published", "--whole", "--sample", "1"], "no published run of laptop can be trained"),
-        (["results", "in_windw"], "no name holds in_windw; there are "),
+        (["results", "encodings", "in_windw"], "no name holds 'in_windw'; did you mean in_window"),
         (["data", "eltec"], "did you mean eltec-eng"),
     ],
 )
@@ -138,26 +138,6 @@ def test_what_is_timed_on_a_gpu_has_it_alone(fake, checkout, monkeypatch) -> Non
     assert seen == [("grid", 4), ("timed", 1), ("grid", 4), ("timed", 4)]
 
 
-def test_names_are_sorted_into_experiments_and_chapters(write_chapter) -> None:
-    for name in ("01_order", "02_more"):
-        write_chapter(name)
-    experiments, chapters = tasks.sort_out(["02_more", "in_window", "chapters", "in_window"])
-    assert [one.name for one in experiments] == ["in_window"]
-    assert [one.name for one in chapters] == ["02_more", "01_order"]
-    experiments, chapters = tasks.sort_out(tasks.GROUPS)
-    assert [one.name for one in experiments] == every_experiment()
-    assert [one.name for one in chapters] == ["01_order", "02_more"]
-
-
-def test_what_needs_a_package_of_its_own_is_run_by_its_name_or_where_that_is_installed(monkeypatch) -> None:
-    for there in (False, True):
-        monkeypatch.setattr("sepnb.experiments.peer.installed", lambda there=there: there)
-        named, _ = tasks.sort_out(["experiments"], "gpu")
-        missing = set(every_experiment()) - {one.name for one in named}
-        assert missing == (set() if there else {"encoding_speed"})
-        assert [one.name for one in tasks.sort_out(["encoding_speed"], "gpu")[0]] == ["encoding_speed"]
-
-
 def test_finding_nothing_to_do_imports_no_torch(write_chapter) -> None:
     chapter = write_chapter("01_order")
     parameters = {"profile": "smoke", "seed": 0, "device": "cpu"}
@@ -181,28 +161,6 @@ def test_a_list_is_cut_to_the_names_that_are_asked_for(checkout) -> None:
     listed = {line.split()[0] for line in output.splitlines() if " laptop " in line}
     assert status == 0
     assert listed == {name for name in every_experiment() if "seqpe_stream" in name or name == "in_window"}
-
-
-@pytest.mark.parametrize(
-    "command", [["--version"], ["-h"], ["run", "-h"], ["run", "in_window", "--seeds", "1,x"]]
-)
-def test_what_needs_no_computing_imports_no_torch(checkout, command: list[str]) -> None:
-    script = f"""
-import runpy, sys
-sys.argv = ["sepnb", *{command!r}]
-try:
-    runpy.run_module("sepnb", run_name="__main__")
-except SystemExit as ended:
-    print(ended.code or 0, "torch" in sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == ("2 False" if "--seeds" in command else "0 False"), done
-    told = {
-        "--version": f"sepnb {version('sepnb')}",
-        "-h": "Commands",
-        "run": "`sepnb results` lists the experiments",
-    }
-    assert "--seeds" in command or told[command[0]] in done.stdout
 
 
 def test_a_folder_without_chapters_is_no_book(checkout) -> None:

@@ -61,7 +61,7 @@ def test_tokens_of_a_file_are_read_as_they_are_and_a_reference_decides_the_price
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"--text": "nowhere.txt"}, "there is no such file"),
+        ({"--text": "nowhere.txt"}, "does not exist"),
         ({"--times": "1,x"}, "give whole numbers separated by commas"),
         ({"--times": "4,2"}, "give rising ints"),
         ({"--length": 4000}, "30 windows need"),
