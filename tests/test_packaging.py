@@ -319,10 +319,13 @@ def test_what_installs_or_executes_may_only_read_and_keeps_no_token(name):
 @pytest.mark.attack("packages that could change under their version")
 @pytest.mark.parametrize("workflow", WORKFLOWS)
 def test_workflows_install_only_files_whose_digests_are_written_down(workflow):
-    """The first `make` of a job installs; those that follow find it done."""
+    """The first `make` of a job installs; those that follow find it done. What is newest cannot be written
+    down: that job may only read, as the test before this one asks."""
     for job in WORKFLOWS[workflow]["jobs"].values():
         made = [step["run"] for step in job["steps"] if "make " in step.get("run", "")]
         assert not made or "HASHES=1" in made[0]
+        others = [step["run"] for step in job["steps"] if "pip install" in step.get("run", "")]
+        assert not others or job is JOBS["weekly.yml: newest"]
 
 
 def test_ci_tries_macos_and_the_oldest_and_newest_python():
@@ -337,6 +340,15 @@ def test_every_week_published_runs_are_trained_again():
     command = next(step["run"] for step in _steps("weekly.yml") if "--whole" in step.get("run", ""))
     assert re.search(r"sepnb check --published --whole --sample \d+ --draw ", command)
     assert WORKFLOWS["weekly.yml"][True]["schedule"]  # YAML reads the word `on` as true
+
+
+def test_every_week_the_newest_torch_is_tried():
+    (job,) = [job for name, job in JOBS.items() if name == "weekly.yml: newest"]
+    *_, install, upgrade, tests = [step["run"] for step in job["steps"] if "run" in step]
+    assert install == "make install HASHES=1"
+    assert re.fullmatch(r"\.venv/bin/uv pip install --upgrade --torch-backend cpu torch", upgrade)
+    tried = re.findall(r"tests/\w+", tests)
+    assert tried and not [place for place in tried if not (ROOT / place).is_dir()]
 
 
 def test_every_week_every_attack_is_made_whole():
@@ -355,13 +367,40 @@ def test_the_changelog_ends_with_the_versions_that_were_released():
     assert heads[1][0] == PROJECT["version"] and all(day for _, day in heads[1:])
 
 
+CONTAINER = (ROOT / "Containerfile").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["Containerfile", *(name for name in JOBS if "container" in JOBS[name])])
+def test_containers_are_one_image_that_cannot_change_under_its_name(name):
+    base = re.search(r"(?m)^FROM docker\.io/library/(.*)$", CONTAINER)[1]
+    assert re.fullmatch(r"python:3\.11-bookworm@sha256:[0-9a-f]{64}", base)
+    assert name == "Containerfile" or JOBS[name]["container"] == base
+
+
 def test_the_container_runs_what_a_newcomer_runs_as_nobody_special():
-    lines = (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()
-    base = next(line for line in lines if line.startswith("FROM "))
-    assert re.fullmatch(r"FROM \S+:\d+\.\d+-\w+", base) and base.split("/")[-1] in str(JOBS["ci.yml: test"])
-    assert lines.index("USER reader") < lines.index("RUN make book")
+    steps = re.findall(r"(?m)^([A-Z]+) (.*)$", CONTAINER.replace("\\\n", " "))
+    commands = [said for what, said in steps if what == "RUN"]
+    system, folder = commands[0], dict(steps)["WORKDIR"]
+    assert {"chromium", "git", "make"} <= set(system.split())
+    assert f"install --directory --owner reader --group reader {folder}" in system, "make writes into it"
+    assert steps.index(("USER", "reader")) < steps.index(("COPY", "--chown=reader:reader . ."))
+    assert steps.index(("USER", "reader")) < steps.index(("RUN", commands[1]))
+    assert commands[-1] == "make book"
+    targets = re.search(r"(?m)^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"))[1].split()
+    assert set(re.findall(r"make ([a-z]+)", "; ".join(commands[1:]))) == {"install", "book"} <= set(targets)
+    assert "else make install HASHES=1; fi" in commands[1]
+    served = re.search(r'^CMD \["make", "(\w+)", "BIND=0\.0\.0\.0"\]$', CONTAINER, re.MULTILINE)[1]
+    assert served == "serve" in targets and f"PORT ?= {dict(steps)['EXPOSE']}" in (
+        ROOT / "Makefile"
+    ).read_text(encoding="utf-8")
+
+
+def test_the_container_takes_the_history_along_and_nothing_that_is_made():
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     assert {".venv", "build"} <= set(ignored) and ".git" not in ignored
+    taken = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    left_out = {line for line in ignored if not line.startswith(("#", "**"))}
+    assert not [file for file in taken.stdout.splitlines() if file.split("/")[0] in left_out]
 
 
 @pytest.mark.parametrize(
@@ -476,6 +515,26 @@ def test_the_experiments_of_a_gpu_wait_for_no_package_beside_the_locked_ones(che
     commands = [line for line in said.stdout.splitlines() if line.startswith(".venv/bin/sepnb")]
     assert commands == [".venv/bin/sepnb run --profile gpu"]
     assert "oracles" not in said.stdout
+
+
+def test_jupyter_lab_opens_where_chapters_have_edits(checkout):
+    """`make notebooks` ends with an error then; the lab says which have edits, and opens."""
+    (checkout / ".venv" / "bin").mkdir(parents=True)
+    want = ["git", "hash-object", "requirements.lock", "pyproject.toml"]
+    stamp = subprocess.run(want, cwd=checkout, capture_output=True, check=True).stdout
+    (checkout / ".venv" / "installed").write_bytes(stamp)
+    for name, does in {
+        "python": "echo 01_order.ipynb has edits; exit 1",
+        "uv": "",
+        "jupyter": "echo $@",
+    }.items():
+        program = checkout / ".venv" / "bin" / name
+        program.write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
+        program.chmod(0o755)
+    assert _make(checkout, "notebooks").returncode != 0
+    opened = _make(checkout, "lab")
+    assert opened.returncode == 0
+    assert opened.stdout.splitlines() == ["01_order.ipynb has edits", "lab notebooks"]
 
 
 def test_an_old_python_is_refused_with_the_remedy(checkout):
