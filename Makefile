@@ -83,7 +83,7 @@ gpu: install ## run the experiments of the gpu profile; what is finished is kept
 # torch comes first and with its own dependencies, which bring CUDA where the machine can use it. The lock
 # names every other package, so the rest needs no resolver. An environment that was made with
 # --system-site-packages keeps the host's torch. With HASHES=1 nothing is installed but wheels whose digests
-# are written down, those of torch and CUDA too: a CPU wheel of torch is another file, and is refused.
+# are written down, those of torch and CUDA too; with HASHES=cpu the other wheel of torch, without CUDA.
 install: ## make .venv from requirements.lock (the commands above do it by themselves)
 	@want="`git hash-object requirements.lock pyproject.toml`"; \
 	[ "$$want" != "`cat $(STAMP) 2>/dev/null`" ] || exit 0; \
@@ -92,9 +92,13 @@ install: ## make .venv from requirements.lock (the commands above do it by thems
 	echo "Installing the locked packages into $(VENV)"; \
 	if [ -n "$(HASHES)" ]; then \
 		sed -n '/^uv==/,/[^\\]$$/p' requirements-hashed.lock > $(VENV)/uv.txt; \
+		if [ "$(HASHES)" = cpu ]; then \
+			awk '/^[a-z]/ { kept = !/^(torch==|nvidia-|cuda-|triton)/ } kept' requirements-hashed.lock | \
+				cat requirements-cpu.lock - > $(VENV)/hashed.txt; \
+		else cp requirements-hashed.lock $(VENV)/hashed.txt; fi; \
 		$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt; \
 		$(BIN)/uv pip install -q $(UV_FLAGS) --no-deps --only-binary :all: --require-hashes \
-			--requirement requirements-hashed.lock; \
+			--requirement $(VENV)/hashed.txt; \
 	else \
 		$(BIN)/python -m pip install -qq --disable-pip-version-check "`grep '^uv==' requirements.lock`"; \
 		grep -q 'include-system-site-packages = true' $(VENV)/pyvenv.cfg || \

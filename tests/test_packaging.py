@@ -75,6 +75,15 @@ def test_the_hashed_lock_is_the_lock_with_cuda_and_a_digest_of_every_file():
     assert any(CUDA.match(pin) for pin in pins)
 
 
+def test_the_other_wheel_of_torch_is_of_the_same_version_and_has_its_digest():
+    (line,) = [
+        line
+        for line in (ROOT / "requirements-cpu.lock").read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    ]
+    assert re.fullmatch(rf"torch=={_pins()['torch']}\+cpu --hash=sha256:[0-9a-f]{{64}}", line)
+
+
 @pytest.mark.parametrize(("extra", "wanted"), DIRECT, ids=lambda value: getattr(value, "name", value))
 def test_every_direct_dependency_is_locked_within_its_range(extra, wanted):
     assert _pins()[canonicalize_name(wanted.name)] in wanted.specifier
@@ -388,7 +397,7 @@ def test_the_container_runs_what_a_newcomer_runs_as_nobody_special():
     assert commands[-1] == "make book"
     targets = re.search(r"(?m)^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"))[1].split()
     assert set(re.findall(r"make ([a-z]+)", "; ".join(commands[1:]))) == {"install", "book"} <= set(targets)
-    assert "else make install HASHES=1; fi" in commands[1]
+    assert re.findall(r"HASHES=(\w+)", commands[1]) == ["cpu", "1"]
     served = re.search(r'^CMD \["make", "(\w+)", "BIND=0\.0\.0\.0"\]$', CONTAINER, re.MULTILINE)[1]
     assert served == "serve" in targets and f"PORT ?= {dict(steps)['EXPOSE']}" in (
         ROOT / "Makefile"
@@ -489,7 +498,7 @@ def test_each_recipe_for_contributors_is_short():
 @pytest.fixture
 def checkout(tmp_path) -> Path:
     """The files that `make install` reads, alone in a folder."""
-    for name in ("Makefile", "pyproject.toml", "requirements.lock", "requirements-hashed.lock"):
+    for name in ("Makefile", "pyproject.toml", *(path.name for path in ROOT.glob("requirements*.lock"))):
         shutil.copy(ROOT / name, tmp_path)
     return tmp_path
 
@@ -515,6 +524,21 @@ def test_the_experiments_of_a_gpu_wait_for_no_package_beside_the_locked_ones(che
     commands = [line for line in said.stdout.splitlines() if line.startswith(".venv/bin/sepnb")]
     assert commands == [".venv/bin/sepnb run --profile gpu"]
     assert "oracles" not in said.stdout
+
+
+@pytest.mark.parametrize("which", ["1", "cpu"])
+def test_an_installation_by_digests_leaves_nothing_out_and_takes_one_torch(checkout, which):
+    (checkout / ".venv" / "bin").mkdir(parents=True)
+    for name, does in {"python": "exit 0", "uv": "exit 0"}.items():
+        (checkout / ".venv" / "bin" / name).write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
+        (checkout / ".venv" / "bin" / name).chmod(0o755)
+    assert _make(checkout, "install", f"HASHES={which}").returncode == 0
+    asked = (checkout / ".venv" / "hashed.txt").read_text(encoding="utf-8")
+    names = re.findall(r"(?m)^([\w.-]+)==", asked)
+    assert names.count("torch") == 1 and {pin.name for pin in _locked()} <= set(names)
+    assert any(map(CUDA.match, names)) == (which == "1")
+    assert ("torch==2.13.0+cpu" in asked) == (which == "cpu")
+    assert len(re.findall("--hash=sha256:", asked)) >= len(names)
 
 
 def test_jupyter_lab_opens_where_chapters_have_edits(checkout):
