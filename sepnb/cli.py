@@ -114,7 +114,10 @@ def run(
 
 @app.command()
 def build(
-    profile: opt.OfProfile = opt.Profile.laptop, fresh: opt.Fresh = False, jobs: opt.Jobs = None
+    profile: opt.OfProfile = opt.Profile.laptop,
+    device: opt.OnDevice = None,
+    fresh: opt.Fresh = False,
+    jobs: opt.Jobs = None,
 ) -> None:
     """Execute the chapters that changed, then build the HTML book from all of them. Trains nothing."""
     from sepnb.companion import tasks
@@ -124,7 +127,7 @@ def build(
         found = discover()
         if not found:
             raise ValueError(f"{paths.root()} holds no chapters: the book is built in a checkout of it")
-        options = {"profile": profile, "device": tasks.device(None, profile), "seed": 0, "threads": 1}
+        options = {"profile": profile, "device": tasks.device(device, profile), "seed": 0, "threads": 1}
         width = jobs or min(2, os.cpu_count() or 1)
         if not tasks.run_chapters(console, found, fresh=fresh, jobs=width, **options):
             raise book.BuildError("the book is not built while a chapter fails")

@@ -360,6 +360,15 @@ def test_every_week_the_newest_torch_is_tried():
     assert tried and not [place for place in tried if not (ROOT / place).is_dir()]
 
 
+def test_every_week_the_recipe_for_a_host_without_a_network_is_tried_without_one():
+    commands = [step["run"] for step in JOBS["weekly.yml: offline"]["steps"] if "run" in step]
+    download, there, run = commands[1:]
+    assert download in GUIDES["README.md"]
+    given = "PIP_NO_INDEX=1 PIP_FIND_LINKS=wheels"
+    assert f"export {given} " in GUIDES["README.md"] and f"{given} make install" in there
+    assert "unshare --net" in there and run.startswith(".venv/bin/sepnb run ")
+
+
 def test_every_week_every_attack_is_made_whole():
     assert any(step.get("run") == ".venv/bin/sepnb doctor --attack" for step in _steps("weekly.yml"))
 

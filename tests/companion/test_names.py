@@ -102,9 +102,16 @@ def test_a_misspelt_name_is_answered_with_the_nearest_and_without_torch(write_ch
 
 
 @pytest.mark.parametrize(
-    "command", ["run in_window --device cuda", "run in_window --profile gpu", "bench --device cuda"]
+    "command",
+    [
+        "run in_window --device cuda",
+        "run in_window --profile gpu",
+        "bench --device cuda",
+        "build --device cuda",
+    ],
 )
-def test_a_gpu_that_is_not_there_is_answered_without_torch(checkout, command) -> None:
+def test_a_gpu_that_is_not_there_is_answered_without_torch(write_chapter, command) -> None:
+    write_chapter("01_order")
     if cards.missing() is None:
         return  # there is a GPU here, and torch is asked
     said, ended = called(*command.split())
