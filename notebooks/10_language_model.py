@@ -858,7 +858,6 @@ tables = {"in_window": table, "ablation": factors, "budget": budgets}
 tables = {f"experiment/{name}": rows for name, rows in tables.items()}
 numbers |= claims.show(
     claims.judge(IDS, tables),
-    short=True,
     budget=True,
     caption=f"The {len(IDS)} claims of this chapter, judged by rules of which all but "
     "one were written beforehand: seven on "

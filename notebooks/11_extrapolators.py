@@ -1124,7 +1124,6 @@ figures.show_table(
 FIT_IDS = [one.id for one in claims.CLAIMS if one.needs == ("experiment/fitted_rows",)]
 numbers |= claims.show(
     claims.judge(FIT_IDS, {"experiment/fitted_rows": fits}),
-    short=True,
     caption="What fitted rows decide, by rules that came before the records.",
 )
 figures.provenance(fits)
@@ -1261,7 +1260,6 @@ figures.provenance(runs, of_articles)
 # %% tags=["hide-input"]
 numbers |= claims.show(
     verdicts,
-    short=True,
     caption="The claims of this chapter, judged by rules written beforehand. The "
     "claims page lists every comparison.",
 )

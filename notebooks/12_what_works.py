@@ -756,7 +756,6 @@ IDS = [one.id for one in claims.CLAIMS if one.needs[0] == "experiment/recipes"]
 tables = {"experiment/recipes": runs, "experiment/extrapolation": extrapolation}
 numbers |= claims.show(
     claims.judge(IDS, tables),
-    short=True,
     caption="The claims of this chapter. The claims page says of each whether its rule "
     "came before the records; with fewer than six seeds a claim is not judged, "
     "whatever its size.",

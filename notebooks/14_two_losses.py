@@ -715,7 +715,6 @@ numbers |= claims.show(
     claims.judge(IDS, TABLES),
     caption="The claims of this chapter, judged by rules written beforehand; the two "
     "on distances after seeds 1 to 6 were seen, and judged on seeds 7 to 12.",
-    short=True,
 )
 figures.provenance(fresh)
 

@@ -889,7 +889,7 @@ except ValueError as refused:
 here = "chapter/15_two_dimensions"
 counted = [one.id for one in claims.CLAIMS if one.needs == (here,)]
 verdicts = claims.judge(counted, {here: numbers})
-numbers |= claims.show(verdicts, caption="The two claims that are counted.", short=True)
+numbers |= claims.show(verdicts, caption="The two claims that are counted.")
 assert not counts.lines[counts["axes"] == 3].any() and not numbers["alibi_has_3"]
 assert encodings.on_axes("axial-rope", 2) and not encodings.on_axes("rope", 2)
 assert numbers["ropes_apart"] < 1e-9  # one function, two counts
@@ -944,7 +944,6 @@ OF_IMAGES = [one.id for one in claims.CLAIMS if one.needs == ("experiment/images
 numbers |= claims.show(
     claims.judge(OF_IMAGES, {"experiment/images": table}),
     caption="The claims on images, judged by rules written beforehand.",
-    short=True,
 )
 
 # %% tags=["hide-input"]
@@ -956,7 +955,6 @@ OF_CUBES = [one.id for one in claims.CLAIMS if one.needs == ("experiment/volumes
 numbers |= claims.show(
     claims.judge(OF_CUBES, {"experiment/volumes": cube}),
     caption="The claims on the cube, judged by rules written beforehand.",
-    short=True,
 )
 
 # %% [markdown]

@@ -985,7 +985,6 @@ OURS = ("experiment/seqpe_stream", "experiment/seqpe_stream_geometry")
 IDS = [one.id for one in claims.CLAIMS if one.needs[0] in OURS]
 numbers |= claims.show(
     claims.judge(IDS, tables),
-    short=True,
     caption="The claims of this chapter, judged by rules written beforehand. With "
     "fewer than six seeds a claim is not judged.",
 )

@@ -436,7 +436,6 @@ figures.provenance(matched, longer)
 IDS = [one.id for one in claims.CLAIMS if one.needs[0] == "experiment/matched_loss"]
 numbers |= claims.show(
     claims.judge(IDS, {"experiment/matched_loss": matched}),
-    short=True,
     caption="The claims of this chapter. Their rules came before the records.",
 )
 figures.provenance(matched)

@@ -330,7 +330,6 @@ figures.provenance(table)
 IDS = [one.id for one in claims.CLAIMS if one.needs == ("experiment/needle",)]
 numbers |= claims.show(
     claims.judge(IDS, {"experiment/needle": table}),
-    short=True,
     caption="The claims of this chapter. Their rules came before the records.",
 )
 figures.provenance(table)

@@ -557,7 +557,6 @@ IDS = [
 verdicts = claims.judge(IDS, {f"experiment/{name}": tables[name] for name in TWO})
 numbers |= claims.show(
     verdicts,
-    short=True,
     caption="The claims of this chapter. Their rules came before the records.",
 )
 sooner = verdicts["separation-learns-order-sooner"].numbers

@@ -365,7 +365,6 @@ figures.provenance(table)
 IDS = [one.id for one in claims.CLAIMS if one.needs == ("experiment/questions",)]
 numbers |= claims.show(
     claims.judge(IDS, {"experiment/questions": table}),
-    short=True,
     caption="The claims of this chapter. Their rules came before the records.",
 )
 figures.provenance(table)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 import pandas as pd
 
 from sepnb.claims.ledger import get
+from sepnb.claims.reason import because, titled
 from sepnb.claims.verdict import Tables, Verdict
 
 
@@ -26,26 +27,22 @@ def judge(claim_ids: Iterable[str], tables: Tables) -> dict[str, Verdict]:
     return verdicts
 
 
-def show(
-    verdicts: Mapping[str, Verdict], *, caption: str, short: bool = False, budget: bool = False
-) -> dict[str, str]:
+def show(verdicts: Mapping[str, Verdict], *, caption: str, budget: bool = False) -> dict[str, str]:
     """Display a table of claim, verdict and reason, and return the words as chapter numbers, `verdict_<id>`.
 
     Args:
-        short: families of comparisons are counted, not listed.
         budget: with a column that says what more training makes of a verdict; its label is the chapter number
             `budget_<id>`.
     """
     from sepnb.plots.figures import show_table  # brings matplotlib, which nothing else here needs
 
-    reasons = {name: one.in_short if short else one.detail for name, one in verdicts.items()}
     labels = {name: one.budget for name, one in verdicts.items() if budget and one.budget}
     table = pd.DataFrame(
-        [[name, one.word, reasons[name]] for name, one in verdicts.items()],
+        [[get(name).title, one.word, because(get(name), one)] for name, one in verdicts.items()],
         columns=["claim", "verdict", "because"],
     )
     if budget:
-        table.insert(2, "more training", [str(labels.get(name, "")) for name in verdicts])
+        table.insert(2, "more training", [titled(str(labels.get(name, ""))) for name in verdicts])
     show_table(table, caption=caption)
     words = {f"verdict_{name.replace('-', '_')}": one.word for name, one in verdicts.items()}
     return words | {f"budget_{name.replace('-', '_')}": one.label for name, one in labels.items()}

@@ -88,11 +88,20 @@ class Verdict:
 
     @property
     def in_short(self) -> str:
-        """The reason; of a family of comparisons, how many of them hold and between which means."""
-        if len(self.answers) < 2:
-            return self.detail
+        """The reason without the names of what was compared: of one comparison its mean, of a family how many
+        of them hold and between which means."""
+        if not self.answers:
+            return self.why
         means = [one.value for one in self.answers]
+        if len(means) == 1:
+            told = self.answers[0].told or f"mean {means[0]:+.3f}".replace("-", "\N{MINUS SIGN}")
+            return f"{self.why}; {told}"
         between = f"means {min(means):+.2f} to {max(means):+.2f}".replace("-", "\N{MINUS SIGN}")
         found = [one.answer for one in self.answers]
-        told = [f"{found.count(one)} {one}" for one in (HOLDS, FAILS, OPEN) if one in found]
+        counts = [(found.count(one), words) for one, words in IN_WORDS.items()]
+        told = [f"{n} {words[n != 1]}" for n, words in counts if n]
         return "; ".join([self.why, f"{len(found)} comparisons", *told, between])
+
+
+IN_WORDS = {HOLDS: ("holds", "hold"), FAILS: ("fails", "fail"), OPEN: ("is open", "are open")}
+"""Answers, of one comparison and of several."""

@@ -153,13 +153,14 @@ def test_a_hypothesis_of_ours_is_held_or_refuted():
         assert Verdict(word, "why").of_ours().word == of_ours
 
 
-def test_in_short_a_family_is_counted_and_one_comparison_is_told_whole():
+def test_in_short_a_family_is_counted_and_of_one_comparison_the_mean_is_told():
     family = judge(two(-0.5), [*BETTER, Ask("b", "a", high=0.0)])
     assert [one.answer for one in family.answers] == ["holds", "fails"]
     assert family.detail == "6 seeds; 1 of 2 fails; a minus b -0.500 (holds); b minus a +0.500 (fails)"
     assert family.in_short == "6 seeds; 2 comparisons; 1 holds; 1 fails; means \N{MINUS SIGN}0.50 to +0.50"
+    assert judge(two(-0.5), [*BETTER, *BETTER]).in_short.split("; ")[2] == "2 hold"
     one = judge(two(-0.5), BETTER)
-    assert one.in_short == one.detail
+    assert one.in_short == "6 seeds; mean \N{MINUS SIGN}0.500"
     short = judge(two(-0.5), [*BETTER, Ask("b", "a", low=0.0)], floors=[Floor(0.1)])
     assert len(short.numbers) == 2 and short.in_short == short.detail, "no comparison was made"
 
