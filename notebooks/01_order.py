@@ -608,8 +608,8 @@ assert numbers["distinct_alibi"] == len(up_to_mirror)
 # {eq}`eq-order-equivariance`, then look.
 
 # %% tags=["hide-cell"]
-# Exchanging the two equal words gives the same input back, so their outputs must be
-# equal; a learned table separates them.
+# Solution. Exchanging the two equal words gives the same input back, so their outputs
+# must be equal; a learned table separates them.
 outputs = build_model(vocab=len(vocabulary))(tokens)[0]
 torch.testing.assert_close(outputs[0], outputs[3], rtol=0, atol=1e-12)
 learned = build_model("learned", vocab=len(vocabulary))(tokens)[0]
@@ -620,7 +620,8 @@ assert (learned[0] - learned[3]).abs().max() > 1e-3
 # Which shuffles does a model without an encoding still not notice? Write the property as an equation and check it.
 
 # %% tags=["hide-cell"]
-# f(Pi x)_0 = f(x)_0 for every Pi that keeps token 0 in place: the rest is still a bag.
+# Solution. f(Pi x)_0 = f(x)_0 for every Pi that keeps token 0 in place: the rest is
+# still a bag.
 rest = 1 + torch.randperm(n_tokens - 1, generator=generator)
 keeps_first = torch.cat([torch.tensor([0]), rest]).to(device)
 first = plain(text)[:, 0]
@@ -633,8 +634,8 @@ assert (plain(text[:, shuffle.roll(1)])[:, 0] - first).abs().max() > 1e-3
 # reverse? Predict, then check with `positions`.
 
 # %% tags=["hide-cell"]
-# No: exchanging the documents moves tokens with their positions, and experiment 2 says
-# that nothing else is seen.
+# Solution. No: exchanging the documents moves tokens with their positions, and
+# experiment 2 says that nothing else is seen.
 half = n_tokens // 2
 packed = torch.arange(half, device=device).repeat(2)
 exchange = torch.cat([torch.arange(half, 2 * half), torch.arange(half)]).to(device)
@@ -648,6 +649,7 @@ torch.testing.assert_close(other, one[:, exchange], rtol=0, atol=1e-12)
 # relative.
 
 # %% tags=["hide-cell"]
+# Solution
 from dataclasses import dataclass
 
 from sepnb.encodings import alibi_slopes

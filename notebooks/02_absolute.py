@@ -158,7 +158,7 @@ figures.show(
 # :dedent:
 # ```
 
-# %%
+# %% tags=["hide-input"]
 table = code(torch.arange(40), 10)  # [N, dim]
 for i in range(40):
     for m in range(5):
@@ -743,18 +743,23 @@ ax.set(xlabel="minus the embedding added once (bits per byte)", ylim=(-0.6, 3.6)
 reach = max(0.03, *(abs(end) for end in ax.get_xlim()))  # intervals included
 ax.set_xlim(-reach, reach)
 run = {label: values.mean() for label, values in differences.items() if len(values)}
-best = min(run, key=run.get) if run else None
-found = f"The lowest mean is that of *{best}* ({run[best]:+.3f})." if run else ""
+ahead = [f"*{label}* ({mean:+.3f})" for label, mean in run.items() if mean < 0]
+found = (
+    f"Of {len(run)} ways to give positions elsewhere or again, "
+    f"{' and '.join(ahead) or 'none'} {'are' if len(ahead) > 1 else 'is'} better on "
+    "average than adding them once, at the input."
+)
 figures.show(
     fig,
     name="fig-absolute-layers",
     alt="Dot plot with four rows, one for each way of adding the embedding, of the "
     "difference in bits per byte to the model that adds it "
     "once; one tick per seed, a line at zero.",
-    caption=f"Four ways to add positions, against adding them once. {len(run)} of "
-    f"{len(differences)} have run at this profile. {found}".replace(
+    caption=f"{found} Ticks are seeds, bars 95 % t intervals.".replace(
         "(-", "(\N{MINUS SIGN}"
-    ),
+    )
+    if run
+    else "Not run yet: the records of the experiments are missing at this profile.",
 )
 
 # %% tags=["remove-input"]
@@ -822,8 +827,8 @@ numbers |= claims.show(
 # distance between $p_i$ and $p_{i+1}$ the same everywhere?
 
 # %% tags=["hide-cell"]
-# sin^2 + cos^2 = 1 in every pair, so |p_i|^2 = D/2, and |p_i - p_j|^2 = D - 2 p_i .
-# p_j, a function of i - j.
+# Solution. sin^2 + cos^2 = 1 in every pair, so |p_i|^2 = D/2, and |p_i - p_j|^2 = D - 2
+# p_i . p_j, a function of i - j.
 some = code(torch.tensor([0, 1, 500, 501, 9000, 9001]))
 torch.testing.assert_close(some.square().sum(dim=1), torch.full((6,), d / 2, dtype=F64))
 steps_apart = (some[1::2] - some[::2]).square().sum(dim=1)
@@ -835,8 +840,8 @@ torch.testing.assert_close(steps_apart, expected.expand(3), rtol=0, atol=1e-10)
 # $W = R_{-5}$?
 
 # %% tags=["hide-cell"]
-# W = 1 gives a symmetric score: i for j and j for i score the same. R_{-5} is not
-# symmetric: looking back is not looking ahead.
+# Solution. W = 1 gives a symmetric score: i for j and j for i score the same. R_{-5} is
+# not symmetric: looking back is not looking ahead.
 one, other = places[10:11], places[15:16]
 assert abs(one @ other.T - other @ one.T) < 1e-12
 turned = shift_matrix(-5)
@@ -847,8 +852,8 @@ assert abs(one @ turned @ other.T - other @ turned @ one.T) > 1
 # $\sum_m a_m \cos(\delta w_m) + b_m \sin(\delta w_m)$, $\delta = i - j$, can be had.
 
 # %% tags=["hide-cell"]
-# Those that commute with every shift, R_c A R_c^T = A: one block a_m 1 + b_m J for each
-# pair, J = ((0, -1), (1, 0)).
+# Solution. Those that commute with every shift, R_c A R_c^T = A: one block a_m 1 + b_m
+# J for each pair, J = ((0, -1), (1, 0)).
 a, b = torch.randn(2, d // 2, generator=generator, dtype=F64)
 J = torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=F64)
 blocks = [x * torch.eye(2, dtype=F64) + y * J for x, y in zip(a, b, strict=True)]
@@ -864,8 +869,8 @@ assert from_distance(places @ (A + mixed) @ places.T) < 0.999
 # the position. Which rows of a learned table are then trained by short texts, and what does the remedy look like?
 
 # %% tags=["hide-cell"]
-# The late ones only. Remedy: positions from the padding mask, so that every text begins
-# at row 0.
+# Solution. The late ones only. Remedy: positions from the padding mask, so that every
+# text begins at row 0.
 mask = torch.tensor([[0, 0, 0, 1, 1], [1, 1, 1, 1, 1]])
 positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
 assert positions.tolist() == [[0, 0, 0, 0, 1], [0, 1, 2, 3, 4]]

@@ -984,8 +984,8 @@ figures.show(
 # tables have, and how many of them does a causal model ever use?
 
 # %% tags=["hide-cell"]
-# 4 layers x 2 tables x 33 rows x 32 columns; used are the rows of labels -16 to 0, 17
-# of 33.
+# Solution. 4 layers x 2 tables x 33 rows x 32 columns; used are the rows of labels -16
+# to 0, 17 of 33.
 config = TransformerConfig(Streams.dense(128), 4, 4, Shaw(16))
 named_tables = LanguageModel(config).named_parameters()
 counted = sum(p.numel() for name, p in named_tables if name.endswith(".table"))
@@ -996,8 +996,8 @@ assert counted == 4 * 2 * 33 * 32 == 8448 and 4 * 2 * 17 * 32 == 4352
 # stop?
 
 # %% tags=["hide-cell"]
-# Row c holds -m |c| sqrt(d) in that column and zeros elsewhere; from the clip on the
-# penalty stays what it is there.
+# Solution. Row c holds -m |c| sqrt(d) in that column and zeros elsewhere; from the clip
+# on the penalty stays what it is there.
 slope, d, clip = 0.5, 6, 4
 q, k = noise(1, 1, N, d), noise(1, 1, N, d)
 q[..., 0] = 1.0
@@ -1017,8 +1017,8 @@ torch.testing.assert_close(far, torch.full_like(far, -slope * clip), rtol=0, ato
 # **3. (medium)** A query of zeros meets {eq}`eq-relative-xl`. Which terms are left, and what does it look at? Then leave out $u$ and $v$.
 
 # %% tags=["hide-cell"]
-# (c) and (d): content that is sought by all queries, at preferred distances. Without u
-# and v all scores are 0: it averages.
+# Solution. (c) and (d): content that is sought by all queries, at preferred distances.
+# Without u and v all scores are 0: it averages.
 n, d = 6, 4
 zero, k, r = torch.zeros(1, 1, n, d, dtype=F64), noise(1, 1, n, d), noise(1, n, d)
 u, v = noise(1, d), noise(1, d)
@@ -1034,8 +1034,8 @@ assert left[below].abs().max() > 0.1 and silent.abs().max() == 0
 # with that many columns in its places?
 
 # %% tags=["hide-cell"]
-# Row n has to be shifted left by N - 1 - n again: the same padding and reshape, of 2N -
-# 1 columns, and then the first N.
+# Solution. Row n has to be shifted left by N - 1 - n again: the same padding and
+# reshape, of 2N - 1 columns, and then the first N.
 n = 5
 falling = torch.arange(n - 1, -n, -1).double().expand(n, 2 * n - 1)
 both_ways = relative_shift(falling)[:, :n]

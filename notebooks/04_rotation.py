@@ -1132,7 +1132,8 @@ figures.show(
 # tokens? Which base would make the slowest pair turn exactly once?
 
 # %% tags=["hide-cell"]
-# Pair m turns once in 2 pi / w_m = 2 pi b^(2m/d) tokens; the slowest has m = d/2 - 1.
+# Solution. Pair m turns once in 2 pi / w_m = 2 pi b^(2m/d) tokens; the slowest has m =
+# d/2 - 1.
 frequencies, _ = rope_frequencies(128)
 assert int((frequencies * 4096 >= 2 * torch.pi).sum()) == 46
 slowest_base = (4096 / (2 * np.pi)) ** (128 / 126)
@@ -1143,8 +1144,8 @@ assert abs(rope_frequencies(128, base=slowest_base)[0][-1] * 4096 - 2 * torch.pi
 # queries and keys is its score the same at $\delta$ and at $-\delta$, for all $\delta$?
 
 # %% tags=["hide-cell"]
-# Re(h e^{Jx}) - Re(h e^{-Jx}) = -2 Im(h) sin x: it is blind exactly where every h_m is
-# real, e.g. for k = q.
+# Solution. Re(h e^{Jx}) - Re(h e^{-Jx}) = -2 Im(h) sin x: it is blind exactly where
+# every h_m is real, e.g. for k = q.
 turned = [apply_rope(wide_q[:1], torch.tensor([p]), shown_w) for p in (7, -7)]
 right_of, left_of = turned
 assert abs(((right_of - left_of) * wide_k[0]).sum()) > 1e-3
@@ -1157,8 +1158,8 @@ assert real.imag.abs().max() < 1e-12
 # one more rotation, and say what the result gives to each value.
 
 # %% tags=["hide-cell"]
-# Turn the output back by the query's position: z_i = sum_j a_ij R_{j-i} v_j depends on
-# distances only, and brings them to the values.
+# Solution. Turn the output back by the query's position: z_i = sum_j a_ij R_{j-i} v_j
+# depends on distances only, and brings them to the values.
 w8, _ = rope_frequencies(8)
 
 
@@ -1184,8 +1185,8 @@ torch.testing.assert_close(repaired(0), torch.stack(by_pairs), rtol=0, atol=1e-1
 # head of 16 columns, which has the slower slowest turning pair? Check that they are different functions.
 
 # %% tags=["hide-cell"]
-# partial: a head of 8 columns, 1 down to b^(-6/8). p: of 8 pairs the first 4, 1 down to
-# b^(-6/16). The partial one is slower.
+# Solution. partial: a head of 8 columns, 1 down to b^(-6/8). p: of 8 pairs the first 4,
+# 1 down to b^(-6/16). The partial one is slower.
 spread_anew, kept = rope_frequencies(8)[0], rope_frequencies(16, p=0.5)[0]
 assert kept.count_nonzero() == 4 and spread_anew[-1] < kept[3]
 x16, places = noise(1, 1, 12, 16), torch.arange(12)
@@ -1200,8 +1201,8 @@ assert (partial - proportional).abs().max() > 1e-3
 # Try the order by $|h_m|$.
 
 # %% tags=["hide-cell"]
-# Sorted by size, with the smallest next to the 0 at the end; the waves move along with
-# their products.
+# Solution. Sorted by size, with the smallest next to the 0 at the end; the waves move
+# along with their products.
 order = h[drawn[:500]].abs().argsort(dim=-1, descending=True)
 sorted_h = h[drawn[:500]].gather(-1, order)
 for one in (0, 16, 64, L - 1):

@@ -28,6 +28,7 @@ device = "cpu"
 
 # %% tags=["hide-input"]
 import math
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -92,9 +93,19 @@ def leaves_at(level, top):
     return at[np.argmax(np.interp(at, range(len(level)), level) > top)]
 
 
+COLOURS = {  # on other pages biases share one hue; here they stand beside each other
+    "t5": "#0072b2",
+    "kerple-log": "#7b5ea7",
+    "kerple-power": "#7b5ea7",
+    "fire": "#8f6b00",
+    "sandwich": figures.INK,
+    "distance-aware": "#b3364f",
+    "cope": "#2b86b0",
+}
 fig, axes = plt.subplots(1, 2, figsize=(8.6, 3.8), width_ratios=(1, 1.25))
 for name, level in levels.items():
     look = figures.METHODS[name]
+    look = replace(look, colour=COLOURS.get(name, look.colour))
     for ax, labelled in zip(axes, (level[-1] >= cut, level[-1] < cut), strict=True):
         if level[0] < cut or ax is axes[0]:
             label = {} if labelled else {"label": "_"}
@@ -948,7 +959,7 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 # the eight heads does it lie?
 
 # %% tags=["hide-cell"]
-# e^(-100 m) = 1/10, so m = ln 10 / 100.
+# Solution. e^(-100 m) = 1/10, so m = ln 10 / 100.
 m = math.log(10) / 100
 between = int((slopes > m).sum())
 assert slopes[between] < m < slopes[between - 1]
@@ -959,7 +970,7 @@ assert between == 5
 # **2. (easy)** T5 is bidirectional in its encoder: 16 buckets each way. From which distance on are all keys of one side alike?
 
 # %% tags=["hide-cell"]
-# Half of the buckets, 8 of them exact, the other 8 logarithmic up to 128.
+# Solution. Half of the buckets, 8 of them exact, the other 8 logarithmic up to 128.
 both_ways = t5_buckets(torch.arange(-300, 301), bidirectional=True)
 past_side = t5_buckets(-torch.arange(0, 300), bidirectional=True)
 from_here = int((past_side == past_side[-1]).nonzero()[0])
@@ -972,8 +983,8 @@ assert from_here == math.ceil(8 * 16 ** (7 / 8))
 # {eq}`eq-biases-form` the score of the DA-Transformer. Why is that no bias in the sense of this chapter?
 
 # %% tags=["hide-cell"]
-# b = (f - 1) s for s > 0 and -s for s <= 0: it depends on the product, so no table of
-# distances can hold it.
+# Solution. b = (f - 1) s for s > 0 and -s for s <= 0: it depends on the product, so no
+# table of distances can hold it.
 q_, k_ = noise(1, 1, 6, 8), noise(1, 1, 6, 8)
 where = torch.arange(6)
 score = q_ @ k_.transpose(-1, -2) / math.sqrt(8)
@@ -989,7 +1000,7 @@ assert at_distance_1.std() > 1e-2, "one distance, many biases"
 # when $N$ doubles?
 
 # %% tags=["hide-cell"]
-# e^s = N - 1, so s = ln(N - 1): doubling N adds ln 2, about 0.69.
+# Solution. e^s = N - 1, so s = ln(N - 1): doubling N adds ln 2, about 0.69.
 for keys in (128, 256, 512):
     logits = torch.zeros(keys, dtype=torch.float64)
     logits[0] = math.log(keys - 1)
@@ -1000,8 +1011,8 @@ for keys in (128, 256, 512):
 # in an endless text, is finite. For which $r_1$ is it not, and what does that say about reading on?
 
 # %% tags=["hide-cell"]
-# The weights are (1 + r2 t)^-r1: their sum converges only for r1 > 1. For r1 <= 1 the
-# far past wins by number, as under a gate.
+# Solution. The weights are (1 + r2 t)^-r1: their sum converges only for r1 > 1. For r1
+# <= 1 the far past wins by number, as under a gate.
 ts = torch.arange(0, 2**20, dtype=torch.float64)
 for r1, finite in ((2.0, True), (0.5, False)):
     mass = (1 + ts) ** -r1

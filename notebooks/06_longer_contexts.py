@@ -50,6 +50,7 @@ from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.plots import figures, moving, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
+from sepnb.records.verdicts import SURVIVES
 from sepnb.streams import Streams
 
 figures.use_style()
@@ -106,9 +107,18 @@ measured_to = "Not run yet: the records of the experiment are missing at this pr
 if all(len(of) for of in to_4L.values()):
     window = curve("rope", "frozen-window")[2]
     measured_to = ""
+    tuned_past = pd.Series({n: curve(n, "tuned")[4] for n in to_4L["tuned"].index})
     frozen = to_4L["frozen"].reindex([name for name in LOOKS if name != "rope"])
     if (frozen > window).all():  # not so if one of them was not run
-        measured_to = "Without tuning every extension stays above the window. "
+        measured_to = "Without tuning every extension stays above the window"
+        reach = to_4L["tuned"].drop("rope") - window < SURVIVES
+        measured_to += (
+            f"; tuned, {reach.sum()} of {len(reach)} come within {SURVIVES:g} of it "
+            "up to "
+            "4L and rise past that. "
+            if (tuned_past > to_4L["tuned"]).all()
+            else ". "
+        )
     measured_to += f"Bits per byte between 2L and 4L: {extremes('frozen')}; "
     measured_to += (
         f"{extremes('tuned')}. Plain RoPE behind a window of L: {window:.2f}. "
@@ -992,7 +1002,8 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 # trained angles at $4L$ ($d = 64$, $L = 2048$)?
 
 # %% tags=["hide-cell"]
-# The first slow pair, m0, is divided by s^(2 m0 / (d - 2)); ask that this be 4.
+# Solution. The first slow pair, m0, is divided by s^(2 m0 / (d - 2)); ask that this be
+# 4.
 m0 = int((turns >= 1).sum())
 asked = 4 ** ((d - 2) / (2 * m0))
 enough = w / rope_frequencies(d, extension=NTKAware(asked))[0]
@@ -1005,7 +1016,7 @@ print(f"factor {asked:.1f}")
 # **2. (easy)** Which raised base is NTK-aware scaling with $s = 4$ for a head of 64 columns? Of 128?
 
 # %% tags=["hide-cell"]
-# b' = b s^(d/(d-2)): it depends on the width of the head.
+# Solution. b' = b s^(d/(d-2)): it depends on the width of the head.
 for width in (64, 128):
     raised = RaisedBase(10_000 * 4 ** (width / (width - 2)))
     same = rope_frequencies(width, extension=raised)[0]
@@ -1018,8 +1029,8 @@ for width in (64, 128):
 
 
 # %% tags=["hide-cell"]
-# NTK-aware: divisors are s^(2m/(d-2)), which multiply: yes. By parts: blends do not
-# multiply: no, between the borders.
+# Solution. NTK-aware: divisors are s^(2m/(d-2)), which multiply: yes. By parts: blends
+# do not multiply: no, between the borders.
 def then(first, second):
     """The second on the frequencies of the first; both with the turns of plain RoPE."""
     plain = {"dim": d, "base": 10_000, "length": None}
@@ -1037,8 +1048,8 @@ assert ((twice / at_once - 1).abs()[between] > 1e-3).any()
 # **4. (medium)** At which length $n$ does dynamic NTK with $s = 1$ give what NTK-aware scaling gives with the factor 4? And with $s = 4$?
 
 # %% tags=["hide-cell"]
-# Its factor is s n / L - (s - 1): for s = 1 that is n / L, so n = 4L; for s = 4 it is 4
-# at n = 7L/4.
+# Solution. Its factor is s n / L - (s - 1): for s = 1 that is n / L, so n = 4L; for s =
+# 4 it is 4 at n = 7L/4.
 wanted = rope_frequencies(d, extension=NTKAware(4))[0]
 for rule_factor, n in ((1, 4 * L), (4, 7 * L // 4)):
     got = rope_frequencies(d, extension=DynamicNTK(rule_factor, L), length=n)[0]
@@ -1049,6 +1060,7 @@ for rule_factor, n in ((1, 4 * L), (4, 7 * L // 4)):
 # by bisection the factor that gives a query the same entropy over $4L$ random keys as it had over $L$.
 
 # %% tags=["hide-cell"]
+# Solution
 random_scores = noise(256, 4 * 512)
 
 

@@ -609,8 +609,8 @@ assert drift > 1e-3 and not stored[outside].any()
 # dense one.
 
 # %% tags=["hide-cell"]
-# A stream of width 0 is no stream: it *is* the dense model, so the encoding is added
-# again.
+# Solution. A stream of width 0 is no stream: it *is* the dense model, so the encoding
+# is added again.
 assert Streams(pos=0, sem=64) == Streams.dense(64)
 assert counted(64, 0, 3) == 3 * (12 * 64**2 + 4 * 64)
 
@@ -619,8 +619,8 @@ assert counted(64, 0, 3) == 3 * (12 * 64**2 + 4 * 64)
 # the dense block is left? Derive it from {eq}`eq-streams-count`.
 
 # %% tags=["hide-cell"]
-# r^2 + (1 - r)^2 is smallest at r = 1/2, where it is 1/2: (2 + 10/2) / 12 = 7/12 of the
-# matrices.
+# Solution. r^2 + (1 - r)^2 is smallest at r = 1/2, where it is 1/2: (2 + 10/2) / 12 =
+# 7/12 of the matrices.
 shares = [(2 + 10 * (r**2 + (1 - r) ** 2)) / 12 for r in np.linspace(0.01, 0.99, 99)]
 assert np.argmin(shares) == 49 and min(shares) == 7 / 12
 matrices = (counted(64, 32, 1) - 4 * 64) / (12 * 64**2)
@@ -631,9 +631,9 @@ assert abs(matrices - 7 / 12) < 1e-12
 # directions leaks, then measure.
 
 # %% tags=["hide-cell"]
-# Columns 5 to 7 of z are semantic, but the wrong cut counts them to the pos block: its
-# first five outputs read them (sem to pos), and its last three, which belong to sem,
-# read the pos columns. Both directions leak.
+# Solution. Columns 5 to 7 of z are semantic, but the wrong cut counts them to the pos
+# block: its first five outputs read them (sem to pos), and its last three, which belong
+# to sem, read the pos columns. Both directions leak.
 from sepnb.analysis.isolation import DenseMap
 
 
@@ -657,8 +657,8 @@ assert leak(wrong, straddling.config.streams, "pos", "sem") > 1e-3
 # the 32 columns of $z$? Show that cutting $W_O$ "after the pos columns" cannot work, and find a relabelling that does.
 
 # %% tags=["hide-cell"]
-# Value columns 0 to 4 are pos. Repeated, z holds them at 0 to 4 and again at 8 to 12:
-# no single cut separates them.
+# Solution. Value columns 0 to 4 are pos. Repeated, z holds them at 0 to 4 and again at
+# 8 to 12: no single cut separates them.
 is_pos = torch.arange(16) < 5
 origin = torch.arange(16).view(2, 8).repeat_interleave(2, dim=0).flatten()  # z to v
 assert is_pos[origin].nonzero().flatten().tolist() == [0, 1, 2, 3, 4, 8, 9, 10, 11, 12]

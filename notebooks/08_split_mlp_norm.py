@@ -578,7 +578,8 @@ figures.show(
 # check it.
 
 # %% tags=["hide-cell"]
-# No mean, so the 1 disappears: dy_c/dx_k = -y_c y_k / (D sqrt(mean square + eps)).
+# Solution. No mean, so the 1 disappears: dy_c/dx_k = -y_c y_k / (D sqrt(mean square +
+# eps)).
 rms = StreamNorm(streams, kind="rms", split=False, eps=eps).double()
 exact_rms = torch.autograd.functional.jacobian(rms, x)[0, :, 0]
 y_rms = rms(x).detach()[0]
@@ -590,8 +591,8 @@ torch.testing.assert_close(exact_rms[off_diagonal], by_formula, rtol=0, atol=1e-
 # **2. (easy)** Can the gain of a joint norm be chosen so that the streams do not mix? At what price?
 
 # %% tags=["hide-cell"]
-# Only by silencing a stream: the leak into column c is multiplied by its gain, and so
-# is the column itself.
+# Solution. Only by silencing a stream: the leak into column c is multiplied by its
+# gain, and so is the column itself.
 muted = StreamNorm(streams, split=False).double()
 with torch.no_grad():
     muted.gain["pos"].zero_()
@@ -603,8 +604,8 @@ assert not silent[:8].any() and silent[8:, :8].abs().max() > 1e-3, "pos is silen
 # $c$ is it true bit for bit, and why not for all?
 
 # %% tags=["hide-cell"]
-# For powers of two: they change the exponent only, so every rounding is the same. Other
-# factors round differently.
+# Solution. For powers of two: they change the exponent only, so every rounding is the
+# same. Other factors round differently.
 torch.manual_seed(seed)
 p = torch.randn(1000, 32)
 reference = F.layer_norm(p, (32,), eps=0.0)
@@ -619,8 +620,8 @@ torch.testing.assert_close(third, reference, rtol=0, atol=1e-5)
 
 
 # %% tags=["hide-cell"]
-# Divide by a constant instead of by the vector's own size: the root mean square of the
-# trained table.
+# Solution. Divide by a constant instead of by the vector's own size: the root mean
+# square of the trained table.
 class TableNorm(nn.Module):
     def __init__(self, table):
         super().__init__()

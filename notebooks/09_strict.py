@@ -1136,8 +1136,8 @@ figures.provenance(more_training)
 # {eq}`eq-strict-count` and check it on models.
 
 # %% tags=["hide-cell"]
-# r^2 + (1-r)^2 is smallest, and r (1-r) largest, at r = 1/2: (12/2 + 2/4) / 12 = 13/24.
-# The first falls faster than the second grows: 12 - 24 r (1-r) + 2 r (1-r).
+# Solution. r^2 + (1-r)^2 is smallest, and r (1-r) largest, at r = 1/2: (12/2 + 2/4) /
+# 12 = 13/24. The first falls faster than the second grows: 12 - 24 r (1-r) + 2 r (1-r).
 blocks = {r: counted(64, int(64 * r), 1, "strict") for r in (1 / 4, 1 / 2, 3 / 4)}
 part = {r: (count - 256) / (12 * 64**2) for r, count in blocks.items()}
 assert all(abs(12 * part[r] - (12 - 22 * r * (1 - r))) < 1e-9 for r in part)
@@ -1148,6 +1148,7 @@ assert min(part, key=part.get) == 1 / 2 and abs(part[1 / 2] - 13 / 24) < 1e-12
 # batch would allow? Take $r = 1/4$, $D = N = 256$, eight heads.
 
 # %% tags=["hide-cell"]
+# Solution
 cell = replace(shape, width=256, n_heads=8, length=256, pos_parts=4, variant="strict")
 endless = replace(cell, batch_size=10**9).limit
 limits = [replace(cell, batch_size=b).limit for b in range(1, 100)]
@@ -1162,8 +1163,8 @@ assert enough == int(np.ceil(9 * t / e))
 # a time in a strict model. Which of them may be joint without a leak? What does the package do with such a model in a batch?
 
 # %% tags=["hide-cell"]
-# None: each is a path of its own from sem to pos. The package sees that the stream is
-# no longer isolated and runs it for every sequence.
+# Solution. None: each is a path of its own from sem to pos. The package sees that the
+# stream is no longer isolated and runs it for every sequence.
 for given_back in sorted(strict.config.splits):
     leaky = build_model("strict", split=strict.config.splits - {given_back})
     content = leaky.embedding(tokens_of("split"))
@@ -1177,8 +1178,8 @@ for given_back in sorted(strict.config.splits):
 # ALiBi, $-m\,(i - j)$ for $j \le i$, on any number of positions? Give $t_i$ and $\tau_j$, and check the weights.
 
 # %% tags=["hide-cell"]
-# Rank one is enough. The softmax ignores what is constant in a row, so -m (i - j) acts
-# like m j: t_i = sqrt(d) m e_1 and tau_j = j e_1, one column of d.
+# Solution. Rank one is enough. The softmax ignores what is constant in a row, so -m (i
+# - j) acts like m j: t_i = sqrt(d) m e_1 and tau_j = j e_1, one column of d.
 slope = alibi_slopes(4)[1].double()
 places = torch.arange(500)
 t, tau = (torch.zeros(500, 16, dtype=torch.float64) for _ in range(2))

@@ -1077,6 +1077,7 @@ figures.provenance(table)
 
 
 # %% tags=["hide-cell"]
+# Solution
 def block_matrices(streams: Streams) -> int:
     """Weights in the matrices of a block whose streams are both read out."""
     one = LanguageModel(TransformerConfig(streams, 1, 4, "sinusoidal", readout="both"))
@@ -1096,6 +1097,7 @@ print(f"queries and keys stay full, the rest is split: {by_formula:.4f} of the d
 # of width $D$? Compare with the *wide* models of this chapter.
 
 # %% tags=["hide-cell"]
+# Solution
 needed = size.width / np.sqrt(by_formula)
 print(f"dense D = {size.width} needs a separated D of {needed:.1f}; here {size.wide}.")
 print(f"Heads of whole columns would also allow {size.wide - 4}: nearer, and narrower.")
@@ -1106,6 +1108,7 @@ assert abs(needed / size.wide - 1) < 0.06
 # RoPE and *none* with the one you get when you forget which runs share a seed.
 
 # %% tags=["hide-cell"]
+# Solution
 pair = RunTable(table).difference("rope", "none", "bits_per_byte")
 if len(pair) > 1:
     apart = np.hypot(score["rope"].half, score["none"].half)
@@ -1120,6 +1123,7 @@ else:
 # before?
 
 # %% tags=["hide-cell"]
+# Solution
 narrow = model_config("separated-learned", small)
 both = replace(narrow, readout="both")
 totals = [LanguageModel(one).parameter_counts()["total"] for one in (narrow, both)]
@@ -1137,6 +1141,7 @@ print(
 # rule.
 
 # %% tags=["hide-cell"]
+# Solution
 
 spreads = [values.std(ddof=1) for values in differences.values() if len(values) > 1]
 

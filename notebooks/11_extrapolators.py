@@ -1295,8 +1295,8 @@ figures.provenance(runs)
 # **1. (easy)** At how many positions past $L$ has (6) lost half of the row's length? And with $\tau = L$?
 
 # %% tags=["hide-cell"]
-# 1 + ln(1 + n) = 2 for n = e - 1: at the second unseen position it is past one half.
-# With tau = L, n = (e - 1) L.
+# Solution. 1 + ln(1 + n) = 2 for n = e - 1: at the second unseen position it is past
+# one half. With tau = L, n = (e - 1) L.
 halves = {}
 for tau in (1.0, float(L)):
     below = fading(torch.arange(L, 4 * L), L, tau=tau) < 0.5
@@ -1309,6 +1309,7 @@ assert halves == {1.0: 2, float(L): int(np.ceil((np.e - 1) * L))}
 # `wrap`'s either. Which of the two keeps every unseen row a trained one?
 
 # %% tags=["hide-cell"]
+# Solution
 largest = float(table.diff(dim=0).norm(dim=1).max()) / step
 assert seam(table, "reflect") <= largest + 1e-9
 assert seam(table, "cyclic") < seam(table, "wrap")
@@ -1321,8 +1322,9 @@ assert apart["reflect"] < 1e-6 < apart["cyclic"], "trained rows only, and not"
 # error of {eq}`eq-ex-fourier` is exactly one table, for every $K$. Check it for a $K$ that closes all its pairs.
 
 # %% tags=["hide-cell"]
-# Let S be the kept part, a projection of p. The formula gives 2 S, and |2 S - p|^2 =
-# |S|^2 + |p - S|^2 = |p|^2: 2 S - p = S - (p - S), and S is orthogonal to the rest.
+# Solution. Let S be the kept part, a projection of p. The formula gives 2 S, and |2 S -
+# p|^2 = |S|^2 + |p - S|^2 = |p|^2: 2 S - p = S - (p - S), and S is orthogonal to the
+# rest.
 spectrum = torch.fft.fft(table, dim=0)
 kept = torch.zeros_like(spectrum)
 for k in (1, 5, 9):
@@ -1336,6 +1338,7 @@ assert abs(relative(mirrored) - 1) < 1e-12
 # live table.
 
 # %% tags=["hide-cell"]
+# Solution
 for period in range(1, 200):
     rows = read(extrapolate(table, period * L + window, "cyclic"))
     if (rows @ rows.T).min() > 0.95:
@@ -1349,8 +1352,8 @@ assert 1 < period < 199
 # (6) *exactly* a clamp as $\varepsilon \to 0$? Derive it, then check it on untrained models.
 
 # %% tags=["hide-cell"]
-# Only where every norm reads p alone: norm(c p) = norm(p). A sum of c p and anything
-# else has another direction.
+# Solution. Only where every norm reads p alone: norm(c p) = norm(p). A sum of c p and
+# anything else has another direction.
 differ = {}
 for kind in ("evolving", "constant", "reinjected"):
     torch.manual_seed(seed)

@@ -801,6 +801,7 @@ figures.provenance(runs)
 # hand has gone half round, and how many times $L$ is that?
 
 # %% tags=["hide-cell"]
+# Solution
 half_turn = periods["base 10,000"][-1] / 2
 print(f"{half_turn:,.0f} indices, {half_turn / L:.0f} times L")
 assert half_turn > 100 * L
@@ -809,6 +810,7 @@ assert half_turn > 100 * L
 # **2. (easy)** Show that random offsets with a maximum of $L$ are the plain training.
 
 # %% tags=["hide-cell"]
+# Solution
 for batch in RandomOffset(8).batches(library.train, **sizes | {"steps": 20}):
     assert (batch.positions == np.arange(8)).all()
 
@@ -817,10 +819,9 @@ for batch in RandomOffset(8).batches(library.train, **sizes | {"steps": 20}):
 # mean taken out, along every diagonal? Make a matrix that *is* Toeplitz and compare.
 
 # %% tags=["hide-cell"]
-# A row of i + 1 keys is centred over its own distances 0..i. A long distance occurs in
-# long rows only, whose mean is
-# taken over more of them: the average subtracts a different constant from every
-# diagonal.
+# Solution. A row of i + 1 keys is centred over its own distances 0..i. A long distance
+# occurs in long rows only, whose mean is taken over more of them: the average subtracts
+# a different constant from every diagonal.
 n = 32
 truth = -(torch.linspace(0, 3, n, dtype=torch.float64) ** 2)
 rows = torch.arange(n)
@@ -843,9 +844,9 @@ assert errors["fitted"] < 1e-9 < 1e-2 < errors["averaged"]
 # text? What does that mean for *uses* when the mask is on?
 
 # %% tags=["hide-cell"]
-# Each layer reaches L - 1 further back: n (L - 1) + 1 tokens in all. A masked model can
-# therefore use text older than L,
-# and a gain above zero under a mask is no contradiction.
+# Solution. Each layer reaches L - 1 further back: n (L - 1) + 1 tokens in all. A masked
+# model can therefore use text older than L, and a gain above zero under a mask is no
+# contradiction.
 masked = LanguageModel(model_config("rope", small)).extended(window=8).eval()
 tokens = torch.randint(256, (1, 64), generator=torch.Generator().manual_seed(seed))
 changed = []
@@ -864,6 +865,7 @@ assert reach == small.n_layers * (8 - 1) + 1
 # `sepnb/experiments/variant_methods.py` are needed, and which unseen side is left?
 
 # %% tags=["hide-cell"]
+# Solution
 # Method(
 #     "strict-torus-phase", "phase read up to the trained length", "strict-torus",
 #     {"encoding": lambda size: (_torus(size), Phase(size.length))},

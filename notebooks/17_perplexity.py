@@ -37,6 +37,7 @@ from sepnb.evaluation import evaluate, sliding
 from sepnb.evaluation.context import shuffled_words, with_shuffled_context
 from sepnb.evaluation.key_tokens import key_bytes
 from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.expected import pending
 from sepnb.experiments.key_bytes import NEAR, SHARE
 from sepnb.experiments.long_budget import METHODS as LONG
 from sepnb.experiments.matched_loss import METHODS as MATCHED
@@ -80,7 +81,7 @@ def row_of(source: str, method: str) -> dict | None:
     rule = rule_of(of, method)
     levels = {k: of.mean(method, f"{rule}/{k}") for k in BINS}
     return {
-        "method": method.replace("-", " "),
+        "method": figures.title(method),
         "MB": seen[source] / 1e6,
         "seeds": len(of.values(method, "bits_per_byte")),
         "inside": of.mean(method, "bits_per_byte"),
@@ -111,14 +112,11 @@ SHORT = ("encodings", "extrapolation")
 compared = by_position_of(*SHORT)
 if ran := len(compared) > 0:
     compared = compared[~compared.method.str.endswith("long")]  # trained at 8L
-    known = {
-        name.replace("-", " "): look.label for name, look in figures.METHODS.items()
-    }
-    named = [known.get(name, name).replace(",", "") for name in compared.method]
+    named = [name.replace(",", "") for name in compared.method]
     survives = compared["gap, 8x"] < SURVIVES
     flat = list(compared.method[survives])
     grids = [run for name in SHORT for run in experiments.get(name).grid(profile)]
-    added = {run.method.replace("-", " ") for run in grids if run.model.input_encodings}
+    added = {figures.title(run.method) for run in grids if run.model.input_encodings}
 numbers["compared"] = len(compared) if ran else "not run"
 numbers["flat"] = len(flat) if ran else "not run"
 numbers["flat_added"] = len(added.intersection(flat)) if ran else "not run"
@@ -145,9 +143,12 @@ figures.show(
     "beside it the loss inside the trained length and that behind a window. In the "
     "upper rows the three lie together; in the lower ones the loss rises to between "
     "three and five bits per byte.",
-    caption="What each encoding pays up to the trained length L and at four to eight "
-    "of them, all keys visible; the tick is the same behind a window of L. Means over "
-    "seeds; a learned table repeats its last row."
+    caption=f"{len(flat)} of {len(compared)} encodings pay at most {SURVIVES:g} bits "
+    "per "
+    "byte more at four to eight trained lengths L (dots) than through their own "
+    "sliding "
+    "window. Circles: up to L, all keys visible; the tick is the same place behind a "
+    "window of L. Means over seeds; a learned table repeats its last row."
     if ran
     else "Not run yet: the records of the experiment are missing at this profile.",
 )
@@ -161,8 +162,8 @@ figures.provenance(encodings, extrapolation)
 # a mean over all bytes hides the few that need a long memory. This chapter repeats the comparison after sixteen times
 # the training, at equal loss inside the trained length, and byte by byte where far context counts.
 #
-# These long trainings are planned, run by run. Where a figure or a table below says *not run*, its records are missing, and the finding above
-# is of the short training.
+# These long trainings are planned, run by run. Where a table or a figure below has no record yet, a sentence stands in its place, and the
+# finding above is of the short training.
 #
 # ```{admonition} Before you start
 # :class: note
@@ -250,19 +251,24 @@ print(f"a shuffled far text costs {numbers['live_shuffled']:+.4f}")
 # {doc}`chapter 25 <25_every_encoding>` has every encoding and {doc}`chapter 11 <11_extrapolators>` the separated models. The
 # gap is that to the model's own sliding window at stride 1.
 
-# %% tags=["hide-cell"]
-figures.show_table(
-    by_position,
-    caption="Bits per byte by position, means over seeds, and the megabytes that a "
-    "model was trained on: inside the trained length L, "
-    "then in the bins that end at L, 2L, 4L and 8L with all keys visible, and in the "
-    "last with a window of L. Last, over the model's own sliding window at stride 1. "
-    "A learned table repeats its last row.",
-    formats={}
-    if by_position.empty
-    else dict.fromkeys(("inside", *BINS, "8x, window"), ".3f")
-    | {"MB": ".1f", "gap, 8x": "+.3f"},
-)
+# %% tags=["hide-input"]
+if told := pending(longer):
+    figures.say(told)
+else:
+    figures.show_table(
+        by_position,
+        caption="Bits per byte by position, means over seeds, and the megabytes that a "
+        "model was trained on: inside the trained length L, then in the bins that "
+        "end at "
+        "L, 2L, 4L and 8L with all keys visible, and in the last with a window of L. "
+        "Last, over the model's own sliding window at stride 1. A learned table "
+        "repeats "
+        "its last row.",
+        formats={}
+        if by_position.empty
+        else dict.fromkeys(("inside", *BINS, "8x, window"), ".3f")
+        | {"MB": ".1f", "gap, 8x": "+.3f"},
+    )
 figures.provenance(longer)
 
 # %% tags=["hide-input"]
@@ -278,31 +284,28 @@ LOOKS = {
     "tupe": ("#cc79a7", "D", "-"),
     "untied": ("#7b5ea7", "v", DOTTED),
 }
-fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.4))
-for ax, reading in zip(axes, ("", "-window"), strict=True):
-    lines = {
-        name.replace("-", " "): [
-            of.mean(name, f"{rule_of(of, name)}{reading}/{k}") for k in BINS
-        ]
-        for name in read
-    }
-    shapes.curves(ax, range(4), lines, [LOOKS[name] for name in read])
-    ax.set_xticks(range(4), ["0 to L", "to 2L", "to 4L", "to 8L"])
-    ax.set(xlabel="position in the text", ylabel="bits per byte")
-    ax.set_title("a window of L" if reading else "all keys visible", fontsize=10)
-    if not read:
-        figures.not_run(ax)
 if read:
+    fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.4))
+    for ax, reading in zip(axes, ("", "-window"), strict=True):
+        lines = {
+            figures.title(name): [
+                of.mean(name, f"{rule_of(of, name)}{reading}/{k}") for k in BINS
+            ]
+            for name in read
+        }
+        shapes.curves(ax, range(4), lines, [LOOKS[name] for name in read])
+        ax.set_xticks(range(4), ["0 to L", "to 2L", "to 4L", "to 8L"])
+        ax.set(xlabel="position in the text", ylabel="bits per byte")
+        ax.set_title("a window of L" if reading else "all keys visible", fontsize=10)
     axes[0].legend(fontsize=8)
-figures.show(
-    fig,
-    name="fig-perplexity-long",
-    alt="Bits per byte by position up to eight trained lengths after a long training, "
-    "with all keys visible and with a window.",
-    caption="After a long training, means over seeds: on the left with all keys "
-    "visible, on the right with a window of one trained length.",
-)
-figures.provenance(longer)
+    figures.show(
+        fig,
+        name="fig-perplexity-long",
+        alt="Bits per byte by position up to eight trained lengths after a long "
+        "training, with all keys visible and with a window.",
+        caption="After a long training, means over seeds: on the left with all keys "
+        "visible, on the right with a window of one trained length.",
+    )
 
 # %% [markdown]
 # ## What far context gives
@@ -323,7 +326,7 @@ def of_far_context(table: pd.DataFrame, methods) -> pd.DataFrame:
 
     return pd.DataFrame(
         {
-            "method": name.replace("-", " "),
+            "method": figures.title(name),
             f"beyond {NEAR}": of.text(name, f"beyond/{NEAR}", "+.3f"),
             "key bytes": of.text(name, "key/long"),
             "a window of L": cost(name, "key", "window"),
@@ -343,16 +346,14 @@ CAPTION = (
     "replacing costs at "
     "all other bytes."
 )
-figures.show_table(
-    of_far_context(longer, LONG), caption=f"The larger models. {CAPTION}"
-)
-figures.provenance(longer)
-
-# %% tags=["hide-input"]
-figures.show_table(
-    of_far_context(matched, MATCHED), caption=f"The smaller models. {CAPTION}"
-)
-figures.provenance(matched)
+for table, names, which in ((longer, LONG, "larger"), (matched, MATCHED, "smaller")):
+    if told := pending(table):
+        figures.say(told)
+    else:
+        figures.show_table(
+            of_far_context(table, names), caption=f"The {which} models. {CAPTION}"
+        )
+figures.provenance(longer, matched)
 
 # %% [markdown]
 # ## At matched loss
@@ -366,21 +367,23 @@ figures.provenance(matched)
 within = RunTable(matched)
 TABLES = [name for name in MATCHED if "learned" in name]
 rules = (*SOURCE_METHODS, "clamp")
-at_matched = pd.DataFrame(
-    {
-        "method": name.replace("-", " "),
-        "inside": within.text(name, "bits_per_byte"),
-        **{rule: within.text(name, f"gap/{rule}/8x", "+.3f") for rule in rules},
-    }
-    for name in TABLES
-)
-figures.show_table(
-    at_matched,
-    caption="Learned tables: bits per byte inside the trained length, then in the bin "
-    "that ends at eight of it over the model's own sliding window, under the five "
-    "rules "
-    "and with the last row held. Means over seeds and 95 % t intervals.",
-)
+if told := pending(matched):
+    figures.say(told)
+else:
+    at_matched = pd.DataFrame(
+        {
+            "method": figures.title(name),
+            "inside": within.text(name, "bits_per_byte"),
+            **{rule: within.text(name, f"gap/{rule}/8x", "+.3f") for rule in rules},
+        }
+        for name in TABLES
+    )
+    figures.show_table(
+        at_matched,
+        caption="Learned tables: bits per byte inside the trained length, then in the "
+        "bin that ends at eight of it over the model's own sliding window, under the "
+        "five rules and with the last row held. Means over seeds and 95 % t intervals.",
+    )
 figures.provenance(matched)
 
 # %% [markdown]
@@ -406,7 +409,7 @@ def twins(table: pd.DataFrame) -> pd.DataFrame:
     of = RunTable(table)
     return pd.DataFrame(
         {
-            "method": name.replace("-", " "),
+            "method": figures.title(name),
             "what it is": get(name).says,
             "inside": of.text(name, "bits_per_byte"),
             "minus RoPE": text_of(of.difference(name, "rope", "bits_per_byte")),
@@ -418,6 +421,9 @@ def twins(table: pd.DataFrame) -> pd.DataFrame:
 
 
 for table, which in ((matched, "smaller"), (longer, "larger")):
+    if told := pending(table):
+        figures.say(told)
+        continue
     figures.show_table(
         twins(table),
         caption=f"The {which} models after long training: bits per byte inside the "
@@ -462,7 +468,8 @@ figures.provenance(matched)
 # **1. (easy)** Why are the first $L$ bytes of a window never key bytes?
 
 # %% tags=["hide-cell"]
-# Both contexts are the same there: a sliding window of L begins like the text.
+# Solution. Both contexts are the same there: a sliding window of L begins like the
+# text.
 inside = short.bits[:, :L] - long.bits[:, :L]
 print(f"largest difference inside: {np.abs(inside).max():.1e}")
 assert np.abs(inside).max() < 1e-3 and not marked[:, :L].any()
@@ -472,7 +479,7 @@ assert np.abs(inside).max() < 1e-3 and not marked[:, :L].any()
 # says nothing. What does it seem to gain?
 
 # %% tags=["hide-cell"]
-# The losses of two readings that differ by noise alone: chosen by their own
+# Solution. The losses of two readings that differ by noise alone: chosen by their own
 # difference, some bytes seem to gain much; by that of another reading, nothing.
 noise = np.random.default_rng(seed).normal(size=(4, 40, 200))
 chosen = key_bytes(noise[0], noise[1], share=SHARE, first=0)

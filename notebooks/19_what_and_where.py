@@ -53,7 +53,7 @@ from sepnb.evaluation.tasks import (
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.plots import answers, chooser, figures
 from sepnb.records import numbers as chapter_numbers
-from sepnb.records.run_table import NOT_RUN
+from sepnb.records.run_table import NOT_RUN, RunTable
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 from sepnb.training.loop import Weighted
@@ -83,13 +83,29 @@ fig, axes = plt.subplots(1, 2, figsize=(9.6, 3.9))
 for ax, name in zip(axes, TWO, strict=True):
     answers.by_length(ax, tables[name], DRAWN)
     ax.set_title(TITLES[name])
+at_8L = {
+    (task, name): RunTable(tables[task]).mean(name, "accuracy/native/8x")
+    for task in TWO
+    for name in ("rope", "separated-randomised")
+}
+drop = (
+    "At eight trained lengths RoPE recalls "
+    f"{at_8L['mqar', 'rope']:.0%} and the separated model at random positions "
+    f"{at_8L['mqar', 'separated-randomised']:.0%} of the values; of the latest "
+    "values they "
+    f"find {at_8L['latest_value', 'rope']:.0%} and "
+    f"{at_8L['latest_value', 'separated-randomised']:.0%}. "
+    if np.isfinite(list(at_8L.values())).all()
+    else ""
+)
 figures.show(
     fig,
     name="fig-what-lengths",
     alt="Share of answers found against the length of the text, up to sixteen trained "
     "lengths, for recall by content and for the latest value; one line a method, thin "
     "ones for its seeds, dotted the best guess. What has no records says not run.",
-    caption="Answers found by the length of the text, in trained lengths L: thin lines "
+    caption=f"{drop}Answers found by the length of the text, in trained lengths L: "
+    "thin lines "
     "are seeds, thick ones their means, dotted is the best guess that needs no "
     "position. A line that is low at 1 was not learned and says nothing about length.",
 )
@@ -459,7 +475,7 @@ figures.show(
     "best guess.",
 )
 found = {
-    method.replace("-", " "): {
+    figures.title(method): {
         shown.READINGS.get(reader, reader): answers.cells(rows, method, reader)
         for reader in [*shown.readings(tables["mqar"], method), "window"]
     }

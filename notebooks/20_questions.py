@@ -330,7 +330,7 @@ figures.provenance(table)
 
 # %% tags=["hide-input"]
 cells = {
-    method.replace("-", " "): {
+    figures.title(method): {
         shown.READINGS.get(reader, reader): answers.cells(rows, method, reader)
         for reader in [*shown.readings(table, method), "window"]
     }

@@ -893,8 +893,8 @@ figures.provenance(table)
 # $R^2$ do you expect at the positions that it was fitted on? Check it for 128 rows and 32 columns.
 
 # %% tags=["hide-cell"]
-# 32 random directions of the 127 that a centred target can have: about w / (L - 1), a
-# quarter.
+# Solution. 32 random directions of the 127 that a centred target can have: about w / (L
+# - 1), a quarter.
 found = []
 for draw in range(20):
     rows_of = torch.randn(128, 32, generator=torch.Generator().manual_seed(draw))
@@ -909,7 +909,8 @@ assert abs(np.mean(found) - 32 / 127) < 0.05
 # it for $B$ texts, on average?
 
 # %% tags=["hide-cell"]
-# The mean over B independent texts has 1/B of their variance: the share is about 1/B.
+# Solution. The mean over B independent texts has 1/B of their variance: the share is
+# about 1/B.
 noise = torch.randn(25, 300, 16, generator=torch.Generator().manual_seed(0))
 assert abs(analysis.variance_shares(noise).position - 1 / 25) < 0.005
 
@@ -918,8 +919,8 @@ assert abs(analysis.variance_shares(noise).position - 1 / 25) < 0.005
 # depth 0 already? Predict it from the position embeddings and the token embedding, then check.
 
 # %% tags=["hide-cell"]
-# At depth 0 the state is embedding plus code, so that the difference is the difference
-# of two codes.
+# Solution. At depth 0 the state is embedding plus code, so that the difference is the
+# difference of two codes.
 places = torch.arange(8)
 code = dense.transformer.input_encodings[0]
 words = short[:4, :8]
@@ -936,12 +937,11 @@ assert abs(predicted - measured) < 1e-5
 # index, and which function of the index could a linear probe therefore hope for?
 
 # %% tags=["hide-cell"]
-# The mean of i + 1 independent values has variance 1 / (i + 1): its squared norm falls
-# like that, and the index is a nonlinear
-# function of the state. A first token that always has the same value does better: its
-# share of the mean is 1 / (i + 1),
-# which is linear in the state. So a line reads 1 / (i + 1) well, and the index itself
-# badly.
+# Solution. The mean of i + 1 independent values has variance 1 / (i + 1): its squared
+# norm falls like that, and the index is a nonlinear function of the state. A first
+# token that always has the same value does better: its share of the mean is 1 / (i +
+# 1), which is linear in the state. So a line reads 1 / (i + 1) well, and the index
+# itself badly.
 values = torch.randn(400, 64, 8, generator=torch.Generator().manual_seed(0))
 values[:, 0] = torch.eye(8)[0] * 8
 counts = torch.arange(1, 65)

@@ -137,7 +137,7 @@ if shown:
     for family, one in FAMILIES.items():
         if (colour := figures.METHODS[one].colour) in colours:
             axes[0].plot([], [], "o", color=colour, label=family)
-    fig.legend(loc="outside upper center", ncols=3, handletextpad=0.1)
+    fig.legend(loc="outside upper center", ncols=2, handletextpad=0.1)  # as on phones
 figures.show(
     fig,
     name="fig-every-encoding",

@@ -375,9 +375,9 @@ print(carried["streams"], carried["layers"][1]["groups"])
 # nothing about a text that is longer than L?
 
 # %% tags=["hide-cell"]
-# 2 L is a multiple of L, so that every byte is read at the index that it would have
-# from 0 on: the same numbers. In a longer text byte L would stand at index 0 again,
-# beside byte L - 1 at index L - 1, and no training showed that neighbourhood.
+# Solution. 2 L is a multiple of L, so that every byte is read at the index that it
+# would have from 0 on: the same numbers. In a longer text byte L would stand at index 0
+# again, beside byte L - 1 at index L - 1, and no training showed that neighbourhood.
 wrapped = (np.arange(L) + FAR) % L
 again = evaluate(models["zero"], held_out[:, : L + 1], positions=wrapped).bits
 assert np.array_equal(again, read["zero", 0])
@@ -386,8 +386,8 @@ assert np.array_equal(again, read["zero", 0])
 # **2. (medium)** Change one byte of the text. Which of the four parts of a score of layer 1 can change, and in which rows and columns?
 
 # %% tags=["hide-cell"]
-# With byte t changed: sem-sem in row t and column t, sem-pos in row t, pos-sem in
-# column t. The part of position with position changes nowhere.
+# Solution. With byte t changed: sem-sem in row t and column t, sem-pos in row t,
+# pos-sem in column t. The part of position with position changes nowhere.
 changed, t = tokens[:1].clone(), 20
 changed[0, t] = (changed[0, t] + 1) % 256
 before, after = (parts_of(models["zero"], 0, 0, x, here) for x in (tokens[:1], changed))
@@ -402,9 +402,9 @@ assert not moved["sem", "sem"][rest][:, rest].any() and moved["sem", "sem"][t].a
 # Why there? The sinusoid has 16 columns and base 10,000.
 
 # %% tags=["hide-cell"]
-# Pair m comes round after 2 pi 10000^(m/8) indices: 6, 20, 63, 199 and 628 for the
-# first five. Near 192 the third has made three turns and the fourth almost one, and the
-# slower ones have hardly moved. An index there looks like one near 0.
+# Solution. Pair m comes round after 2 pi 10000^(m/8) indices: 6, 20, 63, 199 and 628
+# for the first five. Near 192 the third has made three turns and the fourth almost one,
+# and the slower ones have hardly moved. An index there looks like one near 0.
 waves = 2 * np.pi * 10_000.0 ** (np.arange(8) / 8)
 turns = 3 * L / waves[[2, 3]]
 assert np.abs(turns - turns.round()).max() < 0.06

@@ -70,8 +70,8 @@ def in_words(claim_id: str, numbers: dict[str, float]) -> str:
             same, lines, settings = kept(numbers, "seqpe")
             return (
                 f"SeqPE {'stays the same' if same else 'becomes another'} encoding, runs "
-                f"{'no' if lines else 'some'} new lines of its own code and needs {'no' if settings else 'some'} "
-                "settings with other values"
+                f"{'no' if lines else 'some'} new lines of its own code and needs "
+                f"{'no' if settings else 'some'} settings with other values"
             )
         case "expert-designs-must-be-modified":
             ropes = [all(kept(numbers, family)) for family in ("rope", "axial_rope")]

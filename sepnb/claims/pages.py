@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sepnb.claims import budget
 from sepnb.claims.budget import DEPENDENT
+from sepnb.claims.headlines import HEADLINES
 from sepnb.claims.ledger import Row, evaluate, get
 from sepnb.claims.sources import Document, Statement, load
 from sepnb.claims.verdict import NOT_RUN
@@ -22,8 +23,8 @@ KINDS = {
 
 
 def page(rows: Sequence[Row] | None = None) -> str:
-    """The ledger, a fold for each claim: those of each source in the order of its statements, then our own;
-    by default as `evaluate` judges the published records."""
+    """The ledger, a fold for each claim: the headlines, those of each source in the order of its statements,
+    then our own; by default as `evaluate` judges the published records."""
     rows = evaluate() if rows is None else rows
     documents = load().documents
     count = Counter(row.verdict.word for row in rows)
@@ -37,10 +38,11 @@ def page(rows: Sequence[Row] | None = None) -> str:
 
 def _groups(rows: Sequence[Row], documents: Sequence[Document]) -> dict[str, list[Row]]:
     """The claims by what says them; a group of none is left out."""
-    by_id, groups = {row.claim.id: row for row in rows}, {}
+    by_id = {row.claim.id: row for row in rows}
+    groups = {"Headlines": [by_id[name] for name in HEADLINES if name in by_id]}
     for one in documents:
         said_there = dict.fromkeys(said.target for said in one.statements if said.kind == "claim")
-        own = [by_id[name] for name in said_there if name in by_id]
+        own = [by_id[name] for name in said_there if name in by_id and name not in HEADLINES]
         groups[one.title] = [row for row in own if row.claim.source == one.source]
     told = {row.claim.id for group in groups.values() for row in group}
     groups["Hypotheses of this book"] = [row for row in rows if row.claim.id not in told]

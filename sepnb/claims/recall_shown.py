@@ -10,6 +10,7 @@ import pandas as pd
 
 from sepnb.claims.recall import FAR, INSIDE, LEARNED, SEEDS, holds_in_seeds, uses
 from sepnb.claims.verdict import HELD, NOT_JUDGED, NOT_RUN
+from sepnb.plots.looks import title
 from sepnb.records.run_table import RunTable, text_of
 
 AS_TRAINED = "as trained"
@@ -85,7 +86,7 @@ def learned_table(table: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
         reached = of.values(name, f"steps_to_{LEARNED:g}")
         lines.append(
             {
-                "method": name.replace("-", " "),
+                "method": title(name),
                 "learned": is_learned(table, name),
                 "answers found, inside": text_of(inside, ".2f"),
                 "worst seed": f"{inside.min():.2f}" if len(inside) else NOT_RUN,
@@ -105,7 +106,7 @@ def uses_table(table: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
             verdict = uses(table, name, reader)
             lines.append(
                 {
-                    "method": name.replace("-", " "),
+                    "method": title(name),
                     "read": READINGS.get(reader, reader),
                     "learned": is_learned(table, name),
                     "uses": verdict.word,

@@ -1,26 +1,16 @@
-"""The text of the scoreboard (MyST): what was found, every statement of the sources with its verdict and one line
-of why, and the table of methods."""
+"""The text of the scoreboard (MyST): what was found, every statement of the sources with its verdict and one
+line of why, and the table of methods."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
+from sepnb.claims.headlines import FOUND
 from sepnb.claims.ledger import Row, evaluate, load
 from sepnb.claims.pages import KINDS, badge, link, where
 from sepnb.claims.reason import because
 from sepnb.claims.sources import Document, Statement
 from sepnb.claims.sources import load as source_map
-from sepnb.claims.verdict import (
-    HELD,
-    NOT_REPRODUCED,
-    NOT_RUN,
-    NOT_TESTABLE,
-    REFUTED,
-    REPRODUCED,
-    UNDECIDED,
-    Tables,
-    Verdict,
-)
+from sepnb.claims.verdict import HELD, NOT_RUN, NOT_TESTABLE, REFUTED, UNDECIDED, Tables, Verdict
 from sepnb.claims.verdict_table import FIXED, needs, verdict_table
 from sepnb.records.markup import said, table
 from sepnb.records.store import Store
@@ -30,65 +20,6 @@ WORDS = {"mqar": "uses: recall", "latest_value": "uses: latest value", "needle":
 
 IN_CELLS = {HELD: "yes", REFUTED: "no", UNDECIDED: "open", NOT_TESTABLE: "not testable"}
 """Verdicts in the table of methods, whose columns are questions."""
-
-
-class Found(NamedTuple):
-    """A sentence of the finding, which links to claims, and the verdicts without which it is not so."""
-
-    says: str
-    stands_on: dict[str, str]
-
-
-FOUND = (
-    Found(
-        "Dimensions of their own {ref}`keep position and content apart "
-        "<claim-block-values-keep-streams-apart>`, exactly, while the attention weights are held fixed; "
-        "{ref}`the norm must be split too <claim-values-output-and-mlp-suffice>`.",
-        {
-            "block-values-keep-streams-apart": REPRODUCED,
-            "two-mlps-keep-streams-apart": REPRODUCED,
-            "values-output-and-mlp-suffice": NOT_REPRODUCED,
-        },
-    ),
-    Found(
-        "With them a model learns sooner, and {ref}`more training takes that lead away "
-        "<claim-separation-ahead-at-every-budget>`.",
-        {
-            "separation-improves-a-learned-table": HELD,
-            "separation-learns-order-sooner": HELD,
-            "separation-ahead-at-every-budget": REFUTED,
-            "separation-ahead-at-equal-parameters-and-every-budget": REFUTED,
-        },
-    ),
-    Found(
-        "They do not carry it further: {ref}`none of the five rules <claim-the-five-extrapolate>` continues a "
-        "position past the trained length, and {ref}`separation does not make it easier "
-        "<claim-separation-makes-extrapolation-easier>`.",
-        {
-            "the-five-extrapolate": NOT_REPRODUCED,
-            "only-the-position-needs-extrapolating": NOT_REPRODUCED,
-            "separation-makes-extrapolation-easier": NOT_REPRODUCED,
-        },
-    ),
-    Found(
-        "What does is training for far distances. A separated model of RoPE's size so trained {ref}`matches RoPE "
-        "behind a window <claim-a-separated-model-stands-beside-rope>`, but {ref}`does not beat a dense one "
-        "<claim-separation-helps-the-survivor>`.",
-        {
-            "a-separated-model-stands-beside-rope": HELD,
-            "separation-helps-the-survivor": REFUTED,
-        },
-    ),
-    Found(
-        "SeqPE's two losses {ref}`order distances <claim-the-losses-order-distances>` and "
-        "{ref}`do not help a stream at indices never seen <claim-the-losses-carry-the-stream-further>`.",
-        {
-            "the-losses-order-distances": HELD,
-            "the-losses-carry-the-stream-further": REFUTED,
-        },
-    ),
-)
-"""What separation earns and what it does not. A sentence stands on the page while all its verdicts do."""
 
 
 def finding(rows: Sequence[Row] | None = None) -> str:

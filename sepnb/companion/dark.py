@@ -13,6 +13,8 @@ from sepnb.plots.looks import FAINT, GROUND, INK, METHODS, MIXED, POS, SEM
 PAGE, LIGHT = "#121212", "#e3e4e6"
 """The ground of the theme's dark pages, and what is written on it."""
 CONTRAST = 4.0  # of a line with its ground, at least
+CHOSEN = {"#6b4500": "#d8b878", "#00558a": "#3b8bd1"}
+"""The dark shades of separated models: with white they would become two greys that look alike."""
 _OPENED = re.compile(r"<svg\b[^>]*>")
 
 
@@ -42,7 +44,10 @@ def _rule() -> str:
 
 
 def seen(colour: str) -> str:
-    """The colour, with as much white as its contrast with a dark page asks for."""
+    """The colour that was chosen for it, or this one with as much white as its contrast with a dark page
+    asks for."""
+    if colour in CHOSEN:
+        return CHOSEN[colour]
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     for white in range(101):
         mixed = "#" + "".join(

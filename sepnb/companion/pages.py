@@ -20,11 +20,14 @@ def provenance() -> str:
     """
     from sepnb import experiments  # brings torch, which no other page needs
 
-    summary, folds = [], []
+    summary, folds, none = [], [], []
     for experiment in map(experiments.get, experiments.names()):
         for profile in PUBLISHED:
             runs = experiment.table(profile)
             records = runs.attrs["records"]
+            if not records and profile != "laptop":
+                none.append(f"`{experiment.name}`")
+                continue
             count, facts = Counter(runs["status"]), [record.provenance for record in records]
             summary.append(
                 (
@@ -37,7 +40,10 @@ def provenance() -> str:
             if records:
                 folds += _fold(f"{experiment.title}, profile {profile}", records)
     heads = ("experiment", "profile", "published", "not run", "stale", "device", "torch", "commit", "made")
-    return "\n".join([*table(heads, summary), *folds])
+    told = f"No record of profile gpu is published of {', '.join(none)}." if none else ""
+    if len(none) == len(experiments.names()):
+        told = "No record of profile gpu is published."
+    return "\n".join([*table(heads, summary), told, "", *folds])
 
 
 def _fold(title: str, records: Iterable) -> list[str]:

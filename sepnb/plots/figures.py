@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from IPython.display import HTML, display
+from IPython.display import HTML, Markdown, display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
@@ -33,6 +33,7 @@ from .looks import METHODS as METHODS
 from .looks import MIXED as MIXED
 from .looks import POS as POS
 from .looks import SEM as SEM
+from .looks import title as title
 from .shapes import mark
 
 HEAVY_SVG = 400_000  # bytes; above this a figure is a PNG
@@ -130,6 +131,11 @@ def entropy_lines(ax: Axes, table: pd.DataFrame, at: float) -> None:
         if len(values):
             ax.axhline(values.mean(), color=FAINT, linestyle=":", zorder=0.5)
             ax.text(at, values.mean(), f"counting {counted}", fontsize=9, va="bottom", color=INK)
+
+
+def say(text: str) -> None:
+    """Display a sentence (MyST) in the place of a table or a figure."""
+    display(Markdown(text))
 
 
 def seed_row(

@@ -102,3 +102,8 @@ METHODS = Methods(
         "strict-content-gap": Method("strict, content and gaps", "#6b4500", (0, (1, 1.2)), "D", False),
     }
 )
+
+
+def title(name: str) -> str:
+    """What a page calls a method: its label, or its name in words where no figure draws it."""
+    return METHODS[name].label if name in METHODS else name.replace("-", " ")

@@ -242,6 +242,11 @@ def test_every_colour_of_a_method_can_be_seen_on_a_dark_page() -> None:
     assert seen("#ffffff") == "#ffffff" and contrast("#000000", "#ffffff") == pytest.approx(21)
 
 
+def test_separated_models_of_two_encodings_differ_on_a_dark_page_in_lightness_too() -> None:
+    one, other = (seen(METHODS[f"separated-{kind}"].colour) for kind in ("sinusoidal", "learned"))
+    assert contrast(one, other) > 1.5 and one != seen(METHODS["sinusoidal"].colour)
+
+
 def test_a_figure_that_moves_has_a_slider_for_keys_and_sends_nothing_away(chromium, address) -> None:
     with reading.opened(chromium, address) as (page, traffic):
         page.goto(f"{address}/notebooks/executed/14_two_losses.html")

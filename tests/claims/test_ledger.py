@@ -11,6 +11,7 @@ import pytest
 from sepnb import claims, experiments, paths
 from sepnb.claims import Verdict, exact, language_model, ledger, pages
 from sepnb.claims.evidence import judge
+from sepnb.claims.headlines import HEADLINES
 from sepnb.claims.verdict import Dependence
 from sepnb.records.store import Record, Store
 
@@ -123,12 +124,13 @@ def test_the_page_writes_for_readers():
 
 def test_each_claim_stands_once_under_what_says_it():
     rows = claims.evaluate("smoke")
-    titles = [*(one.title for one in claims.source_map().documents), "Hypotheses of this book"]
+    titles = ["Headlines", *(one.title for one in claims.source_map().documents), "Hypotheses of this book"]
     parts = re.split(r"^### (.+)$", claims.page(rows), flags=re.M)
     assert parts[1::2] == ["All verdicts", *titles]
     found = [re.findall(r"\(claim-(.+)\)=", part) for part in parts[4::2]]
     assert sorted(name for names in found for name in names) == sorted(row.claim.id for row in rows)
-    for document, names in zip(claims.source_map().documents, found, strict=False):
+    assert found[0] == list(HEADLINES)
+    for document, names in zip(claims.source_map().documents, found[1:], strict=False):
         assert {claims.get(name).source for name in names} == {document.source}
 
 

@@ -25,10 +25,10 @@ def test_numbers_without_chance_stand_beside_what_is_asked_for_and_their_control
         ("not run", "none:far/native: 6 of 6 runs are missing", "6 of 6 runs are missing"),
         ("not run", "no runs of separated-sinusoidal", "no runs of separated sinusoidal"),
         ("not testable here", "the bar is not met; rope-long:gap/native/8x -0.001", "the bar is not met"),
-        ("not judged", "3 seeds, a verdict needs at least 6; a minus b +0.100", "3 seeds, a verdict needs at least 6"),
+        ("not judged", "3 seeds, a verdict needs 6; a minus b +0.100", "3 seeds, a verdict needs 6"),
         ("held", "separated-learned:held, most 0", "separated learned, most 0"),
     ],
-)  # fmt: skip
+)
 def test_what_only_the_code_knows_is_left_out_or_told_by_its_title(word, why, told):
     assert because(get("rope-leads-in-window"), Verdict(word, why)) == told
 
@@ -40,12 +40,18 @@ def test_a_name_is_replaced_where_it_stands_alone():
 
 def test_counts_of_what_is_kept_become_a_sentence():
     same = {"same": 1, "lines": 0, "model": 2, "training": 0}
-    counts = {f"{of}_{key}_{axes}": same[key] for of in ("seqpe", "rope", "axial_rope") for key in COUNTED for axes in (2, 3)}  # fmt: skip
+    counts = {
+        f"{of}_{key}_{axes}": same[key]
+        for of in ("seqpe", "rope", "axial_rope")
+        for key in COUNTED
+        for axes in (2, 3)
+    }
     kept = in_words("no-manual-redesign", counts)
     assert re.findall(r"\bno\b", kept) == ["no", "no"] and "stays the same" in kept
     assert "some new lines" in in_words("no-manual-redesign", counts | {"seqpe_lines_3": 4})
     numbers = counts | {"rope_same_2": 0, "alibi_has_2": 0, "alibi_has_3": 0}
     assert in_words("expert-designs-must-be-modified", numbers) == (
-        "ALiBi has no form on more axes; RoPE as the class of one axis is modified; RoPE as the axial class is kept"
+        "ALiBi has no form on more axes; RoPE as the class of one axis is modified; "
+        "RoPE as the axial class is kept"
     )
     assert in_words("rope-leads-in-window", {}) == ""

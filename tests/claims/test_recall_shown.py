@@ -48,17 +48,17 @@ def test_every_reading_but_the_window_has_its_verdict():
     table = with_guess(runs(far=0.2, **{"far/ntk": 0.97}), runs("none", inside=0.5), missing("alibi"))
     found = shown.uses_table(table, ["rope", "none", "alibi"])
     assert list(zip(found["method"], found["read"], found["learned"], found["uses"], strict=True)) == [
-        ("rope", "as trained", "yes", REFUTED),
-        ("rope", "NTK-aware", "yes", HELD),
+        ("RoPE", "as trained", "yes", REFUTED),
+        ("RoPE", "NTK-aware", "yes", HELD),
         ("none", "as trained", "no", NOT_TESTABLE),
-        ("alibi", "as trained", NOT_RUN, NOT_RUN),
+        ("ALiBi", "as trained", NOT_RUN, NOT_RUN),
     ]
 
 
 def test_several_methods_without_runs_are_one_line():
     table = with_guess(runs(), missing("alibi"), missing("t5"))
     for made in (shown.learned_table, shown.uses_table):
-        assert made(table, ["alibi", "rope", "t5"])["method"].tolist() == ["rope", "2 others"]
+        assert made(table, ["alibi", "rope", "t5"])["method"].tolist() == ["RoPE", "2 others"]
         assert made(missing("alibi"), ["alibi", "rope"]).to_dict("records")[0]["learned"] == NOT_RUN
         assert made(missing("alibi"), ["alibi", "rope"])["method"].tolist() == ["2 methods"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sepnb import claims, experiments, paths
-from sepnb.claims import scoreboard
+from sepnb.claims import headlines
 from sepnb.claims.rule import composed
 from sepnb.companion import published
 from sepnb.records.store import Record, Store
@@ -140,11 +140,11 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> dict[str, claims.Row]:
 def test_the_scoreboard_begins_with_what_the_ledger_says_now(ledger) -> None:
     turned = {
         name: ledger[name].verdict.word
-        for one in scoreboard.FOUND
+        for one in headlines.FOUND
         for name, word in one.stands_on.items()
         if ledger[name].verdict.word != word
     }
-    assert not turned, "write these sentences of scoreboard.FOUND anew: the page leaves them out"
+    assert not turned, "write these sentences of headlines.FOUND anew: the page leaves them out"
 
 
 def test_every_published_record_is_there_or_was_moved_for_a_reason(records) -> None:
