@@ -114,8 +114,7 @@ if all(len(of) for of in to_4L.values()):
         reach = to_4L["tuned"].drop("rope") - window < SURVIVES
         measured_to += (
             f"; tuned, {reach.sum()} of {len(reach)} come within {SURVIVES:g} of it "
-            "up to "
-            "4L and rise past that. "
+            "up to 4L and rise past that. "
             if (tuned_past > to_4L["tuned"]).all()
             else ". "
         )

@@ -678,10 +678,8 @@ figures.show(
     )
     + f"Left, their order: with both losses {far[0]} where positions are spread, "
     f"{near[0]} among neighbours in misaligned windows; with half of the anchors "
-    "asking "
-    f"around themselves {far[1]} and {near[1]}. Right: how like windows elsewhere "
-    "are to "
-    "the trained one.",
+    f"asking around themselves {far[1]} and {near[1]}. Right: how like windows "
+    "elsewhere are to the trained one.",
 )
 figures.provenance(sweep)
 

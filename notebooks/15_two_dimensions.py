@@ -124,14 +124,11 @@ figures.show(
     "with fitted places are far ahead of their own crosses, where the grid grows, and "
     "of SeqPE. On a canvas all fall far below the trained size.",
     caption="On upscaled pictures fitted places (dots) are read better than a grid "
-    "that "
-    f"grows (crosses) {fits}. Right answers at {WIDEST} x {WIDEST} patches after "
-    "training "
-    f"at {TRAINED} x {TRAINED}; without places, and with SeqPE, the grid only grows. "
-    "In "
-    "the other panels it grows but for the learned table. Shifts: trained at random "
-    "offsets, too; multiplied: the released image form. Grey line: chance. The highest "
-    "mean: "
+    f"that grows (crosses) {fits}. Right answers at {WIDEST} x {WIDEST} patches after "
+    f"training at {TRAINED} x {TRAINED}; without places, and with SeqPE, the grid "
+    "only grows. In the other panels it grows but for the learned table. Shifts: "
+    "trained at random offsets, too; multiplied: the released image form. Grey line: "
+    "chance. The highest mean: "
     + "; ".join(f"{t}, {change}: {best[t, change]}" for t, change in VIEWS)
     + ".",
 )

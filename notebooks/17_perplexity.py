@@ -144,11 +144,9 @@ figures.show(
     "upper rows the three lie together; in the lower ones the loss rises to between "
     "three and five bits per byte.",
     caption=f"{len(flat)} of {len(compared)} encodings pay at most {SURVIVES:g} bits "
-    "per "
-    "byte more at four to eight trained lengths L (dots) than through their own "
-    "sliding "
-    "window. Circles: up to L, all keys visible; the tick is the same place behind a "
-    "window of L. Means over seeds; a learned table repeats its last row."
+    "per byte more at four to eight trained lengths L (dots) than through their own "
+    "sliding window. Circles: up to L, all keys visible; the tick is the same place "
+    "behind a window of L. Means over seeds; a learned table repeats its last row."
     if ran
     else "Not run yet: the records of the experiment are missing at this profile.",
 )
@@ -257,13 +255,11 @@ if told := pending(longer):
 else:
     figures.show_table(
         by_position,
-        caption="Bits per byte by position, means over seeds, and the megabytes that a "
-        "model was trained on: inside the trained length L, then in the bins that "
-        "end at "
-        "L, 2L, 4L and 8L with all keys visible, and in the last with a window of L. "
-        "Last, over the model's own sliding window at stride 1. A learned table "
-        "repeats "
-        "its last row.",
+        caption="Bits per byte by position, means over seeds, and the megabytes that "
+        "a model was trained on: inside the trained length L, then in the bins that "
+        "end at L, 2L, 4L and 8L with all keys visible, and in the last with a "
+        "window of L. Last, over the model's own sliding window at stride 1. A "
+        "learned table repeats its last row.",
         formats={}
         if by_position.empty
         else dict.fromkeys(("inside", *BINS, "8x, window"), ".3f")

@@ -105,9 +105,9 @@ figures.show(
     "lengths, for recall by content and for the latest value; one line a method, thin "
     "ones for its seeds, dotted the best guess. What has no records says not run.",
     caption=f"{drop}Answers found by the length of the text, in trained lengths L: "
-    "thin lines "
-    "are seeds, thick ones their means, dotted is the best guess that needs no "
-    "position. A line that is low at 1 was not learned and says nothing about length.",
+    "thin lines are seeds, thick ones their means, dotted is the best guess that "
+    "needs no position. A line that is low at 1 was not learned and says nothing "
+    "about length.",
 )
 
 # %% tags=["hide-input"]
