@@ -23,6 +23,7 @@ seed = 0
 device = "cpu"
 
 # %% tags=["hide-input"]
+import math
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
@@ -831,10 +832,11 @@ figures.show(
     alt="Test bits per byte against bytes read in training, one line for each of seven "
     "models, every seed a tick, at three budgets.",
     caption=(
-        f"{len(whole)} of the {len(RANKED)} models that are ranked have run at "
-        f"{len(read)} budgets. Pairs whose means change order between two budgets: "
-        f"{pairs_in_words(turned)}. Pairs that exchange places beyond the intervals: "
-        f"{pairs_in_words(settled)}. Ticks: every seed."
+        f"With more training {len(settled)} of {math.comb(len(whole), 2)} pairs "
+        "exchange "
+        f"exchange places beyond the intervals: {pairs_in_words(settled)}. Means alone "
+        f"change order between two budgets in {len(turned)}: {pairs_in_words(turned)}. "
+        "Ticks: every seed."
         if whole
         else "None of the models has run at every budget."
     ),

@@ -104,7 +104,9 @@ for ax, (task, change) in zip(axes, VIEWS, strict=True):
     ax.set_title(f"{task},\n{change}", fontsize=10)
     ax.set_xlim(0, 100)
 fitted = [  # on upscaled pictures: minus the same model where the grid grows
-    seen(n, t, f"upscaled-{WIDEST}/fit") - seen(n, t, f"upscaled-{WIDEST}/grow")
+    (
+        seen(n, t, f"upscaled-{WIDEST}/fit") - seen(n, t, f"upscaled-{WIDEST}/grow")
+    ).dropna()
     for t in ("class", "direction")
     for n in LOOKS
 ]
