@@ -833,7 +833,6 @@ figures.show(
     "models, every seed a tick, at three budgets.",
     caption=(
         f"With more training {len(settled)} of {math.comb(len(whole), 2)} pairs "
-        "exchange "
         f"exchange places beyond the intervals: {pairs_in_words(settled)}. Means alone "
         f"change order between two budgets in {len(turned)}: {pairs_in_words(turned)}. "
         "Ticks: every seed."

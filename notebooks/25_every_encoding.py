@@ -121,11 +121,12 @@ for ax in axes:
 if shown:
     axes[0].set_yticks(range(rows), map(label, reversed(shown)), fontsize=9)
     axes[0].set(xlabel="bits per byte up to L", ylim=(-0.7, rows - 0.3))
+    axes[0].xaxis.set_major_locator(plt.MultipleLocator(0.2))
     axes[1].set_xscale("symlog", linthresh=SURVIVES, linscale=0.6)
     ticks = (0, 0.1, 0.3, 1, 3)
     axes[1].set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes[1].minorticks_off()
-    axes[1].set_xlabel("bits per byte above its own sliding window")
+    axes[1].set_xlabel("bits per byte above its own window", loc="right")
     axes[1].set_xlim(-0.035, 1.25 * max(max(gaps(name)) for name in shown))
     shapes.mark(axes[1], SURVIVES, f"{SURVIVES:g}", height=1.0)
     if "rope" in shown:
