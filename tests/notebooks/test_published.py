@@ -3,7 +3,7 @@
 import pytest
 
 from sepnb import experiments, paths
-from sepnb.companion import published
+from sepnb.companion import not_run, published
 
 AWAITED: tuple[str, ...] = (
     *("ablation_table_sweep", "fitted_rows_sweep", "fitted_rows"),
@@ -37,6 +37,10 @@ def test_an_experiment_is_awaited_only_as_long_as_it_has_no_records() -> None:
     assert set(AWAITED) <= set(experiments.names())
     come = [name for name in AWAITED if (paths.results() / "laptop" / name).exists()]
     assert not come, f"{', '.join(come)}: there are records, take it off the list"
+
+
+def test_whatever_was_not_run_has_a_reason_and_nothing_else_has_one() -> None:
+    assert set(not_run.left()) == set(not_run.REASONS)
 
 
 def test_a_whole_run_gives_the_same_numbers_twice(one_thread) -> None:

@@ -1,0 +1,44 @@
+"""What of the declared grids nobody has run on a laptop, how long it would take, and why it waits (MyST)."""
+
+from sepnb.records.markup import code, table
+
+RECALL = (
+    "First come the methods that tell what is due to separation: every separated model that was changed, its "
+    "dense twins, RoPE and its context extensions, ALiBi, no encoding. Other encodings wait."
+)
+SECOND = "Recall and the latest value already part content from order; these were to be cut first."
+LONG = "Trainings sixteen times as long. Tasks come first: they ask for far context, these texts hardly do."
+REASONS = {
+    **dict.fromkeys(("mqar", "latest_value", "needle"), RECALL),
+    "questions": "First come the methods that the other tasks had put in front.",
+    **dict.fromkeys(("indirect_index", "occurrence", "ordered_copy"), SECOND),
+    "fitted_rows": "As declared, the fit is too short: tried on a separated model, its loss hardly fell.",
+    **dict.fromkeys(("matched_loss", "long_budget"), LONG),
+    "reading_cost": "It is timed, and wants a machine that does nothing else for as long.",
+}
+"""By experiment. A sweep belongs to the grid that it chooses for."""
+
+
+def left() -> dict[str, tuple[int, int]]:
+    """Of every grid of the laptop that is not whole: runs without a record, and all its runs."""
+    from sepnb import experiments
+
+    found = {}
+    for experiment in map(experiments.get, experiments.names()):
+        states = experiment.table("laptop")["status"]
+        if not experiment.chooses and (absent := int((states == "not run").sum())):
+            found[experiment.name] = absent, len(states)
+    return found
+
+
+def page() -> str:
+    from sepnb import experiments
+
+    rows = []
+    for name, (absent, runs) in left().items():
+        experiment = experiments.get(name)
+        hours = absent * experiment.seconds("laptop") / 3600
+        told = (experiment.title, code(f"sepnb run {name}"), f"{absent} of {runs}", f"{hours:.1f}")
+        rows.append((*told, REASONS.get(name, "no reason is given")))
+    heads = ("experiment", "command", "runs left", "core hours", "why they wait")
+    return "\n".join(table(heads, rows, right=("runs left", "core hours")))
