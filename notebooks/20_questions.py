@@ -23,9 +23,9 @@
 #
 # SeqPE is ahead of RoPE and behind ALiBi: of all questions over eight trained lengths it answers
 # {num}`questions/seqpe/accuracy/native/8x:.0%`, RoPE {num}`questions/rope/accuracy/native/8x:.0%` and ALiBi
-# {num}`questions/alibi/accuracy/native/8x:.0%`. That it surpasses both is
-# *{num}`20_questions/verdict_questions_seqpe_surpasses_strong_baselines`*.
+# {num}`questions/alibi/accuracy/native/8x:.0%`.
 #
+# That SeqPE surpasses both, as its abstract says, is *{num}`20_questions/verdict_questions_seqpe_surpasses_strong_baselines`*.
 # Of the methods with six runs the task was learned by {num}`20_questions/learned`, and an answer that far back is used by
 # {num}`20_questions/uses`.
 
