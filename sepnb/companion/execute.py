@@ -165,6 +165,7 @@ def _papermill(job: Job, running: Path, report: workers.Report) -> None:
         running,
         parameters=job.parameters,
         progress_bar=False,
+        engine_name=kernels.SAVED_ONCE,
         kernel_manager_class=kernels.manager(environment, job.device),
         on_cell_executed=lambda cell, cell_index, **_: report(cell_index + 1, len(notebook.cells) + 1),
         resources={"metadata": {"path": str(paths.root())}},

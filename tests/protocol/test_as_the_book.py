@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import islice
+from math import inf
 
 import numpy as np
 import pytest
@@ -15,17 +16,16 @@ from sepnb.evaluation.long_windows import BLOCKS, Beyond
 from sepnb.experiments import extrapolation
 from sepnb.models import LanguageModel
 from sepnb.protocol import probe
-from sepnb.records.verdicts import SURVIVES
+from sepnb.records.verdicts import DEARER, SURVIVES, USES, WORSE
 from sepnb.training import TrainingConfig, train
 
 L, TIMES, DOCUMENTS = 32, 4, 5
 
 
-@pytest.fixture(scope="module")
-def run() -> tuple[extrapolation.ExtrapolationRun, LanguageModel]:
+def trained(method: str) -> tuple[extrapolation.ExtrapolationRun, LanguageModel]:
     """A run of the smoke profile, at a length that makes reading byte by byte cheap, trained for a moment."""
     beyond = Beyond(L, TIMES, DOCUMENTS, windows=1, part=1, tight=DOCUMENTS, batch_bytes=4096)
-    found = experiments.get("extrapolation").config("smoke", "rope", 1)
+    found = experiments.get("extrapolation").config("smoke", method, 1)
     run = replace(
         found, beyond=beyond, blocks=tuple(range(BLOCKS)), training=TrainingConfig(150, 16, L, 8e-3)
     )
@@ -37,21 +37,56 @@ def run() -> tuple[extrapolation.ExtrapolationRun, LanguageModel]:
     return run, model
 
 
+def measured(config: extrapolation.ExtrapolationRun, model: LanguageModel) -> dict[str, float]:
+    """What the experiment says of a checkpoint."""
+    asked = [one for one in config.readings if one.id in ("oracle", "native")]
+    return extrapolation.metrics_of(extrapolation.read(config, model, asked=asked), L)
+
+
+def bytes_read(config: extrapolation.ExtrapolationRun) -> np.ndarray:
+    """The bytes that the experiment read, document after document."""
+    cut = BLOCKS * TIMES * L
+    held = islice((one.data for one in config.held_out.documents if len(one) > cut), DOCUMENTS)
+    return np.concatenate([data[:cut] for data in held] + [np.zeros(1, np.uint8)])
+
+
+@pytest.fixture(scope="module")
+def run() -> tuple[extrapolation.ExtrapolationRun, LanguageModel]:
+    return trained("rope")
+
+
 @pytest.mark.parametrize(("window", "survives"), [(None, "refuted"), (L, "held")])
 def test_survives_is_what_the_readings_and_the_rule_of_extrapolation_say(run, window, survives) -> None:
     config, model = run
     model = model if window is None else model.extended(window=window)
-    asked = [one for one in config.readings if one.id in ("oracle", "native")]
-    metrics = extrapolation.metrics_of(extrapolation.read(config, model, asked=asked), L)
+    metrics = measured(config, model)
     asks = levels("rope", *gap("native", ("2x", "4x")), high=SURVIVES)
     says = all(inside(metrics[ask.a.removeprefix("rope:")], ask) for ask in asks)
 
-    cut = BLOCKS * TIMES * L  # the bytes that the experiment read, document after document
-    held = islice((one.data for one in config.held_out.documents if len(one) > cut), DOCUMENTS)
-    text = np.concatenate([data[:cut] for data in held] + [np.zeros(1, np.uint8)])
-    card = probe(model, text, trained_length=L, times=(1, 2, 4))
+    card = probe(model, bytes_read(config), trained_length=L, times=(1, 2, 4))
     assert card.meta["windows"] == BLOCKS * DOCUMENTS
     assert card.survives.verdict == survives == ("held" if says else "refuted")
     for place in ("2x", "4x"):  # the sliding window of the card moves on by two bytes, and one byte differs
         mean = card.survives.numbers[f"gap/{place}"]["mean"]
         assert mean == pytest.approx(metrics[f"gap/native/{place}"], abs=0.015)
+
+
+@pytest.fixture(scope="module")
+def alibi() -> tuple[extrapolation.ExtrapolationRun, LanguageModel]:
+    return trained("alibi")
+
+
+def test_uses_quality_and_price_are_what_the_readings_and_the_bounds_of_the_book_say(run, alibi) -> None:
+    base, own = measured(*run), measured(*alibi)
+    said = {
+        "uses": (own["oracle/4x"] - own["native/4x"], USES, inf),
+        "quality": (own["native/4x"] - base["oracle/4x"], -inf, WORSE),
+        "price": (own["native/1x"] - base["native/1x"], -inf, DEARER),
+    }
+    text = bytes_read(alibi[0])
+    card = probe(alibi[1], text, trained_length=L, times=(1, 2, 4), reference=run[1])
+    numbers = {"uses": "gain/removed", "quality": "difference", "price": "difference"}
+    for name, (value, low, high) in said.items():
+        found = getattr(card, name)
+        assert found.numbers[numbers[name]]["mean"] == pytest.approx(value, abs=0.015), name
+        assert found.verdict != ("refuted" if low < value < high else "held"), name
