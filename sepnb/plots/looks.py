@@ -97,7 +97,7 @@ METHODS = Methods(
         "separated-gap": Method("separated, gaps", "#6b4500", (0, (6, 2)), "P", False),
         "separated-content-gap": Method("separated, content and gaps", "#6b4500", (0, (8, 1)), "D"),
         "separated-content-gap-wide": Method(
-            "separated, content and gaps, equal parameters", "#6b4500", (0, (8, 1)), "D", False
+            "separated, content and gaps, equal parameters", "#6b4500", (0, (8, 1)), "d"
         ),
         "strict-content-gap": Method("strict, content and gaps", "#6b4500", (0, (1, 1.2)), "D", False),
     }

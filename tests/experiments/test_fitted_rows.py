@@ -59,7 +59,8 @@ def test_all_methods_are_fitted_alike_but_for_the_rate_on_as_many_bytes_a_step(p
 
 def test_the_plain_method_differs_from_its_base_in_the_norm():
     one, other = (run_of(name) for name in ("separated-learned-plain", "separated-learned"))
-    assert differing(one, other) == {"method", "model.norm"}
+    tuned = {"training.learning_rate"}  # each at its own, which a sweep chose
+    assert differing(one, other) - tuned == {"method", "model.norm"}
 
 
 @pytest.mark.parametrize("profile", ["laptop", "gpu"])

@@ -290,7 +290,7 @@ def test_bench_times_the_rest_where_a_cell_cannot_be(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["loose"], "unknown variant 'loose'; use one of separated, strict"),
+        (["loose"], "'loose' is no variant; there are separated, strict"),
         (["--repeats", "8", "--profile", "smoke"], "repeats is 8; a median with quartiles takes at least 9"),
     ],
 )
