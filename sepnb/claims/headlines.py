@@ -53,6 +53,11 @@ FOUND = (
         },
     ),
     Found(
+        "Needles far back {ref}`are found as well by a dense model of equal size "
+        "<claim-needle-dense-twin-does-as-well-at-equal-parameters>`, trained likewise.",
+        {"needle-dense-twin-does-as-well-at-equal-parameters": HELD},
+    ),
+    Found(
         "SeqPE's two losses {ref}`order distances <claim-the-losses-order-distances>` and "
         "{ref}`do not help a stream at indices never seen <claim-the-losses-carry-the-stream-further>`.",
         {

@@ -172,7 +172,7 @@ class TaskExperiment(Experiment):
     def __init__(self, name: str) -> None:
         task = TASKS[name]
         self.name, self.title, self.methods = name, task.title, task.methods
-        every = len(task.methods) >= len(METHODS)
+        every = METHODS.keys() <= {*task.methods}
         self.smoke = ("rope", "learned", "separated-randomised") if every else task.methods[-2:]
         self.costs = {"smoke": 1.5, "laptop": task.seconds}
         self.sweep = ScaleSweep(

@@ -14,7 +14,7 @@ import yaml
 from sepnb import claims, encodings, experiments, extrapolators, paths
 from sepnb.analysis.inventory import inventory
 from sepnb.claims.ledger import Source
-from sepnb.companion import attacks, pages, site
+from sepnb.companion import attacks, not_run, pages, site
 from sepnb.companion.build import clean
 from sepnb.records.store import Record
 
@@ -81,6 +81,24 @@ def test_the_table_of_records_counts_published_missing_and_stale(only) -> None:
     assert row in lines
     place = "`results/laptop/in_window/none-0.json`"
     assert f"| {place} | 0 | stale: first loss differs | `012345678` | 2026\\-11\\-21 | 61 s |" in lines
+
+
+def test_what_was_not_run_is_told_with_its_hours_and_sweeps_are_left_to_their_grids(monkeypatch) -> None:
+    def grid(name: str, *states: str, chooses: bool = False) -> SimpleNamespace:
+        table = pd.DataFrame({"status": states})
+        facts = {"name": name, "title": name.title(), "chooses": chooses}
+        return SimpleNamespace(**facts, table=lambda profile: table, seconds=lambda profile: 5400.0)
+
+    grids = [
+        grid("needle", "ok", "not run", "stale", "not run"),
+        grid("whole", "ok", "stale"),
+        grid("needle_sweep", "not run", chooses=True),
+    ]
+    found = {one.name: one for one in grids}
+    monkeypatch.setattr(experiments, "names", lambda: [*found])
+    monkeypatch.setattr(experiments, "get", found.__getitem__)
+    (row,) = not_run.page().splitlines()[2:]
+    assert row == f"| Needle | `sepnb run needle` | 2 of 4 | 3.0 | {not_run.REASONS['needle']} |"
 
 
 def test_how_to_repeat_a_finding_is_counted_from_grids_and_records(monkeypatch, tmp_path) -> None:

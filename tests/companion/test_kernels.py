@@ -75,6 +75,20 @@ def test_a_chapter_says_what_kept_its_kernel_from_beginning_and_the_next_one_run
     assert kernels._parent.cache_info().currsize == 0
 
 
+def test_a_notebook_is_not_written_while_it_executes(write_chapter, monkeypatch) -> None:
+    import papermill.engines
+
+    write, cells = papermill.engines.write_ipynb, []
+
+    def counted(notebook, place) -> None:
+        cells.append(sum(cell.metadata.papermill["status"] == "completed" for cell in notebook.cells))
+        write(notebook, place)
+
+    monkeypatch.setattr(papermill.engines, "write_ipynb", counted)
+    assert execute(Job(write_chapter("01_written"), "smoke")).status == "ran"
+    assert cells[-1] >= 3 and set(cells[:-1]) <= {0}
+
+
 def test_a_kernel_leaves_with_a_build_that_is_killed(write_chapter, checkout) -> None:
     chapter, pid = write_chapter("01_asleep", ASLEEP), checkout / "pid"
     program = (
