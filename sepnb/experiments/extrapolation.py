@@ -147,11 +147,12 @@ def read(
     model: LanguageModel,
     *,
     asked: Sequence[Protocol] | None = None,
+    longest: int | None = None,
     device: str = "cpu",
     progress: Progress | None = None,
 ) -> lm.Rows:
-    """Every reading of a run, or those `asked` for, by its trained model: rows of the kind "reading", one a
-    bin and scope.
+    """Every reading of a run, or those `asked` for, by its trained model, or of the first `longest` bytes of
+    every window: rows of the kind "reading", one a bin and scope.
 
     The windows of a scope are the same for all readings that cover it. A reading that starts far out has one
     row, of the scope "far": the first L bytes of every long window of its own scope, at the indices from
@@ -160,10 +161,12 @@ def read(
     """
     beyond, held = config.beyond, config.passages()
     asked = config.readings if asked is None else asked
+    longest = beyond.longest if longest is None else longest
+    edges = [edge for edge in beyond.edges if edge <= longest]
     rows: lm.Rows = []
     for done, reading in enumerate(asked, 1):
         at = held.scopes[reading.scope]
-        tokens = held.tokens[at, : beyond.length + 1] if reading.start else held.tokens[at]
+        tokens = held.tokens[at, : (beyond.length if reading.start else longest) + 1]
         once = tokens.shape[1] - 1 if reading.stride is None else beyond.length
         losses = reading.losses(model, tokens, held.documents[at], **config.how(device, once))
         about = {"kind": "reading", "reading": reading.id, "unseen": config.unseen(reading)}
@@ -175,7 +178,7 @@ def read(
                 inside = held.scopes[scope][at]
                 shared = Losses(losses.bits[inside], losses.documents[inside])
                 marked = None if held.marked is None else held.marked[at][inside]
-                rows += [about | {"scope": scope, **row} for row in shared.by_position(beyond.edges, marked)]
+                rows += [about | {"scope": scope, **row} for row in shared.by_position(edges, marked)]
         if progress is not None:
             progress(done, len(asked))
     return rows

@@ -2,17 +2,17 @@
 
 The slides say that with a stream of its own only p_i has to be extrapolated, and give five formulas. That the
 formulas fail can mean two things: they give the wrong vectors, or there are no right ones. So rows are
-fitted. A model is trained as in `extrapolation`; then all its weights are frozen, and the rows of the
-positions L to 8L - 1 are trained on windows of eight trained lengths, with all keys visible (`fitted`) and,
-anew, behind a window of one trained length, which takes the unseen length away (`fitted-masked`). No formula
-can know as much. What is left of the gap to the sliding window is not the fault of any extrapolation of p.
+fitted. A model is trained as in `extrapolation`; then all its weights are frozen, and the rows from L on are
+trained on longer windows (`FIT_TIMES`), with all keys visible (`fitted`) and, anew, behind a window of one
+trained length, which takes the unseen length away (`fitted-masked`). No formula can know as much. What is
+left of the gap to the sliding window is not the fault of any extrapolation of p.
 
 A control says whether such a fit works: the rows of the second half of the trained length are taken away and
 fitted again, by as many steps on windows of the trained length (`recovered`).
 
-Beside them stand the five formulas on the same model, on one that was trained without a norm on its position
-stream, where magnitudes count, and on the smoothest table there is, the first L rows of a sinusoid. On the
-last, formula (2) is the sinusoid itself.
+Beside them stand the five formulas on the same model, in texts of eight trained lengths; on one that was
+trained without a norm on its position stream, where magnitudes count; and on the smoothest table there is,
+the first L rows of a sinusoid, which formula (2) continues exactly.
 """
 
 from collections.abc import Mapping
@@ -55,19 +55,25 @@ STRIDES = 16
 """A pass of the sliding-window baseline scores one part in this many of the trained length: a byte is given
 the last 15/16 L + 1 to L bytes. At stride 1 as many windows would cost more than the training."""
 
-STEPS = {"smoke": 4, "laptop": 400, "gpu": 1000}
-"""Of every fit."""
+FIT_TIMES = {"smoke": 2, "laptop": 2, "gpu": 8}
+"""Rows are fitted up to so many trained lengths. A step of a fit reads twice the bytes of a training step,
+and there are so many steps that every row is shown half as many bytes as training showed each of its rows."""
 
 FIT_SEED = 1_000_000
 """Added to the seed: a fit draws other windows of the training text than the training did."""
 
-VALIDATION_WINDOWS = 40
+VALIDATION_WINDOWS = 320
 
 PLAIN = listed(
     Method("separated-learned-plain", "no norm on positions", "separated-learned", {"norm": "content"})
 )
 
-METHODS = ("learned", "separated-learned", "strict-learned", *PLAIN, "separated-sinusoidal")
+METHODS = (
+    *("learned", "separated-learned", "strict-learned"),
+    *("sinusoidal", "separated-sinusoidal"),
+    *PLAIN,
+)
+"""Tables that were learned; dense and separated, one that was computed; one without a norm on positions."""
 
 FITS = ("fitted", "fitted-masked")
 
@@ -96,26 +102,23 @@ class FittedRun(ExtrapolationRun):
     @property
     def formulas(self) -> tuple[Protocol, ...]:
         """What is read with the model as it was trained: the baseline, the five formulas with all keys
-        visible, behind a window and far out, and the controls."""
-        length, times = self.beyond.length, self.beyond.times
-        every = (*SOURCE_METHODS, *CONTROLS)
-        far = {"start": (times - 1) * length}
+        visible and behind a window, and the controls."""
+        length, every = self.beyond.length, (*SOURCE_METHODS, *CONTROLS)
         return (
             Protocol("sliding", window=length, stride=length // STRIDES),
             *(Protocol(name, extrapolator=name, options=needed(name, self.beyond.longest)) for name in every),
             *(Protocol(f"{name}-window", extrapolator=name, window=length) for name in SOURCE_METHODS),
-            *(Protocol(f"{name}-at-{times - 1}x", extrapolator=name, **far) for name in SOURCE_METHODS),
         )
 
     @property
     def fitted(self) -> dict[str, tuple[Protocol, ...]]:
         """What is read with the rows of each of `FITS`: all bytes, and one trained length at the last rows,
         whose index alone is new. Rows that were fitted with all keys visible are read behind a window too."""
-        length, times = self.beyond.length, self.beyond.times
-        far = {"start": (times - 1) * length}
+        length = self.beyond.length
+        far = {"start": self.fit.length - length}
         windows = {"fitted": None, "fitted-masked": length}
         readings = {
-            name: (Protocol(name, window=window), Protocol(f"{name}-at-{times - 1}x", **far))
+            name: (Protocol(name, window=window), Protocol(f"{name}-at-{far['start'] // length}x", **far))
             for name, window in windows.items()
         }
         readings["fitted"] += (Protocol("fitted-window", window=length),)
@@ -127,9 +130,11 @@ class FittedRun(ExtrapolationRun):
 
     def unseen(self, reading: Protocol) -> str:
         """A row that was fitted was shown its index, and no weight was shown the length of the text."""
-        longest, length = self.beyond.longest, self.beyond.length
-        seen = (longest, length) if reading.id.startswith("fitted") else None
-        return unseen(reading, self.model.encodings, self.training, longest=longest, trained=seen)
+        fitted, length = self.fit.length, self.beyond.length
+        known = {"longest": fitted, "trained": (fitted, length)} if reading.id.startswith("fitted") else {}
+        return unseen(
+            reading, self.model.encodings, self.training, **{"longest": self.beyond.longest} | known
+        )
 
     def batches(self, length: int) -> Any:
         """The windows of a fit."""
@@ -142,7 +147,7 @@ def fitted(
     config: FittedRun, model: LanguageModel, name: str, *, device: str = "cpu"
 ) -> tuple[LanguageModel, list[float]]:
     """The trained model with the rows of one of `FITS`, and the losses of the fit, in nats."""
-    length, longest = config.beyond.length, config.beyond.longest
+    length, longest = config.beyond.length, config.fit.length
     longer = lengthened(model, longest)
     reader = longer.extended(window=length) if name == "fitted-masked" else longer
     losses = fit_rows(reader, length, config.batches(longest), config.fit, device=device)
@@ -170,14 +175,16 @@ def recovered(config: FittedRun, model: LanguageModel, *, device: str = "cpu") -
 def divergences(
     config: FittedRun, model: LanguageModel, readers: Mapping[str, LanguageModel], *, device: str = "cpu"
 ) -> lm.Rows:
-    """How far predictions move past the trained length under each reader, in bits, bin by bin, on the scope
-    "tight": rows of the kind "divergence", see `moved`."""
+    """How far predictions move past the trained length under each reader, in bits, bin by bin as far as it
+    has rows, on the scope "tight": rows of the kind "divergence", see `moved`."""
     beyond, held = config.beyond, config.passages()
     tokens = held.tokens[held.scopes["tight"], :-1]
     rows: lm.Rows = []
     for name, reader in readers.items():
-        bits = moved(model, reader, tokens, length=beyond.length, **config.how(device, beyond.longest))
-        for start, stop in pairwise(beyond.edges[1:]):
+        longest = config.fit.length if name in FITS else beyond.longest
+        how = config.how(device, longest)
+        bits = moved(model, reader, tokens[:, :longest], length=beyond.length, **how)
+        for start, stop in pairwise(edge for edge in beyond.edges[1:] if edge <= longest):
             mean = float(bits[:, start - beyond.length : stop - beyond.length].mean())
             rows.append({"kind": "divergence", "reading": name, "start": start, "stop": stop, "bits": mean})
     return rows
@@ -185,7 +192,7 @@ def divergences(
 
 def metrics_of(rows: lm.Rows, length: int) -> lm.Metrics:
     """What tables and claims compare, from the rows of a run; k = 1, 2, 4, 8 for the bin that ends at k times
-    `length`, and everything on the same 40 windows but for the divergence:
+    `length`, of fitted rows as far as there are any, and all on the same windows but for the divergence:
 
     - `<reading>/<k>x`, bits per byte; `gap/<reading>/<k>x`, the same minus the sliding window.
     - `gap/<reading>` of one that starts far out, minus the model inside its length, on the same bytes.
@@ -223,15 +230,15 @@ class FittedRows(Extrapolation):
     methods = METHODS
     smoke = ("separated-learned", "separated-sinusoidal")
     shown = ()
-    costs: ClassVar = {"smoke": 4.0, "laptop": 250.0}
+    costs: ClassVar = {"smoke": 4.0, "laptop": 450.0}
 
     def fitting(self, profile: str, method: str, seed: int, rate: float) -> FittedRun:
         """The run of a method and seed with this learning rate of the rows."""
-        run, beyond = self.training_of(profile, method, seed), BEYOND[profile]
+        run, beyond, times = self.training_of(profile, method, seed), BEYOND[profile], FIT_TIMES[profile]
         fit = TrainingConfig(
-            STEPS[profile],
-            max(1, run.training.batch_size // beyond.times),
-            beyond.longest,
+            run.training.steps * times // 4,
+            run.training.batch_size * 2 // times,
+            times * beyond.length,
             rate,
             precision=run.training.precision,
             compiler=run.training.compiler,
@@ -254,7 +261,7 @@ class FittedRows(Extrapolation):
             longer, losses = fitted(config, model, name, device=device)
             last = float(np.mean(losses[-max(1, len(losses) // 10) :])) / log(2)
             rows += [{"kind": "fit", "rows": name, "first": losses[0] / log(2), "last": last}]
-            rows += read(config, longer, asked=config.fitted[name], device=device)
+            rows += read(config, longer, asked=config.fitted[name], longest=config.fit.length, device=device)
             readers[name] = (
                 longer.extended(window=config.beyond.length) if name == "fitted-masked" else longer
             )
@@ -279,7 +286,7 @@ EXPERIMENT = FittedRows()
 def validated(config: FittedRun, model: LanguageModel, *, device: str = "cpu") -> tuple[lm.Metrics, lm.Rows]:
     """What chooses the rate of the rows: bits per byte past the trained length on the validation text, the
     mean of both fits, each read as it was fitted."""
-    length, longest = config.beyond.length, config.beyond.longest
+    length, longest = config.beyond.length, config.fit.length
     cut = text.windows(lm.splits_of(config.text.name).validation, length=longest, per_document=2 * longest)
     windows = cut.tokens[:VALIDATION_WINDOWS]
     rows: lm.Rows = []
@@ -321,6 +328,6 @@ FIT_SWEEP = Sweep(
     default=1e-2,
     computes=_run,
     needs=_needs,
-    costs={"smoke": 3.0, "laptop": 210.0},
+    costs={"smoke": 3.0, "laptop": 300.0},
 )
 """Every rate is tried on the same trained model of seed 0, by the whole fit."""
