@@ -17,6 +17,9 @@
 # {num}`07_two_streams/frozen_jacobian_split:.0f`, exactly ({numref}`fig-streams-jacobian`). One full value matrix makes it at least
 # {num}`07_two_streams/frozen_jacobian_full_value:.2f`. Attention weights that are not fixed read both streams, so that through them
 # each still influences the other.
+#
+# ```{chapter-figure} 07_two_streams/fig-streams-jacobian
+# ```
 
 # %% tags=["parameters"]
 profile = "smoke"

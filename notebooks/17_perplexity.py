@@ -14,8 +14,7 @@
 # # 17. Perplexity beyond the trained length
 #
 # **Finding.** After a short training {num}`17_perplexity/flat` of {num}`17_perplexity/compared` encodings read eight trained lengths as
-# well as through their own sliding window, within the margin of *survives*. Of these, {num}`17_perplexity/flat_added` add a vector to
-# tokens.
+# well as through their own sliding window, within the margin of *survives*. {num}`17_perplexity/flat_added` a vector to tokens.
 #
 # They are {num}`17_perplexity/flat_methods`. RoPE is {num}`encodings/rope/gap/native/8x:+.2f` bits per byte above its window, the
 # sinusoid {num}`encodings/sinusoidal/gap/native/8x:+.2f`. Most have three seeds, which show such gaps and judge nothing between
@@ -119,7 +118,10 @@ if ran := len(compared) > 0:
     added = {figures.title(run.method) for run in grids if run.model.input_encodings}
 numbers["compared"] = len(compared) if ran else "not run"
 numbers["flat"] = len(flat) if ran else "not run"
-numbers["flat_added"] = len(added.intersection(flat)) if ran else "not run"
+numbers["flat_added"] = "not run"
+if ran:
+    few = len(added.intersection(flat))
+    numbers["flat_added"] = f"{few or 'None'} of them {'add' if few > 1 else 'adds'}"
 numbers["flat_methods"] = ", ".join(np.array(named)[survives]) if ran else "not run"
 fig, ax = plt.subplots(figsize=(7.2, 1.2 + 0.21 * len(compared)))
 if ran:
@@ -250,9 +252,19 @@ print(f"a shuffled far text costs {numbers['live_shuffled']:+.4f}")
 # gap is that to the model's own sliding window at stride 1.
 
 # %% tags=["hide-input"]
-if told := pending(longer):
-    figures.say(told)
-else:
+said = set()
+
+
+def waiting(table: pd.DataFrame) -> bool:
+    """Whether an experiment has no record yet; says so, how to run it only once."""
+    told, name = pending(table), table.attrs["experiment"]
+    if told:
+        figures.say(told if name not in said else f"This waits for `{name}`, too.")
+        said.add(name)
+    return bool(told)
+
+
+if not waiting(longer):
     figures.show_table(
         by_position,
         caption="Bits per byte by position, means over seeds, and the megabytes that "
@@ -343,9 +355,7 @@ CAPTION = (
     "all other bytes."
 )
 for table, names, which in ((longer, LONG, "larger"), (matched, MATCHED, "smaller")):
-    if told := pending(table):
-        figures.say(told)
-    else:
+    if not waiting(table):
         figures.show_table(
             of_far_context(table, names), caption=f"The {which} models. {CAPTION}"
         )
@@ -363,9 +373,7 @@ figures.provenance(longer, matched)
 within = RunTable(matched)
 TABLES = [name for name in MATCHED if "learned" in name]
 rules = (*SOURCE_METHODS, "clamp")
-if told := pending(matched):
-    figures.say(told)
-else:
+if not waiting(matched):
     at_matched = pd.DataFrame(
         {
             "method": figures.title(name),
@@ -417,8 +425,7 @@ def twins(table: pd.DataFrame) -> pd.DataFrame:
 
 
 for table, which in ((matched, "smaller"), (longer, "larger")):
-    if told := pending(table):
-        figures.say(told)
+    if waiting(table):
         continue
     figures.show_table(
         twins(table),

@@ -77,10 +77,15 @@ def find(name: str) -> Chapter:
     """The chapter called `name`; ValueError with the near matches when there is none."""
     known = {chapter.name: chapter for chapter in discover()}
     if name not in known:
-        near = get_close_matches(name, known, n=3, cutoff=0.5)
-        hint = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(known) or 'none'}"
-        raise ValueError(f"no chapter is called {name!r}; {hint}")
+        raise ValueError(f"no chapter is called {name!r}; {nearest(name, known)}")
     return known[name]
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of an answer to a name that is not among those known: the near ones, or all."""
+    known = list(known)
+    near = get_close_matches(name, known, n=3, cutoff=0.5)
+    return f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(known) or 'none'}"
 
 
 def digest(files: Iterable[Path], base: Path) -> str:

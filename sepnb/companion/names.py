@@ -4,7 +4,6 @@ imported. `python -m sepnb.companion.names` writes the table anew; a test holds 
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import chain
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 from typer.core import TyperCommand
 
 from sepnb import paths
-from sepnb.companion.chapters import Chapter, discover
+from sepnb.companion.chapters import Chapter, discover, nearest
 
 GROUPS = ("experiments", "chapters")
 _TABLE = Path(__file__).with_suffix(".json")
@@ -87,7 +86,7 @@ def named(parts: Sequence[str] | None, names: Sequence[str]) -> list[str]:
     """The names that hold one of the parts, all where none is asked for; ValueError where one holds none."""
     for part in parts or ():
         if not any(part in name for name in names):
-            raise ValueError(f"no name holds {part!r}; {_nearest(part, names)}")
+            raise ValueError(f"no name holds {part!r}; {nearest(part, names)}")
     return [name for name in names if not parts or any(part in name for part in parts)]
 
 
@@ -100,12 +99,7 @@ def one_of(what: str, names: Iterable[str], kind: str) -> None:
 
 def unknown(what: str, name: str, names: Sequence[str]) -> ValueError:
     """The error for a name that nothing has."""
-    return ValueError(f"{name!r} is no {what}; {_nearest(name, names)}")
-
-
-def _nearest(name: str, names: Sequence[str]) -> str:
-    near = get_close_matches(name, names, n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names) or 'none'}"
+    return ValueError(f"{name!r} is no {what}; {nearest(name, names)}")
 
 
 def _is_new(name: str) -> bool:

@@ -13,8 +13,6 @@ a float is written by `g`. A chapter's `verdict_<id>` is the word of a claim, se
 """
 
 import re
-from collections.abc import Iterable
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
@@ -25,6 +23,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 
 from sepnb.companion import translated
+from sepnb.companion.chapters import nearest
 from sepnb.companion.runs import store_for
 from sepnb.records import numbers
 from sepnb.records.run_table import RunTable, text_of
@@ -72,7 +71,7 @@ def number(text: str, profile: str) -> str:
         chapter, key = parts["chapter"], parts["key"]
         have = numbers.load(chapter, profile)
         if key not in have:
-            raise ValueError(f"{chapter} published no {key!r} at {profile}; {_near(key, have)}")
+            raise ValueError(f"{chapter} published no {key!r} at {profile}; {nearest(key, have)}")
         value = have[key]
         form = parts["form"] or ("g" if isinstance(value, float) else "")
         shown = value if value == numbers.NOT_RUN else _formatted(text, value, form)
@@ -124,22 +123,17 @@ def _values(experiment: str, asked: str, profile: str) -> pd.Series:
     if parts is None:
         said = asked.partition("/")[0].split(" minus ")
         unknown = next((name for name in said if name not in known), asked)
-        raise ValueError(f"{experiment} has no method {unknown!r}; {_near(unknown, known)}")
+        raise ValueError(f"{experiment} has no method {unknown!r}; {nearest(unknown, known)}")
     metric, _, other = parts["metric"].partition(" minus ")
     columns = {column for one in tables for column in one.frame}
     ran = any((one.made["method"] == parts["a"]).any() for one in tables)
     for column in (metric, other or metric):
         if ran and column not in columns:
-            raise ValueError(f"{experiment} has no column {column!r}; {_near(column, columns)}")
+            raise ValueError(f"{experiment} has no column {column!r}; {nearest(column, columns)}")
     values = tables[0].values(parts["a"], metric)
     if parts["b"] or other:
         values = (values - tables[0].values(parts["b"] or parts["a"], other or metric)).dropna()
     return values
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    near = get_close_matches(name, known)
-    return f"did you mean {', '.join(near)}?" if near else f"it has {', '.join(sorted(known)) or 'none'}"
 
 
 @cache
