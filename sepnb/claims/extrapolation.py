@@ -36,6 +36,7 @@ little of the text as of the models: trained on as many bytes as the short ones,
 lengths are behind them inside the trained length, too."""
 
 FITTED = "experiment/fitted_rows"
+CONCATENATED = "concatenated-learned"
 STRICT, PLAIN, SMOOTH = "strict-learned", "separated-learned-plain", "separated-sinusoidal"
 NEXT = ("2x",)
 """The bin that the laptop fits rows for: the first trained length past the trained length."""
@@ -161,6 +162,17 @@ CLAIMS = {
         "Fitted rows carry the dense model past its trained length",
         levels(DENSE, *gap("fitted", NEXT), high=SURVIVES),
         unless=found_again(DENSE),
+    ),
+    "fitted-rows-survive-concatenated": _fit(
+        "Fitted rows carry a concatenated model past its trained length",
+        levels(CONCATENATED, *gap("fitted", NEXT), high=SURVIVES),
+        unless=found_again(CONCATENATED),
+        remark="Its rows are as short as a separated model's, and its weights mix the columns.",
+    ),
+    "splitting-makes-fitting-harder": _fit(
+        "Fitted rows lose more where weights are split than where position is only concatenated",
+        pairs(f"{OURS} - {CONCATENATED}", *gap("fitted", NEXT), low=0.0),
+        unless=found_again(OURS, CONCATENATED),
     ),
     "fitted-rows-survive-behind-a-window": _fit(
         "Rows fitted behind a window carry a separated model on behind that window",

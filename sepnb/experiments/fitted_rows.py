@@ -38,6 +38,7 @@ from ..training.rows import fit_rows, lengthened
 from . import language_modelling as lm
 from .base import Progress
 from .extrapolation import TIMES, Extrapolation, ExtrapolationRun, read
+from .matched_loss import TWINS
 from .methods import Method, listed, run_of
 from .scale_sweep import ScaleSweep
 from .sweep import Sweep
@@ -68,20 +69,22 @@ PLAIN = listed(
     Method("separated-learned-plain", "no norm on positions", "separated-learned", {"norm": "content"})
 )
 
+CONCATENATED = TWINS["concatenated-learned"].name
 METHODS = (
-    *("learned", "separated-learned", "strict-learned"),
+    *("learned", "separated-learned", "strict-learned", CONCATENATED),
     *("sinusoidal", "separated-sinusoidal"),
     *PLAIN,
 )
-"""Tables that were learned; dense and separated, one that was computed; one without a norm on positions."""
+"""Learned tables: dense, separated, strict, and concatenated, where a row is as short as a separated one and
+the weights mix all columns. A table that is computed: dense and separated. A learned one without a norm."""
 
 FITS = ("fitted", "fitted-masked")
 
 PLAIN_SWEEP = ScaleSweep(
     "plain_sweep",
-    title="Scales of a table without a norm on positions",
+    title="Scales of a table without a norm on positions, and of a concatenated one",
     order=2,
-    methods=tuple(PLAIN),
+    methods=(*PLAIN, CONCATENATED),
     smoke=tuple(PLAIN),
     config_of=run_of,
     costs={"smoke": 1.0, "laptop": 110.0},
