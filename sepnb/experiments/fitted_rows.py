@@ -326,6 +326,7 @@ FIT_SWEEP = Sweep(
     smoke=("separated-learned",),
     config_of=_tried,
     rates=(3e-3, 1e-2, 3e-2),
+    beyond=dict.fromkeys(("learned", "strict-learned"), (1e-1,)),
     score="fitted_val_bits_per_byte",
     part="fit",
     default=1e-2,
