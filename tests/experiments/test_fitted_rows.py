@@ -77,7 +77,8 @@ def test_a_verdict_has_six_seeds_and_a_gap_at_least_thirty_windows(profile):
 
 def test_the_sweep_tries_the_rates_of_the_rows_on_one_training():
     runs = [c for c in SWEEP.grid("laptop") if c.method == "learned"]
-    assert [c.fit.learning_rate for c in runs] == SWEEP.tried("laptop", "learned") and {c.seed for c in runs} == {0}
+    assert [c.fit.learning_rate for c in runs] == SWEEP.tried("laptop", "learned")
+    assert {c.seed for c in runs} == {0}
     assert len({c.training for c in runs}) == 1 and len({c.key for c in runs}) == 4
     assert len({c.label for c in runs}) == 4
     own = EXPERIMENT.fitting("laptop", "learned", 0, SWEEP.rates[1])
