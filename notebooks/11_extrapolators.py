@@ -169,8 +169,8 @@ figures.provenance(runs)
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: about 15 s of one CPU core at any profile; one tiny model is trained on the page, nothing is downloaded. Memory: under 1 GB.
-#   The records: `sepnb run extrapolation`, 57 runs of two to four minutes, on ELTeC (`sepnb data eltec-eng`), and
-#   `sepnb run extrapolation_wikitext`, 18 runs (`sepnb data wikitext-2`).
+#   The records: `sepnb run extrapolation`, 57 runs of two to four minutes, and `sepnb run fitted_rows`, of seven minutes each, on ELTeC
+#   (`sepnb data eltec-eng`), and `sepnb run extrapolation_wikitext`, 18 runs (`sepnb data wikitext-2`).
 # - **You need**: {doc}`chapter 7 <07_two_streams>` for the two streams, {doc}`chapter 8 <08_split_mlp_norm>` for what a norm erases,
 #   {doc}`chapter 10 <10_language_model>` for bits per byte and the models.
 # - **You will learn**: to see through a formula by asking which trained row its unseen rows look like; what a fair test of
@@ -1122,12 +1122,12 @@ figures.provenance(fits)
 # window. A mask over all but the last $L$ keys takes the new length away and leaves the index, and that alone costs
 # {num}`fitted_rows/separated-learned/gap/fitted-masked/2x:+.2f`.
 #
-# So the premise fails where it should be safest. What does not extrapolate is not only $p_i$. The weights that read $p_i$ have learned $L$
-# positions, and in a separated model they have nothing else to read.
+# So the premise fails where it should be safest. What does not extrapolate is not only $p_i$: the weights that read it have learned $L$
+# positions.
 #
-# One question stays beside it. A row of the separated model holds a quarter of the numbers of a dense one, so that there is less to fit.
-# A concatenated model, whose rows are as short and whose weights mix the columns, tells that from separation. That fitted rows lose more where
-# weights are split is *{num}`11_extrapolators/verdict_splitting_makes_fitting_harder`*.
+# Two doubts remain. A fit that fails is no proof that no rows exist: another start may find some. And a row of the separated model holds a
+# quarter of the numbers of a dense one. A concatenated model, whose rows are as short and whose weights mix the columns, tells that from the
+# split: that fitted rows lose more where weights are split is *{num}`11_extrapolators/verdict_splitting_makes_fitting_harder`*.
 #
 # The formulas may also fail because this table is rough, or because a norm takes away the length of $p_i$, which two of them change. So they are
 # tried without that norm, and on the smoothest table there is, a sinusoid's, which formula (2) continues exactly.
