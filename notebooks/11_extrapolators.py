@@ -1100,7 +1100,7 @@ figures.show(
     alt="Dots of the gap to the sliding window between one and two trained lengths. "
     "With fitted rows the dense model stands at the window, the separated and the "
     "strict one far above it, with all keys visible and behind a window. Rows of the "
-    "trained length that were fitted again stand at zero in all three.",
+    "trained length that were fitted again stand at zero.",
     caption="With the best rows that a fit finds, the dense model reads on as through "
     f"its own sliding window ({at_2x['dense']} bits per byte); the separated model "
     f"does not ({at_2x['separated']}), nor the strict one ({at_2x['strict']}). Last "

@@ -44,7 +44,17 @@ FOUND = (
         },
     ),
     Found(
-        "What does is training for far distances. A separated model of RoPE's size so trained "
+        "The formulas are not to blame. Rows fitted to the frozen weights {ref}`do not carry a separated "
+        "model on <claim-only-new-vectors-are-missing>` and {ref}`carry a dense one "
+        "<claim-fitted-rows-survive-dense>`.",
+        {
+            "only-new-vectors-are-missing": NOT_REPRODUCED,
+            "fitted-rows-survive-dense": HELD,
+            "separation-makes-fitting-easier": REFUTED,
+        },
+    ),
+    Found(
+        "What carries models on is training for far distances. A separated model of RoPE's size so trained "
         "{ref}`matches RoPE behind a window <claim-a-separated-model-stands-beside-rope>`, but "
         "{ref}`does not beat a dense one <claim-separation-helps-the-survivor>`.",
         {
