@@ -40,7 +40,7 @@ def model_of(config: fr.FittedRun) -> LanguageModel:
 
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
-@pytest.mark.parametrize("method", [m for m in fr.METHODS if m not in fr.PLAIN])
+@pytest.mark.parametrize("method", [m for m in fr.METHODS if m in experiments.get("extrapolation").methods])
 def test_a_run_trains_as_extrapolation_does(profile, method):
     own = EXPERIMENT.config(profile, method, 3)
     other = experiments.get("extrapolation").config(profile, method, 3)
