@@ -88,7 +88,7 @@ PLAIN_SWEEP = ScaleSweep(
     smoke=tuple(PLAIN),
     config_of=run_of,
     costs={"smoke": 1.0, "laptop": 110.0},
-    beyond=dict.fromkeys(PLAIN, (5e-4, 1e-3)),
+    beyond={**dict.fromkeys(PLAIN, (5e-4, 1e-3)), CONCATENATED: (1.6e-2,)},
 )
 
 
