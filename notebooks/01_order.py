@@ -13,8 +13,8 @@
 # %% [markdown]
 # # 1. Attention does not know order
 #
-# **Finding.** Without a position encoding and without a mask, a shuffle of the words moves the outputs of a transformer and changes
-# none of them: they agree to {num}`01_order/equivariance_error:.0e`, which is rounding. A causal mask alone lets a model notice
+# **Finding.** Without a position encoding and without a mask, a shuffle of the words shuffles the outputs of a transformer and changes
+# nothing else: they agree to {num}`01_order/equivariance_error:.0e`, which is rounding. A causal mask alone lets a model notice
 # order, but its last token does so only from the second block on ({numref}`fig-order-depth`).
 #
 # ```{chapter-figure} 01_order/fig-order-depth

@@ -14,8 +14,8 @@
 # # 4. Rotation: RoPE
 #
 # **Finding.** RoPE turns every query and key by an angle proportional to its position, so that a score depends on how far apart the
-# two tokens are, given its query and key. That does not make far tokens fade: the bound that is said to do so was looser than one
-# that does not fall, for every pair measured in a small trained model ({numref}`fig-rotation-trained`).
+# two tokens are, given its query and key. That alone does not make far tokens fade. The falling bound that is said to show it was
+# looser than a flat one, for every pair measured in a small trained model ({numref}`fig-rotation-trained`).
 #
 # ```{chapter-figure} 04_rotation/fig-rotation-trained
 # ```

@@ -14,8 +14,8 @@
 # # 7. Two streams: values and output
 #
 # **Finding.** While the attention weights are held fixed, text cannot reach position in a separated model: the derivative is
-# {num}`07_two_streams/frozen_jacobian_split:.0f`, exactly ({numref}`fig-streams-jacobian`). One full value matrix makes it at least
-# {num}`07_two_streams/frozen_jacobian_full_value:.2f`. Attention weights that are not fixed read both streams, so that through them
+# {num}`07_two_streams/frozen_jacobian_split:.0f`, exactly ({numref}`fig-streams-jacobian`). With one full value matrix it is at least
+# {num}`07_two_streams/frozen_jacobian_full_value:.2f` in every random model. Attention weights that are not fixed read both streams, so that through them
 # each still influences the other.
 #
 # ```{chapter-figure} 07_two_streams/fig-streams-jacobian
@@ -401,7 +401,7 @@ for ax, (title, jac) in zip(axes, pictures.items(), strict=True):
     for (x, y), here in {(19.5, 3.5): size[:8, 8:], (3.5, 19.5): size[8:, :8]}.items():
         if not here.any():
             word = "0" if x < 8 else "exactly 0"
-            ax.text(x, y, word, ha="center", va="center", fontsize=10)
+            ax.text(x, y, word, ha="center", va="center", color=shapes.ON_CELLS)
 axes[0].set_ylabel("output column")
 fig.colorbar(image, ax=axes, shrink=0.75, label="largest derivative", extend="min")
 figures.show(

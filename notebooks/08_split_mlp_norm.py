@@ -14,7 +14,7 @@
 # # 8. The split MLP and the split norm
 #
 # **Finding.** Splitting the values, the outputs and the MLP is not enough. With one norm over both streams the derivative of position
-# by text is at least {num}`08_split_mlp_norm/frozen_jacobian_joint_norm:.2f`; with a norm for each stream it is
+# with respect to text is at least {num}`08_split_mlp_norm/frozen_jacobian_joint_norm:.2f` in every random model; with a norm for each stream it is
 # {num}`08_split_mlp_norm/frozen_jacobian_split_norm:.0f`, exactly, while the attention weights are held fixed ({numref}`fig-split-leaks`).
 #
 # ```{chapter-figure} 08_split_mlp_norm/fig-split-leaks

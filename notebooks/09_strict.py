@@ -44,7 +44,7 @@ from sepnb.encodings import alibi_bias, alibi_slopes
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.methods import model_config
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
-from sepnb.plots import diagrams, figures
+from sepnb.plots import diagrams, figures, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import NOT_RUN, RunTable
 from sepnb.streams import Streams
@@ -306,7 +306,7 @@ for ax, (title, runs) in zip(axes, measured.items(), strict=True):
     ax.spines[:].set_visible(True)
     ax.set_xlabel("input column")
     if not size[:8, 8:].any():
-        ax.text(19.5, 3.5, "exactly 0", ha="center", va="center", fontsize=10)
+        ax.text(19.5, 3.5, "exactly 0", ha="center", va="center", color=shapes.ON_CELLS)
 axes[0].set_ylabel("output column")
 fig.colorbar(image, ax=axes, shrink=0.75, label="largest derivative", extend="min")
 figures.show(

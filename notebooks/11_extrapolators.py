@@ -17,8 +17,8 @@
 # one writes an embedding that the model never saw. In texts of up to eight trained lengths the nearest that any of them comes, in any stretch
 # past the first, is {num}`11_extrapolators/least_gap:+.2f` bits per byte above the same model behind a sliding window.
 #
-# No formula is to blame. Rows that were *fitted* to the frozen model leave it {num}`fitted_rows/separated-learned/gap/fitted/2x:+.2f` above its
-# window one length on, and a dense model {num}`fitted_rows/learned/gap/fitted/2x:+.2f`.
+# Better rows are not enough. Even rows *fitted* to frozen weights leave the separated model {num}`fitted_rows/separated-learned/gap/fitted/2x:+.2f`
+# bits per byte above its window in the next length. A dense model they carry on, at {num}`fitted_rows/learned/gap/fitted/2x:+.2f`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -1125,7 +1125,7 @@ figures.provenance(fits)
 # So the premise fails where it should be safest. What does not extrapolate is not only $p_i$: the weights that read it have learned $L$
 # positions.
 #
-# Two doubts remain. A fit that fails is no proof that no rows exist: another start may find some. And a row of the separated model holds a
+# Two doubts remain. A failed fit is no proof that no rows exist. And a row of the separated model holds a
 # quarter of the numbers of a dense one. A concatenated model, whose rows are as short and whose weights mix the columns, tells that from the
 # split: that fitted rows lose more where weights are split is *{num}`11_extrapolators/verdict_splitting_makes_fitting_harder`*.
 #

@@ -16,9 +16,9 @@
 # **Finding.** After a short training {num}`17_perplexity/flat` of {num}`17_perplexity/compared` encodings read eight trained lengths as
 # well as through their own sliding window, within the margin of *survives*. {num}`17_perplexity/flat_added` a vector to tokens.
 #
-# They are {num}`17_perplexity/flat_methods`. RoPE is {num}`encodings/rope/gap/native/8x:+.2f` bits per byte above its window, the
-# sinusoid {num}`encodings/sinusoidal/gap/native/8x:+.2f`. Most have three seeds, which show such gaps and judge nothing between
-# neighbours.
+# They are {num}`17_perplexity/flat_methods`. RoPE is {num}`extrapolation/rope/gap/native/8x:+.2f` bits per byte above its sliding
+# window, the sinusoid {num}`extrapolation/sinusoidal/gap/native/8x:+.2f`. Most methods have three seeds: enough for gaps so large, and not to
+# rank neighbours.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -129,7 +129,7 @@ if ran:
     inside, far, behind = (compared[k].to_numpy() for k in ("1x", "8x", "8x, window"))
     ax.hlines(height, inside, far, color=figures.FAINT, linewidth=1)
     ax.plot(
-        behind, height, "|", color=figures.INK, markersize=8, label="behind a window"
+        behind, height, "|", color=figures.INK, markersize=8, label="masked to L keys"
     )
     ax.plot(inside, height, "o", color=figures.POS, mfc="white", label="up to L")
     ax.plot(far, height, "o", color=figures.POS, label="4L to 8L")
@@ -147,8 +147,8 @@ figures.show(
     "three and five bits per byte.",
     caption=f"{len(flat)} of {len(compared)} encodings pay at most {SURVIVES:g} bits "
     "per byte more at four to eight trained lengths L (dots) than through their own "
-    "sliding window. Circles: up to L, all keys visible; the tick is the same place "
-    "behind a window of L. Means over seeds; a learned table repeats its last row."
+    "sliding window. Circles: up to L, all keys visible. Ticks: the place of the dots, "
+    "masked to the last L keys; unlike in a sliding window, indices go on. Means over seeds; a learned table repeats its last row."
     if ran
     else "Not run yet: the records of the experiment are missing at this profile.",
 )

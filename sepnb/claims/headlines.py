@@ -44,8 +44,8 @@ FOUND = (
         },
     ),
     Found(
-        "The formulas are not to blame. Rows fitted to the frozen weights {ref}`do not carry a separated "
-        "model on <claim-only-new-vectors-are-missing>` and {ref}`carry a dense one "
+        "Better vectors are not enough. Even rows fitted to the frozen weights {ref}`do not carry a "
+        "separated model on <claim-only-new-vectors-are-missing>`; {ref}`a dense one they do "
         "<claim-fitted-rows-survive-dense>`.",
         {
             "only-new-vectors-are-missing": NOT_REPRODUCED,
