@@ -148,7 +148,8 @@ figures.show(
     caption=f"{len(flat)} of {len(compared)} encodings pay at most {SURVIVES:g} bits "
     "per byte more at four to eight trained lengths L (dots) than through their own "
     "sliding window. Circles: up to L, all keys visible. Ticks: the place of the dots, "
-    "masked to the last L keys; unlike in a sliding window, indices go on. Means over seeds; a learned table repeats its last row."
+    "masked to the last L keys; unlike in a sliding window, indices go on. Means "
+    "over seeds; a learned table repeats its last row."
     if ran
     else "Not run yet: the records of the experiment are missing at this profile.",
 )

@@ -26,7 +26,7 @@ FOUND = (
     ),
     Found(
         "At random positions {ref}`order is learned sooner <claim-separation-learns-order-sooner>` with "
-        "them; a lead in loss {ref}`goes with more training <claim-separation-ahead-at-every-budget>`.",
+        "them; a lead in loss {ref}`vanishes with more training <claim-separation-ahead-at-every-budget>`.",
         {
             "separation-learns-order-sooner": HELD,
             "separation-ahead-at-every-budget": REFUTED,

@@ -83,7 +83,7 @@ def find(name: str) -> Chapter:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of an answer to a name that is not among those known: the near ones, or all."""
-    known = list(known)
+    known = sorted(known)
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     return f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(known) or 'none'}"
 

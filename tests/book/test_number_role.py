@@ -184,7 +184,7 @@ def test_a_column_that_no_run_of_this_profile_has_yet_was_not_run(recorded) -> N
         ("in_window/ropes/bits_per_byte:.3f", "in_window has no method 'ropes'; did you mean rope"),
         ("in_window/rope minus ropes/bits_per_byte:.3f", "in_window has no method 'ropes'; did you mean"),
         ("in_window/rope/bits_per_bite:.3f", "no column 'bits_per_bite'; did you mean bits_per_byte"),
-        ("in_window/rope/bits_per_byte minus q:.3f", "no column 'q'; there are status, method, seed"),
+        ("in_window/rope/bits_per_byte minus q:.3f", "no column 'q'; there are bits_per_byte, floor, label"),
         ("in_windows/rope/bits_per_byte", "in_window"),
         ("in_window/rope/bits_per_byte:.3q", "does not take the format"),
     ],
