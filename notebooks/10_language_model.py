@@ -940,9 +940,6 @@ figures.show_table(
 figures.provenance(screen)
 
 # %% [markdown]
-# A rate at an edge says that the values tried might be too few for that method, so that it may be held back a
-# little; read small differences with that in mind.
-#
 # ### Every variant
 
 # %% tags=["hide-input"]
