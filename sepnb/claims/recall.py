@@ -1,4 +1,4 @@
-"""Experiments `mqar`, `latest_value` and `needle` (chapters 18 and 19): what uses an answer far back?
+"""Tasks of recall and of order (chapters 18 and 19): what is learned, and what uses an answer far back?
 
 The rule of *uses*, for a method and a way in which it reads: trained models find at least 95 % of the answers
 inside the trained length L, else the task was not learned and says nothing about longer texts. In texts of
@@ -268,5 +268,43 @@ ORDER = {
     ),
 }
 
+OURS, WITH_JOINT_MLP = "separated-sinusoidal", "separated-sinusoidal-joint-mlp"
+
+
+def _places(title: str, of: str, remark: str = "", **bounds: float) -> Claim:
+    """A claim on the answers found inside the trained length: a plateau is long there, and far answers say
+    nothing of a model that has not left it."""
+    return Claim(
+        title, pairs(of, INSIDE, **bounds), experiments=("experiment/indirect_index",), remark=remark
+    )
+
+
+PLACES = {
+    "a-separated-model-adds-shifts": _places(
+        "A separated model finds what stands some places from a name as well as a dense one",
+        f"{OURS} - sinusoidal",
+        "The place is that of a word plus a shift that another word tells: position depends on content. "
+        "Trials of one seed had been seen, in which the separated model found half as many.",
+        low=-0.05,
+    ),
+    "adding-shifts-needs-a-joint-mlp": _places(
+        "An MLP over both streams is what a separated model lacks to go some places from a name",
+        f"{WITH_JOINT_MLP} - {OURS}",
+        "Only the MLP is changed. A trial of one seed had been seen.",
+        low=0.0,
+    ),
+    "a-separated-model-adds-shifts-before-rope": _places(
+        "A separated model finds what stands some places from a name more often than RoPE",
+        f"{OURS} - rope",
+        low=0.0,
+    ),
+    "random-positions-leave-no-distance": _places(
+        "Trained at random positions a model does not learn to go some places from a name",
+        "sinusoidal-randomised - sinusoidal, separated-randomised - separated-sinusoidal, "
+        "rope-randomised - rope",
+        high=0.0,
+    ),
+}
+
 _OF_ALL = (of_task(task, does, BEST[task]).items() for task, does in TITLES.items())
-CLAIMS = {**{key: claim for claims in _OF_ALL for key, claim in claims}, **NEEDLE, **ORDER}
+CLAIMS = {**{key: claim for claims in _OF_ALL for key, claim in claims}, **NEEDLE, **ORDER, **PLACES}

@@ -18,7 +18,7 @@ from . import tasks
 from .base import Experiment, Progress
 from .methods import changed
 from .scale_sweep import ScaleSweep
-from .task_methods import FEW, METHODS, WITH_EQUALS
+from .task_methods import FEW, METHODS, PLACES, WITH_EQUALS
 from .tasks import Asked, TaskRun
 
 SIZES = {
@@ -46,7 +46,7 @@ class Task(NamedTuple):
 
     Fields: title; methods; steps of a laptop's run, two thirds of them on texts of half the length; the rough
     seconds of such a run; the trained length of a laptop; what else `Asked` is told; rates beyond an end; how
-    many times the texts of a step, where a text has one answer only.
+    many times the texts of a step, where a text has one answer only; the rates that are tried of all methods.
     """
 
     title: str
@@ -57,6 +57,7 @@ class Task(NamedTuple):
     asked: Mapping[str, Any] = {}
     beyond: Mapping[str, tuple[float, ...]] = {}
     batches: int = 1
+    rates: tuple[float, ...] = RATES
 
 
 TASKS: dict[str, Task] = {
@@ -106,7 +107,7 @@ TASKS: dict[str, Task] = {
         )
         | {"sinusoidal": (6e-3, 1.2e-2, 2.4e-2), "sinusoidal-content-gap": (6e-3, 1.2e-2)},
     ),
-    "indirect_index": Task("Find, and go some places on", FEW, 1500, 60.0),
+    "indirect_index": Task("Find, and go some places on", PLACES, 6000, 200.0, rates=(1.5e-3, 3e-3, 6e-3)),
     "occurrence": Task("The k-th value of a key", FEW, 1500, 60.0),
     "ordered_copy": Task("Copy in order", FEW, 1500, 60.0),
     "questions": Task(
@@ -183,7 +184,7 @@ class TaskExperiment(Experiment):
             smoke=self.smoke[:1],
             config_of=partial(run_of, task=name),
             costs=self.costs,
-            rates=RATES,
+            rates=task.rates,
             beyond=task.beyond,
             score="val_nats",
             alike=ALIKE,

@@ -15,6 +15,7 @@ from ..extrapolators import METHODS as EXTRAPOLATORS
 from ..models import LanguageModel
 from ..training.positions import PositionGap, PositionSampler
 from . import context_extension
+from .ablation import COMPARED
 from .encoding_methods import DRAWN, RANDOM_POSITIONS
 from .encoding_methods import METHODS as ENCODINGS
 from .extrapolation import TIMES
@@ -84,6 +85,16 @@ FEW = (
     *("separated-randomised", "strict-randomised", "separated-content-gap"),
 )
 """Of the tasks that are asked of some methods only."""
+
+JOINT_MLP, CONCATENATED = "separated-sinusoidal-joint-mlp", "concatenated-sinusoidal"
+PLACES = (
+    *FEW,
+    *("sinusoidal", "separated-sinusoidal"),
+    *(COMPARED[name].name for name in (JOINT_MLP, CONCATENATED)),
+)
+"""Of the task that adds a shift to a place. Random positions leave no distance to add, so that models at the
+positions of the text are asked too; a separated one whose MLP alone reads and writes both streams; and one
+with as few columns for position in which nothing is split."""
 
 EXTENSIONS = {
     name: context_extension.EXTENSIONS[known]

@@ -166,6 +166,37 @@ def _lengths(of: RunTable, method: str, reader: str) -> pd.DataFrame:
     return pd.DataFrame(found).dropna(how="all") if len(found[TIMES[-1]]) else pd.DataFrame()
 
 
+def learning(ax: Axes, rows: pd.DataFrame, methods: Sequence[str]) -> None:
+    """The share of answers found while a model is trained, on held-out texts as long as those that it is
+    trained on then: a thin line for each seed and a thick one for their mean. Without runs the axes say so.
+
+    Args:
+        rows: columns method, seed, step, length and accuracy, of the kind "learning".
+    """
+    made = [] if rows.empty else [name for name in methods if (rows["method"] == name).any()]
+    if not made:
+        figures.not_run(ax)
+        return
+    for name in made:
+        look = figures.METHODS[name].line(marker="")
+        seeds = rows[rows["method"] == name].pivot(index="step", columns="seed", values="accuracy")
+        ax.plot(seeds, color=look["color"], linewidth=0.7, alpha=0.4, label="_")
+        ax.plot(seeds.mean(axis=1), **look)
+    first = rows[rows["length"] < rows["length"].max()]
+    if len(first):
+        ax.axvline(first["step"].max(), color=FAINT, linewidth=1, zorder=0.5)
+        ax.annotate(
+            "longer texts",
+            (first["step"].max(), 0.02),
+            (4, 0),
+            textcoords="offset points",
+            fontsize=9,
+            color=INK,
+        )
+    ax.set(ylim=(0, 1.03), xlim=(0, rows["step"].max()), xlabel="step of training", ylabel="answers found")
+    figures.label_lines(ax, fontsize=8.5)
+
+
 def steps(ax: Axes, table: pd.DataFrame, methods: Sequence[str], level: float = 0.95) -> None:
     """How many steps it took until a share of the answers was found, a tick for each seed, the median a
     marker; of seeds that never got there, how many. Without runs the axes say so."""

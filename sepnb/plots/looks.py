@@ -58,6 +58,8 @@ METHODS = Methods(
         "separated-learned-wide": Method("separated learned, wide", "#00558a", (0, (3, 1)), "s", False),
         "strict-sinusoidal": Method("strict sinusoidal", "#6b4500", (0, (1, 1.2)), "v"),
         "strict-learned": Method("strict learned", "#00558a", (0, (1, 1.2)), "P"),
+        "separated-sinusoidal-joint-mlp": Method("separated, joint MLP", "#6b4500", (0, (1, 3)), "<"),
+        "concatenated-sinusoidal": Method("concatenated sinusoidal", "#e69f00", "-", ">", False),
         "concatenated-learned": Method("concatenated learned", "#56b4e9", "-", ">"),
         "rope-long": Method("RoPE, trained long", "#d55e00", (0, (4, 1, 1, 1)), "^", False),
         "separated-sinusoidal-long": Method(

@@ -43,9 +43,9 @@ def answers_of_the_text(task, tokens):
         ]
     if task is tasks.indirect_index:
         body, asked = tokens[:-8], tokens[-8:]
-        shifts = [*range(-8, 0), *range(1, 9)]
+        shifts = [*range(-4, 0), *range(1, 5)]
         first = order.SYMBOLS + order.ANCHORS
-        return [body[body.index(x) + shifts[s - first]] for x, s in zip(asked[::2], asked[1::2], strict=True)]
+        return [body[body.index(x) + shifts[s - first]] for s, x in zip(asked[::2], asked[1::2], strict=True)]
     if task is tasks.ordered_copy:
         return [token for token in tokens[:-8] if token < order.SYMBOLS]
     text = bytes(tokens)

@@ -34,7 +34,7 @@ def test_a_sweep_chooses_the_rate_of_every_method_with_a_seed_that_no_published_
         cells = {(run.method, run.seed) for run in experiment.grid(profile)}
         assert cells == set(itertools.product(experiment.methods, range(1, 7)))
         tried = {(run.method, run.training.learning_rate) for run in sweep.grid(profile)}
-        assert tried >= set(itertools.product(experiment.methods, task_grid.RATES))
+        assert tried >= set(itertools.product(experiment.methods, task_grid.TASKS[experiment.name].rates))
 
 
 @every_task

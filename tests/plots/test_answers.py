@@ -118,10 +118,30 @@ def test_seeds_that_never_learned_are_counted_and_move_the_median(ax):
     assert markers == [70.0]
 
 
-@pytest.mark.parametrize("draw", [answers.by_length, answers.steps])
-def test_curves_of_nothing_say_not_run(ax, draw):
-    empty = pd.DataFrame({"method": ["rope"], "seed": [1], "status": ["not run"]})
-    draw(ax, empty, ["rope"])
+def test_learning_has_a_line_for_each_seed_and_one_for_their_mean(ax):
+    told = {"step": [50, 100, 150], "length": [32, 32, 64]}
+    found = {("rope", 1): [0.1, 0.2, 0.3], ("rope", 2): [0.1, 0.6, 0.9], ("alibi", 1): [0.1, 0.1, 0.1]}
+    rows = pd.concat(
+        pd.DataFrame(told | {"method": method, "seed": seed, "accuracy": accuracy})
+        for (method, seed), accuracy in found.items()
+    )
+    answers.learning(ax, rows, ["rope", "alibi", "none"])
+    mean = next(line for line in ax.get_lines() if line.get_label() == "RoPE")
+    assert mean.get_ydata().tolist() == pytest.approx([0.1, 0.4, 0.6])
+    thin = [line for line in ax.get_lines() if line.get_linewidth() == 0.7]
+    assert len(thin) == len(found)
+    assert [text.get_text() for text in ax.texts if text.get_text() == "longer texts"]
+
+
+NO_RUN = pd.DataFrame({"method": ["rope"], "seed": [1], "status": ["not run"]})
+
+
+@pytest.mark.parametrize(
+    ("draw", "nothing"),
+    [(answers.by_length, NO_RUN), (answers.steps, NO_RUN), (answers.learning, pd.DataFrame())],
+)
+def test_curves_of_nothing_say_not_run(ax, draw, nothing):
+    draw(ax, nothing, ["rope"])
     assert [text.get_text() for text in ax.texts] == ["not run"]
 
 

@@ -11,7 +11,7 @@ from .samples import Draws, Samples, asked, sized
 SYMBOLS = 32
 """Different tokens that can be an answer; they are drawn with replacement."""
 
-ANCHORS, QUERIES, FARTHEST = 16, 4, 8
+ANCHORS, QUERIES, FARTHEST = 16, 4, 4
 """Of `indirect_index`: different names of a place, how many are asked, and the longest way from one."""
 
 ITEMS, NOISE = 8, 16
@@ -22,8 +22,9 @@ def indirect_index(n: int, length: int, *, seed: int) -> Samples:
     """Find a name, go k places to the left or right, and say what stands there.
 
     After Gopalakrishnan et al. 2025 (PoPE, arXiv 2509.10534). Four of sixteen names stand once each among
-    symbols; each is asked once, by the name and then a shift of 1 to 8 places left or right, at which the
-    answer is scored. What stands there is a symbol, never a name.
+    symbols; each is asked once, by a shift of 1 to 4 places left or right and then the name, at which the
+    answer is scored. What stands there is a symbol, never a name. So ordered, two layers are enough: at the
+    last token the first finds the name's place and the shift, and the second looks at the sum of both.
 
     Args:
         n: samples.
@@ -40,15 +41,15 @@ def indirect_index(n: int, length: int, *, seed: int) -> Samples:
     places, held = draws.distinct(n, QUERIES, room), draws.distinct(n, QUERIES, ANCHORS)
     body[rows, places] = names + held
     reach = np.concatenate([np.arange(-FARTHEST, 0), np.arange(1, FARTHEST + 1)])
-    there = places[:, :, None] + reach  # [n, QUERIES, 16]
+    there = places[:, :, None] + reach  # [n, QUERIES, 2 FARTHEST]
     inside = (there >= 0) & (there < room)
     symbol = body[rows[:, :, None], there.clip(0, room - 1)] < SYMBOLS
     allowed = inside & symbol
-    # The r-th of the allowed shifts, r drawn: each is equally likely. There is one at least, since eight
+    # The r-th of the allowed shifts, r drawn: each is equally likely. There is one at least, since four
     # places on one side hold more than the three other names.
     wanted = draws.below(allowed.sum(axis=2), n, QUERIES)
     chosen = (allowed.cumsum(axis=2) > wanted[:, :, None]).argmax(axis=2)
-    query = np.stack([names + held, shifts + chosen], axis=2).reshape(n, 2 * QUERIES)
+    query = np.stack([shifts + chosen, names + held], axis=2).reshape(n, 2 * QUERIES)
     tokens = np.concatenate([body, query], axis=1)
     queries = np.broadcast_to(np.arange(room + 1, length, 2), (n, QUERIES))
     answers = asked(tokens, queries, places + reach[chosen])
