@@ -592,8 +592,8 @@ figures.show(
 figures.show_table(
     shown.learned_table(tables["indirect_index"], methods["indirect_index"]),
     caption="Go some places on from a name, inside the trained length: means over "
-    "seeds and 95 % t intervals, the worst seed, and the median step at which 95 % were "
-    "found.",
+    "seeds and 95 % t intervals, the worst seed, and the median step at which 95 % "
+    "were found.",
 )
 figures.provenance(tables["indirect_index"])
 
