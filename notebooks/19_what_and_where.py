@@ -25,6 +25,11 @@
 # *Which value is the latest* is a question of order, and there the stream at random positions does not reach as far: it finds
 # {num}`latest_value/separated-randomised/far/native:.1%` of the values that far back, RoPE with the frequencies of YaRN
 # {num}`latest_value/rope/far/yarn:.1%`.
+#
+# Where *where* depends on *what* separation costs most. Asked for what stands a few places from a name, the separated model finds
+# {num}`indirect_index/separated-sinusoidal/accuracy/native/1x:.1%` of the answers inside the trained length, the dense sinusoid
+# {num}`indirect_index/sinusoidal/accuracy/native/1x:.1%`. One MLP over both streams brings it to
+# {num}`indirect_index/separated-sinusoidal-joint-mlp/accuracy/native/1x:.1%`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -137,7 +142,7 @@ figures.provenance(*(tables[name] for name in TWO))
 # :class: note
 # - **Time**: about 15 s of one CPU core at any profile; one tiny model is trained on the page, nothing is downloaded. The
 #   records: `sepnb run mqar_sweep latest_value_sweep`, then `mqar latest_value`; and the same of `indirect_index`,
-#   `occurrence` and `ordered_copy`, one to two minutes a run.
+#   `occurrence` and `ordered_copy`, one to three minutes a run.
 # - **You need**: {doc}`chapter 6 <06_longer_contexts>` for context extensions, {doc}`chapter 12 <12_what_works>` for random
 #   positions, position gaps and the content-to-position term.
 # - **You will learn**: why a task must be learned before its failure means anything; what a best guess finds; why every
@@ -549,16 +554,17 @@ figures.provenance(tables["mqar"])
 #
 # ## Go some places on from a name
 #
-# The last task puts *what* and *where* together: find a name, go a few places to the left or right, and say what stands
-# there. The place is a sum. One part of it is found by content and the other is told by a word, so that a model has to bind the
-# two. In a separated model no layer does. Its MLPs read one stream each, and the shift is in the one and the place in the other.
+# The next task puts *what* and *where* together {cite:p}`gopalakrishnan2025`: find a name, go one to four places to the left or right,
+# and say what stands there. The place is a sum. Content finds one part of it, and a word tells the other.
 #
-# So beside the separated model stand three that differ in what is mixed: one whose MLP alone reads and writes both streams, one with
-# as few columns for position in which nothing is split, and the dense sinusoid.
+# In a separated model no layer adds them: its MLPs read one stream each, and the shift is in the one and the place in the other. So
+# beside it stand a separated model as large as the dense one; one whose MLP alone reads and writes both streams; one with as few
+# columns for position in which nothing is split; and the dense sinusoid.
 
 # %% tags=["hide-input"]
 MIXED = {
     "separated": "separated-sinusoidal",
+    "separated, wide": "separated-sinusoidal-wide",
     "joint MLP": "separated-sinusoidal-joint-mlp",
     "concatenated": "concatenated-sinusoidal",
     "dense": "sinusoidal",
@@ -648,7 +654,11 @@ figures.provenance(*(tables[name] for name in TWO))
 # 3. At the same random positions a separated model learns order in fewer steps than a dense one:
 #    *{num}`19_what_and_where/verdict_separation_learns_order_sooner`*. It needs {num}`19_what_and_where/order_sooner_sinusoidal:.2f` of the steps of the
 #    dense sinusoid and {num}`19_what_and_where/order_sooner_rope:.2f` of RoPE's. RoPE and ALiBi as they are need fewer still.
-# 4. Recall needs no position, so that a model without any encoding does as well as the strict one:
+# 4. What depends on both, a separated model learns worse. It goes some places on from a name as well as a dense one:
+#    *{num}`19_what_and_where/verdict_a_separated_model_adds_shifts`*. That an MLP over both streams is what it lacks is
+#    *{num}`19_what_and_where/verdict_adding_shifts_needs_a_joint_mlp`*, and that this is more than its size
+#    *{num}`19_what_and_where/verdict_a_joint_mlp_is_more_than_size`*.
+# 5. Recall needs no position, so that a model without any encoding does as well as the strict one:
 #    *{num}`19_what_and_where/verdict_recall_needs_no_position`*.
 #
 # **Limits.** Two layers of width 64 and texts of 64 tokens in training. All methods take the same number of steps, which is
@@ -656,6 +666,8 @@ figures.provenance(*(tables[name] for name in TWO))
 # Where a sinusoid is added it also means at none of three scales of the content. For the latest value the dense sinusoid at
 # random positions did best at the largest of them, so that a larger one might serve it better still. Answers far back in long texts may stand at
 # indices that were trained, which flatters absolute encodings.
+#
+# Going on from a name was asked inside the trained length only: within these steps no model that was tried learned it by the bar.
 #
 # ## Exercises
 #

@@ -293,6 +293,12 @@ PLACES = {
         "Only the MLP is changed. A trial of one seed had been seen.",
         low=0.0,
     ),
+    "a-joint-mlp-is-more-than-size": _places(
+        "The joint MLP does more than as many parameters in a wider separated model",
+        f"{WITH_JOINT_MLP} - {OURS}-wide",
+        "The wider model has about as many block parameters as the dense one, more than the joint MLP's.",
+        low=0.0,
+    ),
     "a-separated-model-adds-shifts-before-rope": _places(
         "A separated model finds what stands some places from a name more often than RoPE",
         f"{OURS} - rope",

@@ -89,12 +89,12 @@ FEW = (
 JOINT_MLP, CONCATENATED = "separated-sinusoidal-joint-mlp", "concatenated-sinusoidal"
 PLACES = (
     *FEW,
-    *("sinusoidal", "separated-sinusoidal"),
+    *("sinusoidal", "separated-sinusoidal", "separated-sinusoidal-wide"),
     *(COMPARED[name].name for name in (JOINT_MLP, CONCATENATED)),
 )
 """Of the task that adds a shift to a place. Random positions leave no distance to add, so that models at the
-positions of the text are asked too; a separated one whose MLP alone reads and writes both streams; and one
-with as few columns for position in which nothing is split."""
+positions of the text are asked too: also a separated one as large as the dense; one whose MLP alone reads and
+writes both streams; and one with as few columns for position in which nothing is split."""
 
 EXTENSIONS = {
     name: context_extension.EXTENSIONS[known]

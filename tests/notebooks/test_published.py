@@ -9,8 +9,7 @@ AWAITED: tuple[str, ...] = (
     "ablation_table_sweep",
     *("matched_loss_sweep", "matched_loss", "long_budget_sweep", "long_budget"),
     *("key_bytes_small", "key_bytes", "reading_cost"),
-    *("indirect_index", "occurrence", "ordered_copy"),
-    *("indirect_index_sweep", "occurrence_sweep", "ordered_copy_sweep"),
+    *("occurrence", "ordered_copy", "occurrence_sweep", "ordered_copy_sweep"),
 )
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
 
