@@ -107,7 +107,14 @@ TASKS: dict[str, Task] = {
         )
         | {"sinusoidal": (6e-3, 1.2e-2, 2.4e-2), "sinusoidal-content-gap": (6e-3, 1.2e-2)},
     ),
-    "indirect_index": Task("Find, and go some places on", PLACES, 6000, 200.0, rates=(1.5e-3, 3e-3, 6e-3)),
+    "indirect_index": Task(
+        "Find, and go some places on",
+        PLACES,
+        6000,
+        200.0,
+        beyond=dict.fromkeys(("separated-sinusoidal", "separated-sinusoidal-wide"), (1.2e-2,)),
+        rates=(1.5e-3, 3e-3, 6e-3),
+    ),
     "occurrence": Task("The k-th value of a key", FEW, 1500, 60.0),
     "ordered_copy": Task("Copy in order", FEW, 1500, 60.0),
     "questions": Task(
