@@ -1075,7 +1075,7 @@ fitted_models = {
     for short, method in with_concatenated.items()
     if len(of_fits.values(method, "recovered"))
 }
-fig, ax = plt.subplots(figsize=(6.8, 4.0 if len(of_fits.made) else 1.2))
+fig, ax = plt.subplots(figsize=(6.8, 4.8 if len(of_fits.made) else 1.2))
 fitted = {
     label: [
         (nearest_of(method, readings), replace(figures.METHODS[method], label=short))

@@ -182,8 +182,9 @@ def seed_rows(
         ax.axvline(margin, color=MIXED, linewidth=1.2, linestyle=(0, (2, 2)))
     for height, name in enumerate(reversed(rows)):
         series = list(rows[name])
+        apart = min(0.32, 0.64 / max(1, len(series) - 1))  # rows of one name stay nearer than those of two
         for place, (values, look) in enumerate(series):
-            seed_row(ax, height + 0.32 * ((len(series) - 1) / 2 - place), values, look, **row)
+            seed_row(ax, height + apart * ((len(series) - 1) / 2 - place), values, look, **row)
     ax.set_yticks(range(len(rows)), list(reversed(rows)))
     ax.set_ylim(-0.6, len(rows) - 0.4)
 
