@@ -613,9 +613,9 @@ figures.provenance(tables["indirect_index"])
 # a joint MLP {num}`indirect_index/separated-sinusoidal-joint-mlp/accuracy/native/1x:.1%`, the dense sinusoid
 # {num}`indirect_index/sinusoidal/accuracy/native/1x:.1%`. Seeds of one model lie further apart than these means.
 #
-# It is learned in two ways. {num}`19_what_and_where/places_solved_separated` separated runs came to 95 % at some step, early and at once, and
-# {num}`19_what_and_where/places_solved_dense` dense ones, which rise slowly. No rule asked for this. All lose nearly everything where the
-# texts become longer, and learn it again.
+# It is learned in two ways. {num}`19_what_and_where/places_solved_separated` separated runs came to the bar at some step,
+# early and at once, and {num}`19_what_and_where/places_solved_dense` dense ones, which rise slowly. No rule asked for this.
+# All lose nearly everything where the texts become longer, and learn it again.
 #
 # That the separated model does as well as the dense one is *{num}`19_what_and_where/verdict_a_separated_model_adds_shifts`*; that a
 # joint MLP is what it lacks is *{num}`19_what_and_where/verdict_adding_shifts_needs_a_joint_mlp`*. A model can do without the sum: a head
