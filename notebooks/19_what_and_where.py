@@ -26,7 +26,7 @@
 # {num}`latest_value/separated-randomised/far/native:.1%` of the values that far back, RoPE with the frequencies of YaRN
 # {num}`latest_value/rope/far/yarn:.1%`.
 #
-# Where *where* depends on *what* the split does not stand in the way. Asked for what stands a few places from a name, the separated
+# Where *where* depends on *what* the split does not forbid the answer. Asked for what stands a few places from a name, the separated
 # model finds {num}`indirect_index/separated-sinusoidal/accuracy/native/1x:.1%` of the answers inside the trained length, the dense
 # sinusoid {num}`indirect_index/sinusoidal/accuracy/native/1x:.1%`. Six seeds do not decide between them.
 
@@ -588,8 +588,8 @@ figures.show(
     fig,
     name="fig-what-places",
     alt="Share of answers found against the step of training, for models that mix the "
-    "streams nowhere, in the MLP, or everywhere, and for RoPE. What has no records "
-    "says not run.",
+    "streams nowhere, in the MLP, or everywhere. A model without records has no line; "
+    "without any the figure says not run.",
     caption=(
         f"Go some places on from a name: the separated model ends at "
         f"{ends['separated']:.0%} of the answers, the dense one at "
@@ -598,7 +598,7 @@ figures.show(
         else ""
     )
     + "Answers found on held-out texts of the length that is trained at that step: "
-    "thin lines are seeds, thick ones their means.",
+    "thin lines are seeds, thick ones their means. A model without a line was not run.",
 )
 figures.show_table(
     shown.learned_table(tables["indirect_index"], methods["indirect_index"]),
@@ -613,13 +613,13 @@ figures.provenance(tables["indirect_index"])
 # a joint MLP {num}`indirect_index/separated-sinusoidal-joint-mlp/accuracy/native/1x:.1%`, the dense sinusoid
 # {num}`indirect_index/sinusoidal/accuracy/native/1x:.1%`. Seeds of one model lie further apart than these means.
 #
-# It is learned in two ways. {num}`19_what_and_where/places_solved_separated` separated runs came to the bar at some step,
-# early and at once, and {num}`19_what_and_where/places_solved_dense` dense ones, which rise slowly. No rule asked for this.
-# All lose nearly everything where the texts become longer, and learn it again.
+# It is learned in two ways. While texts were short {num}`19_what_and_where/places_solved_separated` separated runs came to the
+# bar, early and at once, and {num}`19_what_and_where/places_solved_dense` dense ones, which rise slowly. No rule asked for this,
+# and each model has a learning rate of its own. All lose nearly everything where the texts become longer, and learn it again.
 #
 # That the separated model does as well as the dense one is *{num}`19_what_and_where/verdict_a_separated_model_adds_shifts`*; that a
-# joint MLP is what it lacks is *{num}`19_what_and_where/verdict_adding_shifts_needs_a_joint_mlp`*. A model can do without the sum: a head
-# for each of the four distances brings every name its neighbours, and the rest is content. Whether these models do so was not looked at.
+# joint MLP is what it lacks is *{num}`19_what_and_where/verdict_adding_shifts_needs_a_joint_mlp`*. A model might do without the sum: a
+# head for each of the four distances brings every name its neighbours, and the rest is content. Whether these models do so was not looked at.
 #
 # By the bar of this book none of them has learned the task within these steps, so that nothing is said of longer texts.
 #
@@ -684,8 +684,8 @@ figures.provenance(*(tables[name] for name in TWO))
 # random positions did best at the largest of them, so that a larger one might serve it better still. Answers far back in long texts may stand at
 # indices that were trained, which flatters absolute encodings.
 #
-# Going on from a name no model had learned by the bar when the steps ended, and with four heads and four distances it can be
-# solved without any sum.
+# Going on from a name no model had learned by the bar when the steps ended, and with four heads and four distances it might be
+# solved without any sum. The models without a line in its figure were not run.
 #
 # ## Exercises
 #

@@ -86,11 +86,10 @@ FEW = (
 )
 """Of the tasks that are asked of some methods only."""
 
-JOINT_MLP, CONCATENATED = "separated-sinusoidal-joint-mlp", "concatenated-sinusoidal"
 PLACES = (
     *FEW,
     *("sinusoidal", "separated-sinusoidal", "separated-sinusoidal-wide"),
-    *(COMPARED[name].name for name in (JOINT_MLP, CONCATENATED)),
+    *(COMPARED[name].name for name in ("separated-sinusoidal-joint-mlp", "concatenated-sinusoidal")),
 )
 """Of the task that adds a shift to a place. Random positions leave no distance to add, so that models at the
 positions of the text are asked too: also a separated one as large as the dense; one whose MLP alone reads and

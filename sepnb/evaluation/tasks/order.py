@@ -23,8 +23,8 @@ def indirect_index(n: int, length: int, *, seed: int) -> Samples:
 
     After Gopalakrishnan et al. 2025 (PoPE, arXiv 2509.10534). Four of sixteen names stand once each among
     symbols; each is asked once, by a shift of 1 to 4 places left or right and then the name, at which the
-    answer is scored. What stands there is a symbol, never a name. So ordered, two layers are enough: at the
-    last token the first finds the name's place and the shift, and the second looks at the sum of both.
+    answer is scored. What stands there is a symbol, never a name. So ordered, two layers can be enough: at
+    the last token the first finds the name's place and the shift, and the second looks at the sum of both.
 
     Args:
         n: samples.
