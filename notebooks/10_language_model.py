@@ -165,7 +165,7 @@ figures.provenance(budgets)
 # :class: note
 # - **Time**: this page loads records and trains six tiny models, about 20 s of one CPU core at any profile;
 #   nothing is downloaded. The records: `sepnb run lr_screen table_sweep in_window`, one to three minutes a run on one core. Those of
-#   the small models: `sepnb run ablation_screen ablation_table_sweep ablation budget`, ten seconds to two
+#   the small models: `sepnb run ablation_screen ablation_sweep ablation budget`, ten seconds to two
 #   minutes a run. They read ELTeC (`sepnb data eltec-eng`).
 # - **You need**: chapters {doc}`7 <07_two_streams>` and {doc}`8 <08_split_mlp_norm>`, or their takeaways.
 # - **You will learn**: how the comparison is made fair, what separation costs and gives inside the trained
@@ -965,7 +965,7 @@ figures.provenance(factors)
 # tried. For these the best rate was not bracketed, and one beyond might move a variant and its reference by different amounts. The
 # experiment `budget` takes the same rates. The widths of position stand on both sides of one head, $d_\text{pos} = d_\text{head}$.
 #
-# Learned tables are still drawn at $0.02$ here; `ablation_table_sweep`, which tries them louder, is declared and not run. So differences
+# Learned tables are still drawn at $0.02$ here; `ablation_sweep`, which tries them louder, is declared and not run. So differences
 # to the dense learned model, and its curve in {numref}`fig-budget`, may shrink.
 #
 # One variant needs three fields, the concatenated one. On one stream it means nothing to split or to choose what is

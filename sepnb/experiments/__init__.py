@@ -44,7 +44,7 @@ _REGISTRY: dict[str, Experiment] = {
             fitted_rows.FIT_SWEEP,
             fitted_rows.EXPERIMENT,
             ablation.SCREEN,
-            ablation.TABLES,
+            ablation.SWEEP,
             ablation.Ablation(),
             ShawClip(),
             Budget(),

@@ -104,16 +104,16 @@ SCREEN = Sweep(
 )
 """For all but one method the largest of the first three rates was the best."""
 
-TABLES = ScaleSweep(
-    "ablation_table_sweep",
-    title="Scales of positions beside content in the ablation",
+SWEEP = ScaleSweep(
+    "ablation_sweep",
+    title="Learning rates and scales of the ablation",
     order=3,
-    methods=(*(name for name in COMPARED if "learned" in name), DENSE, f"{DENSE}-reinjected"),
-    smoke=("learned",),
+    methods=tuple(COMPARED),
+    smoke=(FULL, "learned"),
     config_of=run_of,
-    costs={"smoke": 1.0, "laptop": 34.0},
+    costs={"smoke": 1.0, "laptop": 36.0},
 )
-"""At this size, too, over the whole schedule."""
+"""Over the whole schedule: a shorter one prefers a larger rate."""
 
 
 class Ablation(TextExperiment):

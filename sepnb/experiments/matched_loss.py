@@ -3,7 +3,7 @@
 After a short training a dense model with a learned table is far behind a separated one, so that what either
 loses past its length may be due to how little it has learned. Sixteen times the training of `budget` brings
 them together. Rates are swept anew at that training, over the whole of it; the scales of learned tables are
-those of `ablation_table_sweep`.
+those of `ablation_sweep`.
 
 Beside the tables stands the untied model with a constant position stream, and what it could owe its lead to:
 the stream that evolves, more parameters, and the term of its score in a dense model of full width.
@@ -71,7 +71,7 @@ METHODS = {
     )
 }
 
-TABLES = Scales(ablation.TABLES)
+TABLES = Scales(ablation.SWEEP)
 
 
 def run_of(

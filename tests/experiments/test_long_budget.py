@@ -221,7 +221,7 @@ def test_a_run_at_matched_loss_has_what_its_claims_ask_for(one_thread, method):
 
 
 def test_learned_tables_are_drawn_at_the_scale_of_a_sweep_at_their_size(monkeypatch):
-    chosen = {("ablation_table_sweep", "learned"): 0.1, ("ablation_table_sweep", "separated-learned"): 0.05}
+    chosen = {("ablation_sweep", "learned"): 0.1, ("ablation_sweep", "separated-learned"): 0.05}
     chosen |= {("table_sweep", "learned"): 0.5}
     kind = type(MATCHED.tables.sweep)
     monkeypatch.setattr(kind, "std", lambda self, profile, method: chosen[self.name, method])
