@@ -13,6 +13,7 @@ from . import (
     seqpe_stream,
     table_sweep,
     task_grid,
+    variants,
     volumes,
 )
 from .base import PROFILES, Experiment, RunConfig
@@ -29,7 +30,6 @@ from .seqpe_geometry import SeqPEDistances, SeqPEGeometry
 from .seqpe_stream_geometry import SeqPEStreamGeometry
 from .shaw_clip import ShawClip
 from .speed import Speed
-from .variants import Variants, VariantScreen
 
 _REGISTRY: dict[str, Experiment] = {
     experiment.name: experiment
@@ -49,8 +49,9 @@ _REGISTRY: dict[str, Experiment] = {
             ShawClip(),
             Budget(),
             Inside(),
-            VariantScreen(),
-            Variants(),
+            variants.SWEEP,
+            variants.VariantScreen(),
+            variants.Variants(),
             encoding_methods.SCREEN,
             Encodings(),
             matched_loss.SWEEP,

@@ -3,8 +3,9 @@ length.
 
 Each is another method with one field of the model or of the training replaced, or a few that only make sense
 together, so that a difference from its base is what it does. Every series of bases ends at a method of the
-spine, whose swept learning rate all take: no variant has a rate of its own, which tilts comparisons with that
-method against the variant, and those between variants of different methods either way.
+spine, whose swept learning rate it takes, unless `recipe_sweep` tried one of the series itself. A rate of the
+spine tilts comparisons with that method against the variant, and those between variants of different methods
+either way.
 """
 
 from collections.abc import Callable, Mapping
@@ -168,7 +169,7 @@ VARIANTS: dict[str, Method] = listed(
 
 
 def root(name: str) -> str:
-    """The method of the spine in which the bases of a variant end; its swept rate is the variant's."""
+    """The method of the spine in which the bases of a variant end."""
     return next(method.name for method in series(name) if method.name in SPINE)
 
 

@@ -13,6 +13,7 @@ that columns of one name compare. Inside it a laptop scores less text, so that `
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 from ..data import text
@@ -24,6 +25,9 @@ from ..models import LanguageModel
 from . import language_modelling as lm
 from .base import Progress
 from .extrapolation import Extrapolation, ExtrapolationRun, metrics_of, read
+from .in_window import SWEEPS
+from .methods import run_of
+from .scale_sweep import ScaleSweep
 from .variant_methods import MATCHED, VARIANTS
 
 LAPTOP = lm.SIZES["laptop"]
@@ -72,6 +76,22 @@ PUBLISHED = (
 on the validation text by `recipe_screen`; what they are compared with, as of gaps the same model without them
 and of a variant of the separated model its dense twin, was added with or without it. ALiBi is in
 `extrapolation`."""
+
+
+SWEEP = ScaleSweep(
+    "recipe_sweep",
+    title="Learning rates and scales of the survivors",
+    order=4,
+    methods=(
+        *("rope-gaps", "dense-phase-gaps", "separated-phase-gaps"),
+        *("separated-torus-phase-long-gaps", "sinusoidal-torus-phase-long-gaps"),
+    ),
+    smoke=("sinusoidal-torus-phase-long-gaps",),
+    config_of=partial(run_of, sizes=SIZES),
+    costs={"smoke": 1.0, "laptop": 110.0},
+)
+"""Over the whole schedule. The verdicts on separation among survivors compare these; one that varies another
+of them takes its rate, and all others have those of the spine."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +152,7 @@ class Variants(Extrapolation):
     name = "recipes"
     title = "Variants for longer texts"
     order = 5
-    sizes = SIZES
+    sizes, sweeps = SIZES, (SWEEP, *SWEEPS)
     methods = PUBLISHED
     smoke = ("separated-sinusoidal", "separated-phase-offsets")
     shown = ()
@@ -160,6 +180,7 @@ class VariantScreen(Variants):
     name = "recipe_screen"
     title = "Choice of the variants"
     order = 4
+    sweeps = SWEEPS
     reads_test = False
     methods = tuple(VARIANTS)
     smoke = Variants.smoke[1:]
