@@ -69,11 +69,12 @@ TASKS: dict[str, Task] = {
         beyond=dict.fromkeys(
             (
                 *("none", "rope", "rope-randomised", "rope-gap", "sinusoidal-randomised", "sinusoidal-gap"),
-                *("sinusoidal-content-gap", "separated-sinusoidal", "separated-randomised", "separated-gap"),
+                *("separated-sinusoidal", "separated-randomised", "separated-gap"),
                 *("strict-randomised", "strict-content-gap"),
             ),
             (6e-3,),
         )
+        | {"sinusoidal-content-gap": (6e-3, 1.2e-2)}
         | dict.fromkeys(("separated-content-gap", "separated-content-randomised"), (3.75e-4,)),
     ),
     "latest_value": Task(
