@@ -113,7 +113,8 @@ TASKS: dict[str, Task] = {
         PLACES,
         6000,
         200.0,
-        beyond=dict.fromkeys(("rope", "separated-sinusoidal", "separated-sinusoidal-wide"), (1.2e-2,)),
+        beyond=dict.fromkeys(("separated-sinusoidal", "separated-sinusoidal-wide"), (1.2e-2,))
+        | {"rope": (1.2e-2, 2.4e-2)},
         rates=(1.5e-3, 3e-3, 6e-3),
     ),
     "occurrence": Task("The k-th value of a key", FEW, 1500, 60.0),
