@@ -1124,8 +1124,8 @@ figures.provenance(fits)
 # window. A mask over all but the last $L$ keys takes the new length away and leaves the index, and that alone costs
 # {num}`fitted_rows/separated-learned/gap/fitted-masked/2x:+.2f`.
 #
-# So the premise fails where it should be safest. What does not extrapolate is not only $p_i$: the weights that read it have learned $L$
-# positions.
+# So no fit bears the premise out where it is safest. It is not only $p_i$ that does not extrapolate: the weights that read it have learned
+# $L$ positions.
 #
 # A separated row has a quarter of the numbers of a dense one. The concatenated model has rows as short, and weights that mix columns:
 # it stands at {num}`fitted_rows/concatenated-learned/gap/fitted/2x:+.2f`. That fitted rows lose more where weights are split is
@@ -1314,7 +1314,7 @@ figures.provenance(runs)
 #    *{num}`11_extrapolators/verdict_separation_makes_extrapolation_easier`*, and so is the one that only the position needs extrapolating
 #    (*{num}`11_extrapolators/verdict_only_the_position_needs_extrapolating`*). A learned table's size does limit a dense model
 #    (*{num}`11_extrapolators/verdict_lookup_tables_limit_extrapolation`*).
-# 4. **The premise fails, too.** Fitted to frozen weights, the vectors of new positions carry a dense model on and not a separated one. That
+# 4. **No fit bore the premise out.** Fitted to frozen weights, vectors of new positions carry a dense model on, not a separated one. That
 #    they are all that it lacks is *{num}`11_extrapolators/verdict_only_new_vectors_are_missing`*.
 #
 # **Limits.** Verdicts on one kind of text (the second has three seeds and no verdict), one budget, models of less than a million parameters,

@@ -19,7 +19,11 @@
 #
 # What ALiBi and SeqPE keep is the near past. Where the answer stands in the last trained length of such a text, ALiBi finds
 # {num}`questions/alibi/near/native:.0%`, SeqPE {num}`questions/seqpe/near/native:.0%`, and RoPE
-# {num}`questions/rope/near/native:.0%`. Random positions carry RoPE and the separated model about twice as far as training, no further.
+# {num}`questions/rope/near/native:.0%`.
+#
+# Random positions carry a little further. In texts of four trained lengths RoPE so trained finds {num}`20_questions/mid_rope:.0%` of the
+# answers two lengths back or more, the separated model {num}`20_questions/mid_separated:.0%`, and behind a window each
+# {num}`20_questions/mid_window:.0%` or less. In texts of eight neither finds more than a guess of those four lengths back.
 #
 # SeqPE is ahead of RoPE and behind ALiBi: of all questions over eight trained lengths it answers
 # {num}`questions/seqpe/accuracy/native/8x:.0%`, RoPE {num}`questions/rope/accuracy/native/8x:.0%` and ALiBi
@@ -49,6 +53,7 @@ from sepnb.data import babi
 from sepnb.evaluation.tasks import questions
 from sepnb.plots import answers, chooser, figures
 from sepnb.records import numbers as chapter_numbers
+from sepnb.records.run_table import NOT_RUN
 
 figures.use_style()
 table = experiments.get("questions").table(profile)
@@ -56,6 +61,21 @@ rows = experiments.get("questions").rows(profile, "depth")
 methods = experiments.get("questions").methods
 numbers = dict(shown.counted(table, methods))
 chance = {times: answers.best_guess(table, times) for times in answers.TIMES}
+back = experiments.get("questions").rows(profile, "distance")
+if not back.empty:  # in texts of 4L the answers that stand 2L back or more
+    back = back[(back.times == 4) & (back.start == back[back.times == 4].start.max())]
+    back = back.groupby(["method", "reader"]).accuracy.mean()
+
+
+def two_lengths_back(method, reader):
+    return back.get((method, reader), NOT_RUN)
+
+
+pair = {short: f"{short}-randomised" for short in ("rope", "separated")}
+for short, method in pair.items():
+    numbers[f"mid_{short}"] = two_lengths_back(method, "native")
+behind = [two_lengths_back(method, "window") for method in pair.values()]
+numbers["mid_window"] = NOT_RUN if NOT_RUN in behind else max(behind)
 if profile == "laptop":  # what is said
     assert numbers["uses"].startswith("0 of")
     means = table[table.status == "ok"].groupby("method").mean(numeric_only=True)
@@ -67,6 +87,7 @@ if profile == "laptop":  # what is said
     randomised = means.loc[["separated-randomised", "rope-randomised"]]
     doubled = randomised["accuracy/native/2x"] - randomised["accuracy/native/4x"]
     assert doubled.min() > 0.2
+    assert numbers["mid_rope"] > numbers["mid_separated"] > numbers["mid_window"]
 
 # %% tags=["hide-input"]
 PANELS = {
@@ -119,7 +140,8 @@ figures.provenance(table)
 figures.show_table(
     shown.learned_table(table, methods),
     caption="Questions inside the trained length: means over seeds and 95 % t "
-    "intervals, the worst seed, and the median step at which 95 % were answered.",
+    "intervals, the worst seed, and of the seeds that answered 95 % the median step. "
+    "In the first two thirds of the steps stories are half as long, those asked too.",
 )
 figures.provenance(table)
 
@@ -282,7 +304,7 @@ for times, each in found.items():
 # ## Who uses an answer far back
 #
 # The rule is that of {doc}`chapter 19 <19_what_and_where>`, and was written before the records. RoPE is
-# also read with the context extensions of {doc}`chapter 6 <06_longer_contexts>`, without further training.
+# also read with the context extensions of {doc}`chapter 6 <06_longer_contexts>`, at the factor of each length and without further training.
 
 # %% tags=["hide-input"]
 figures.show_table(
@@ -320,7 +342,8 @@ figures.provenance(table)
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(2, 1, figsize=(7.6, 6.8))
 answers.by_length(axes[0], table, methods)
-answers.steps(axes[1], table, methods)
+short_steps = experiments.get("questions").grid(profile)[0].asked.short_steps
+answers.steps(axes[1], table, methods, longer=short_steps)
 figures.show(
     fig,
     name="fig-questions-lengths",
@@ -328,8 +351,8 @@ figures.show(
     "a method and thin ones for its seeds, dotted the best guess. Below, the steps "
     "until ninety-five in a hundred questions were answered, a tick for each seed.",
     caption="Above: questions answered by the length of the text; thin lines are "
-    "seeds, dotted is the best guess. Below: steps until 95 % were answered inside the "
-    "trained length; markers are medians.",
+    "seeds, dotted is the best guess. Below: steps until 95 % were answered in stories "
+    "of the length that is trained then, half of L up to the line; markers are medians.",
 )
 figures.provenance(table)
 

@@ -6,15 +6,21 @@ models exchange places where one is ahead at one budget and the other at another
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import pandas as pd
 
-from sepnb.claims.verdict import NOT_RUN, Dependence
+from sepnb.claims.verdict import NOT_RUN, OF_OURS, PARTLY, Dependence, Verdict
 from sepnb.records.run_table import RunTable, summarise
 
 TABLE = "experiment/budget"
 DEPENDENT, KEPT = "budget-dependent", "no exchange"
+
+
+def trained() -> tuple[str, ...]:
+    """Every model of the experiment: those ranked, and one with as many parameters as the dense one."""
+    return (*models(), "separated-sinusoidal-wide")
 
 
 def models() -> tuple[str, ...]:
@@ -77,16 +83,24 @@ def exchanges(standing: pd.DataFrame) -> list[tuple[str, str]]:
 def dependence(pairs: Sequence[tuple[str, str]], table: pd.DataFrame | None) -> Dependence:
     """Whether two models of a pair exchange places between the budgets, by the table of `budget`; *not run*
     where that lacks a current run of any model at any budget. Intervals hold together over all its pairs."""
-    trained = [*models(), "separated-sinusoidal-wide"]
     if table is None or table.empty:
         return Dependence(NOT_RUN)
-    runs = table[table["method"].isin(trained)]
+    runs = table[table["method"].isin(trained())]
     there = set(zip(runs["method"], runs["budget"], strict=True))
-    if len(there) < len(trained) * len(budgets()) or not (runs["status"] == "ok").all():
+    if len(there) < len(trained()) * len(budgets()) or not (runs["status"] == "ok").all():
         return Dependence(NOT_RUN)
-    standing = places(table, trained, only=pairs)
+    standing = places(table, list(trained()), only=pairs)
     told = []
     for (a, b), rows in standing.groupby(["a", "b"], sort=False):
         by_budget = (f"{row.place} at {row.budget}x" for row in rows.itertuples())
         told.append(f"{a} beside {b}: {', '.join(by_budget)}")
     return Dependence(DEPENDENT if exchanges(standing) else KEPT, "; ".join(told))
+
+
+def overridden(verdict: Verdict, pairs: Sequence[tuple[str, str]], table: pd.DataFrame | None) -> Verdict:
+    """A verdict after one training, with what more training says of the order of its pairs: where that turns,
+    what was decided holds at some budgets, which is *partly*."""
+    more = dependence(pairs, table)
+    if more.label == DEPENDENT and verdict.word in {*OF_OURS, *OF_OURS.values()}:
+        verdict = replace(verdict, word=PARTLY, why=f"{verdict.why}; {more}")
+    return replace(verdict, budget=more)

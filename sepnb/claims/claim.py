@@ -9,14 +9,14 @@ import re
 import textwrap
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pandas as pd
 
 from sepnb.claims import budget, evidence
 from sepnb.claims.asks import Ask, Floor, Unless
 from sepnb.claims.rule import composed
-from sepnb.claims.verdict import OF_OURS, PARTLY, Tables, Verdict
+from sepnb.claims.verdict import Tables, Verdict
 
 OURS = "ours, written before the records"
 
@@ -109,10 +109,7 @@ class Claim:
         holds at some budgets, which is *partly*. A hypothesis of ours is held or refuted, not reproduced."""
         verdict = self.how(self, tables)
         if self.turns:
-            more = budget.dependence(self.turns, tables.get(budget.TABLE))
-            if more.label == budget.DEPENDENT and verdict.word in OF_OURS:
-                verdict = replace(verdict, word=PARTLY, why=f"{verdict.why}; {more}")
-            verdict = replace(verdict, budget=more)
+            verdict = budget.overridden(verdict, self.turns, tables.get(budget.TABLE))
         return verdict.of_ours() if self.is_ours else verdict
 
     @property

@@ -92,7 +92,7 @@ def learned_table(table: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
                 "worst seed": f"{inside.min():.2f}" if len(inside) else NOT_RUN,
                 "best guess": chance,
                 "seeds that got to 95 %": f"{len(reached)} of {len(inside)}" if len(inside) else NOT_RUN,
-                "median step": f"{reached.median():.0f}" if len(reached) else None,
+                "their median step": f"{reached.median():.0f}" if len(reached) else None,
             }
         )
     return pd.DataFrame(lines)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from sepnb.claims import extrapolation, recall, recipes
+from sepnb.claims import budget, extrapolation, recall, recipes
 from sepnb.claims.asks import Ask, gap, levels
 from sepnb.claims.evidence import judge
 from sepnb.claims.language_model import BAR
@@ -75,7 +75,7 @@ LINES = (
 
 def needs() -> tuple[str, ...]:
     """What the table is made of, as `Claim.needs` names it."""
-    return (recipes.TABLE, extrapolation.TABLE, *(f"experiment/{name}" for name in TASKS))
+    return (recipes.TABLE, extrapolation.TABLE, budget.TABLE, *(f"experiment/{name}" for name in TASKS))
 
 
 def verdict_table(tables: Tables) -> list[tuple[Line, dict[str, Verdict]]]:
@@ -109,11 +109,15 @@ def quality(line: Line, tables: Tables) -> Verdict:
 
 
 def price(line: Line, tables: Tables) -> Verdict:
-    """Not more than `DEARER` above its base inside the trained length; of a base there is none."""
+    """Not more than `DEARER` above its base inside the trained length; of a base there is none. Where more
+    training turns the order of the two, *partly*."""
     base = line.base or _varied(line.method)
     if base == line.method:
         return Verdict(NOT_RUN, "it is a base")
-    return _judged(line, tables, [Ask(line.method, base, high=DEARER)])
+    verdict = _judged(line, tables, [Ask(line.method, base, high=DEARER)])
+    if not {line.method, base} <= set(budget.trained()):
+        return verdict
+    return budget.overridden(verdict, [(line.method, base)], tables.get(budget.TABLE))
 
 
 def _judged(line: Line, tables: Tables, asks: list[Ask]) -> Verdict:

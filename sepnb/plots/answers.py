@@ -182,24 +182,28 @@ def learning(ax: Axes, rows: pd.DataFrame, methods: Sequence[str]) -> None:
         seeds = rows[rows["method"] == name].pivot(index="step", columns="seed", values="accuracy")
         ax.plot(seeds, color=look["color"], linewidth=0.7, alpha=0.4, label="_")
         ax.plot(seeds.mean(axis=1), **look)
-    first = rows[rows["length"] < rows["length"].max()]
-    if len(first):
-        ax.axvline(first["step"].max(), color=FAINT, linewidth=1, zorder=0.5)
-        ax.annotate(
-            "longer texts",
-            (first["step"].max(), 0.02),
-            (4, 0),
-            textcoords="offset points",
-            fontsize=9,
-            color=INK,
-        )
+    if len(first := rows[rows["length"] < rows["length"].max()]):
+        _longer_from(ax, first["step"].max(), 0.02)
     ax.set(ylim=(0, 1.03), xlim=(0, rows["step"].max()), xlabel="step of training", ylabel="answers found")
     figures.label_lines(ax, fontsize=8.5)
 
 
-def steps(ax: Axes, table: pd.DataFrame, methods: Sequence[str], level: float = 0.95) -> None:
+def _longer_from(ax: Axes, step: float, height: float) -> None:
+    """A line where training goes on with longer texts."""
+    ax.axvline(step, color=FAINT, linewidth=1, zorder=0.5)
+    at = {"xytext": (4, 0), "textcoords": "offset points"}
+    ax.annotate("longer texts", (step, height), fontsize=9, color=INK, **at)
+
+
+def steps(
+    ax: Axes, table: pd.DataFrame, methods: Sequence[str], *, level: float = 0.95, longer: int | None = None
+) -> None:
     """How many steps it took until a share of the answers was found, a tick for each seed, the median a
-    marker; of seeds that never got there, how many. Without runs the axes say so."""
+    marker; of seeds that never got there, how many. Without runs the axes say so.
+
+    Args:
+        longer: the step after which texts are longer, those that are asked too.
+    """
     of = RunTable(table)
     made = [name for name in methods if len(of.values(name, "steps"))]
     if not made:
@@ -221,3 +225,5 @@ def steps(ax: Axes, table: pd.DataFrame, methods: Sequence[str], level: float = 
     ax.set(ylim=(-0.6, len(made) - 0.4), xlim=(0, 1.4 * last), xlabel=f"steps to {level:.0%} of the answers")
     ax.set_xticks([tick for tick in ax.get_xticks() if tick <= last])
     ax.axvline(last, color=FAINT, linewidth=1, zorder=0.5)
+    if longer:
+        _longer_from(ax, longer, -0.5)

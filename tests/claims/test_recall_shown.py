@@ -40,7 +40,7 @@ def test_what_was_learned_stands_beside_the_best_guess_and_the_worst_seed():
     table = shown.learned_table(with_guess(reached, missing("alibi")), ["rope", "alibi"])
     rope, alibi = table.to_dict("records")
     assert rope["learned"] == "yes" and rope["worst seed"] == "0.93" and rope["best guess"] == "0.12"
-    assert rope["seeds that got to 95 %"] == "5 of 6" and rope["median step"] == "300"
+    assert rope["seeds that got to 95 %"] == "5 of 6" and rope["their median step"] == "300"
     assert {alibi[name] for name in ("learned", "answers found, inside", "worst seed")} == {NOT_RUN}
 
 
