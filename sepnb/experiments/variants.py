@@ -88,6 +88,8 @@ SWEEP = ScaleSweep(
     ),
     smoke=("sinusoidal-torus-phase-long-gaps",),
     config_of=partial(run_of, sizes=SIZES),
+    beyond=dict.fromkeys(("rope-gaps", "dense-phase-gaps"), (1e-3,)),
+    level={"dense-phase-gaps": ((2e-3,), (4e-3,))},
     costs={"smoke": 1.0, "laptop": 110.0},
 )
 """Over the whole schedule. The verdicts on separation among survivors compare these; one that varies another
