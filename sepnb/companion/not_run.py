@@ -11,7 +11,7 @@ LONG = "Trainings sixteen times as long. Tasks come first: they ask for far cont
 REASONS = {
     **dict.fromkeys(("mqar", "latest_value", "needle"), RECALL),
     "questions": "First come the methods that the other tasks had put in front.",
-    "indirect_index": "First come the models that differ in what is mixed.",
+    "indirect_index": "First came the models that differ in what is mixed; those at random positions wait.",
     **dict.fromkeys(("occurrence", "ordered_copy"), SECOND),
     "fitted_rows": "Learned tables come first; a sinusoid's and one without a norm wait.",
     **dict.fromkeys(("matched_loss", "long_budget"), LONG),
