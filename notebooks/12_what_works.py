@@ -733,8 +733,8 @@ figures.provenance(runs)
 #    {num}`recipes/dense-phase-gaps minus separated-torus-phase-long-gaps-wide/block_parameters:,.0f` more parameters in its blocks. The
 #    separated model is {num}`recipes/separated-torus-phase-long-gaps-wide minus dense-phase-gaps/native/8x:+.3f` above it
 #    there. That the separated one is better is *{num}`12_what_works/verdict_separation_helps_the_survivor`*.
-# 3. *Against a dense model with the same sinusoid added to the content*, each at its best rate and the dense one at its best scale. At equal width, with two thirds of the parameters,
-#    the separated model is at
+# 3. *Against a dense model with the same sinusoid added to the content*, each at its best rate and the dense one at its best scale, the
+#    largest that was tried. At equal width, with two thirds of the parameters, the separated model is at
 #    {num}`recipes/separated-torus-phase-long-gaps minus sinusoidal-torus-phase-long-gaps/native/8x:+.3f` in the last bin.
 #    That a stream is the better place for it is *{num}`12_what_works/verdict_a_stream_of_its_own_helps_the_survivor`*.
 #
@@ -790,7 +790,7 @@ figures.provenance(runs)
 # {doc}`chapter 10 <10_language_model>`, both with the sinusoid, separated minus dense goes from {num}`10_language_model/gain_at_1x` to
 # {num}`10_language_model/gain_at_16x` bits per byte when training is sixteen times as long.
 #
-# Most variants take the learning rate of their base. Trained with gaps, RoPE is {num}`12_what_works/gaps_rate_gain:.3f` bits per byte
+# Most variants take the learning rate of their base. Trained with gaps, RoPE is {num}`12_what_works/gaps_rate_gain` bits per byte
 # better at a lower rate than at that of RoPE, so that others may be undertrained by as much. Gaps are trained on two chunks, not on long texts. Nothing is compared at equal CPU
 # seconds. A gap in the last bin stands on few bytes a seed, those of the sliding-window baseline at stride 1; levels stand on seven times
 # as many. No long text is read far out: index 1,000,000 is asked of $L$ bytes.
@@ -1076,7 +1076,8 @@ own, base = (
     for name, method in (("recipe_sweep", "rope-gaps"), ("lr_screen", "rope"))
 )
 there = {own, base} <= set(scores)
-numbers["gaps_rate_gain"] = scores[base] - scores[own] if there else NOT_RUN
+gain = f"{scores[base] - scores[own]:.3f}" if there else NOT_RUN
+numbers["gaps_rate_gain"] = gain
 figures.provenance(swept.table(SWEPT))
 
 # %% [markdown]

@@ -644,7 +644,7 @@ figures.provenance(tables["indirect_index"])
 # It is learned in two ways. While texts were short {num}`19_what_and_where/places_solved_narrow` separated runs came to the
 # bar, early and at once, and {num}`19_what_and_where/places_solved_wide` of the larger ones. Of those with the dense sinusoid and with RoPE
 # {num}`19_what_and_where/places_solved_whole` did; they rise slowly. No rule asked for this, and each model has a learning rate that its own
-# sweep chose. All lose nearly everything where the texts become longer, and learn it again.
+# sweep chose. All but RoPE lose nearly everything where the texts become longer, and learn it again.
 #
 # That the separated model does as well as the dense one is *{num}`19_what_and_where/verdict_a_separated_model_adds_shifts`*, and that it
 # does better than RoPE is *{num}`19_what_and_where/verdict_a_separated_model_adds_shifts_before_rope`*.

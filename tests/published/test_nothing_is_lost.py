@@ -47,6 +47,13 @@ WITHDRAWN = re.compile(
 )
 MOVED |= {name: (None, TABLES) for name in NAMES if WITHDRAWN.match(name)}
 
+GAPS = "models with position gaps got a learning rate of their own, and one that adds a sinusoid a scale"
+WITH_GAPS = re.compile(
+    r"laptop/recipes/(rope-gaps|dense-phase-gaps(-other)?)-lr0\.004"
+    r"|laptop/recipes/sinusoidal-torus-phase-long-gaps-lr0\.008"
+)
+MOVED |= {name: (None, GAPS) for name in NAMES if WITH_GAPS.match(name)}
+
 FAILED = "one significant failure was enough against a claim that says all"
 IN_PART = "a claim that says all was no longer called partly where some of it fails"
 BUDGET = "a ranking that turns with the budget overrode the verdict of the short one"
