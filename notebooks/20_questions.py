@@ -352,7 +352,8 @@ figures.show(
     "until ninety-five in a hundred questions were answered, a tick for each seed.",
     caption="Above: questions answered by the length of the text; thin lines are "
     "seeds, dotted is the best guess. Below: steps until 95 % were answered in stories "
-    "of the length that is trained then, half of L up to the line; markers are medians.",
+    "of the length that is trained then, half of L up to the line; markers are "
+    "medians.",
 )
 figures.provenance(table)
 
