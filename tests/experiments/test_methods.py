@@ -21,8 +21,6 @@ from sepnb.experiments import (
 )
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.methods import Method, listed, run_of, series
-from sepnb.experiments.scale_sweep import ScaleSweep
-from sepnb.models import TransformerConfig
 from sepnb.records.store import canonical
 
 from .smoke_runs import differing
@@ -57,8 +55,7 @@ def test_no_name_is_two_models_in_the_whole_book(profile):
             if not isinstance(run, lm.LanguageModelRun) or name == "context_extension":
                 continue  # that one reads one model under extensions, which are its methods
             settings = run.resolved()
-            if isinstance(experiments.get(name), ScaleSweep):
-                settings["model"]["embedding_std"] = TransformerConfig.embedding_std
+            del settings["model"]["embedding_std"]
             for encoding in settings["model"]["encoding"]:
                 if encoding["name"] == "learned":
                     del encoding["std"]
