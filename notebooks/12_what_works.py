@@ -13,10 +13,13 @@
 # %% [markdown]
 # # 12. What makes extrapolation work
 #
-# **Finding.** In these runs models read eight trained lengths with every key visible once their score reads distances and their training
-# shows far ones. It was not the separation: a separated model trained so ends at {num}`recipes/separated-torus-phase-long-gaps-wide/native/8x:.3f`
+# **Finding.** In these runs models read eight trained lengths with every key visible once their score has a content-to-position term and
+# their training shows far distances. It was not the separation: a separated model trained so ends at {num}`recipes/separated-torus-phase-long-gaps-wide/native/8x:.3f`
 # bits per byte, ahead of RoPE behind a window ({num}`recipes/rope/native-window/8x:.3f`), and a dense one with no position embedding and
 # somewhat more weights at {num}`recipes/dense-phase-gaps/native/8x:.3f`.
+#
+# RoPE with the same training stays {num}`recipes/rope-gaps/gap/native/8x:+.2f` bits per byte above its own sliding window, at a learning
+# rate swept for it.
 #
 # To survive a long text is not yet to use it. Whether anything uses text that far back is
 # *{num}`12_what_works/verdict_something_uses_the_far_past`*: even models trained on long texts gained nothing from it.
