@@ -19,7 +19,7 @@
 # somewhat more weights at {num}`recipes/dense-phase-gaps/native/8x:.3f`.
 #
 # RoPE with the same training stays {num}`recipes/rope-gaps/gap/native/8x:+.2f` bits per byte above its own sliding window, at a learning
-# rate swept for it.
+# rate that was swept for its loss inside the trained length.
 #
 # To survive a long text is not yet to use it. Whether anything uses text that far back is
 # *{num}`12_what_works/verdict_something_uses_the_far_past`*: even models trained on long texts gained nothing from it.
@@ -794,7 +794,8 @@ figures.provenance(runs)
 # {num}`10_language_model/gain_at_16x` bits per byte when training is sixteen times as long.
 #
 # Most variants take the learning rate of their base. Trained with gaps, RoPE is {num}`12_what_works/gaps_rate_gain` bits per byte
-# better at a lower rate than at that of RoPE, so that others may be undertrained by as much. Gaps are trained on two chunks, not on long texts. Nothing is compared at equal CPU
+# better at a lower rate, on the validation text and with one seed, so that others may lose as much. Gaps are trained on two chunks, not
+# on long texts. Nothing is compared at equal CPU
 # seconds. A gap in the last bin stands on few bytes a seed, those of the sliding-window baseline at stride 1; levels stand on seven times
 # as many. No long text is read far out: index 1,000,000 is asked of $L$ bytes.
 #

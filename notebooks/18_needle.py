@@ -297,8 +297,8 @@ DRAWN = (
 YARN = {"label": "RoPE, YaRN", "linestyle": DASHED}
 fig, axes = plt.subplots(2, 1, figsize=(7.6, 6.6))
 answers.by_length(axes[0], table, [*DRAWN, "rope:yarn"], {"rope:yarn": YARN})
-short_steps = experiments.get("needle").grid(profile)[0].asked.short_steps
-answers.steps(axes[1], table, DRAWN, longer=short_steps)
+longer = experiments.get("needle").short_steps(profile)
+answers.steps(axes[1], table, DRAWN, longer=longer)
 figures.show(
     fig,
     name="fig-needle-lengths",

@@ -43,7 +43,6 @@ from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import torch
 
 from sepnb import claims, experiments
@@ -444,20 +443,14 @@ figures.provenance(*(tables[name] for name in TWO))
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(2, 1, figsize=(7.6, 6.2))
-short_steps = {
-    name: experiments.get(name).grid(profile)[0].asked.short_steps for name in TWO
-}
+longer = {name: experiments.get(name).short_steps(profile) for name in TWO}
 for ax, name in zip(axes, TWO, strict=True):
-    answers.steps(ax, tables[name], DRAWN, longer=short_steps[name])
+    answers.steps(ax, tables[name], DRAWN, longer=longer[name])
     ax.set_title(TITLES[name])
-latest = RunTable(tables["latest_value"])
+latest = tables["latest_value"], longer["latest_value"]
 for short in ("separated", "sinusoidal", "rope"):
-    made = latest.values(f"{short}-randomised", "steps")
-    solved = latest.values(f"{short}-randomised", "steps_to_0.95")
-    numbers[f"order_while_short_{short}"] = (
-        f"{(solved <= short_steps['latest_value']).sum()} of {len(made)}"
-        if len(made)
-        else NOT_RUN
+    numbers[f"order_while_short_{short}"] = shown.learned_by(
+        latest[0], [f"{short}-randomised"], latest[1]
     )
 figures.show(
     fig,
@@ -597,15 +590,12 @@ ends = {
     short: of_places.mean(method, "accuracy/native/1x")
     for short, method in MIXED.items()
 }
-short_steps = places.grid(profile)[0].asked.short_steps
 groups = {"narrow": ["separated"], "wide": ["separated, wide"]}
 for group, shorts in (groups | {"whole": ["dense", "RoPE"]}).items():
-    made, solved = (
-        pd.concat([of_places.values(MIXED[short], column) for short in shorts])
-        for column in ("steps", "steps_to_0.95")
-    )
-    numbers[f"places_solved_{group}"] = (
-        f"{(solved <= short_steps).sum()} of {len(made)}" if len(made) else NOT_RUN
+    numbers[f"places_solved_{group}"] = shown.learned_by(
+        tables["indirect_index"],
+        [MIXED[short] for short in shorts],
+        places.short_steps(profile),
     )
 of_rope = of_places.values("rope", "accuracy/native/1x")
 numbers["places_worst_rope"] = of_rope.min() if len(of_rope) else NOT_RUN

@@ -342,8 +342,8 @@ figures.provenance(table)
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(2, 1, figsize=(7.6, 6.8))
 answers.by_length(axes[0], table, methods)
-short_steps = experiments.get("questions").grid(profile)[0].asked.short_steps
-answers.steps(axes[1], table, methods, longer=short_steps)
+longer = experiments.get("questions").short_steps(profile)
+answers.steps(axes[1], table, methods, longer=longer)
 figures.show(
     fig,
     name="fig-questions-lengths",

@@ -45,6 +45,16 @@ TWINS = {
 }
 
 
+def learned_by(table: pd.DataFrame, methods: Iterable[str], step: int) -> str:
+    """How many runs of these methods had found 95 % of the answers by a step, such as "3 of 6"."""
+    of = RunTable(table)
+    made, reached = (
+        pd.concat([of.values(name, column) for name in methods])
+        for column in ("steps", f"steps_to_{LEARNED:g}")
+    )
+    return f"{(reached <= step).sum()} of {len(made)}" if len(made) else NOT_RUN
+
+
 def is_learned(table: pd.DataFrame, method: str) -> str:
     """ "yes" or "no" by the rule of *uses*; *not judged* with fewer than six runs, *not run* without any."""
     inside = RunTable(table).values(method, INSIDE)

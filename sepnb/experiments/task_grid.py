@@ -202,6 +202,10 @@ class TaskExperiment(Experiment):
             begins=tasks.fingerprint,
         )
 
+    def short_steps(self, profile: str) -> int:
+        """The steps on texts of half the trained length, with which every run begins."""
+        return self.grid(profile)[0].asked.short_steps
+
     def config(self, profile: str, cell: str, seed: int) -> TaskRun:
         config = self.sweep.config_of(self.name, profile, cell, seed, self.sweep.rate(profile, cell))
         return self.sweep.settled(profile, cell, config)

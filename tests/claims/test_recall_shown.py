@@ -44,6 +44,14 @@ def test_what_was_learned_stands_beside_the_best_guess_and_the_worst_seed():
     assert {alibi[name] for name in ("learned", "answers found, inside", "worst seed")} == {NOT_RUN}
 
 
+def test_runs_that_learned_by_a_step_are_counted_over_methods_and_those_that_never_did_are_not():
+    steps = {"steps": [900] * 6, "steps_to_0.95": [100, 200, 300, 400, 500, float("nan")]}
+    table = with_guess(runs(**steps), runs("none", **steps), missing("alibi"))
+    assert shown.learned_by(table, ["rope"], 300) == "3 of 6"
+    assert shown.learned_by(table, ["rope", "none", "alibi"], 900) == "10 of 12"
+    assert shown.learned_by(table, ["alibi"], 300) == NOT_RUN
+
+
 def test_every_reading_but_the_window_has_its_verdict():
     table = with_guess(runs(far=0.2, **{"far/ntk": 0.97}), runs("none", inside=0.5), missing("alibi"))
     found = shown.uses_table(table, ["rope", "none", "alibi"])
