@@ -46,7 +46,8 @@ class Sweep(Experiment):
         config_of: the config of a run, called as `(sweep, profile, method, seed, rate, steps)`; steps None is
             the whole schedule.
         rates: at which every method is tried.
-        beyond: for some methods further ones, past an end at which their best stood.
+        beyond: for some methods further ones, past an end at which their best stood at the laptop profile;
+            other sizes of model are tried at `rates` alone.
         level: for some methods the trials, each without its method, that came within `LEVEL` of the best with
             one seed. They are tried with `MORE_SEEDS` too, and the least mean of all seeds is the best.
         steps: by profile; None tries all over the whole schedule.
@@ -86,7 +87,7 @@ class Sweep(Experiment):
 
     def tried(self, profile: str, method: str) -> list[float]:
         """The rates at which a profile tries a method."""
-        beyond = () if profile == "smoke" else self.beyond.get(method, ())
+        beyond = self.beyond.get(method, ()) if profile == "laptop" else ()
         return sorted({*self.rates, *beyond})
 
     def trials(self, profile: str, method: str) -> list[tuple]:

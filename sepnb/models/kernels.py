@@ -9,7 +9,8 @@ of the square. On CUDA biases go to FlexAttention, see `flex`.
 
 What a model computes stays the same up to the order of float32 sums, which is why nothing of this is done
 unless asked for: a record is replayed by the kernels that made it. Evaluation stays eager: it meets many
-lengths, and each would be compiled anew.
+lengths, and each would be compiled anew. A training meets one or two, and each has a graph of its own: one
+for any length is slower, and torch 2.11 fails on FlexAttention with such a one.
 """
 
 import inspect
@@ -135,7 +136,7 @@ class CompiledSteps:
 def _compiled(formula: Formula, backend: str) -> Formula:
     has_limit = "recompile_limit" in inspect.signature(torch.compile).parameters  # older torch has none
     limit = {"recompile_limit": MOST_GRAPHS} if has_limit else {}
-    return torch.compile(formula, backend=counted(backend), **limit)
+    return torch.compile(formula, backend=counted(backend), dynamic=False, **limit)
 
 
 def on_cuda(x: torch.Tensor) -> bool:

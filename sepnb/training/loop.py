@@ -217,7 +217,7 @@ def forward_of(model: nn.Module, config: TrainingConfig, device: str) -> Callabl
     if torch.device(device).type == "cuda" and config.positions is None and kernels.flexible(model):
         kernels.compile_formulas(model, config.compiler)
         return model
-    return torch.compile(model, backend=kernels.counted(config.compiler))
+    return torch.compile(model, backend=kernels.counted(config.compiler), dynamic=False)
 
 
 def _memory(

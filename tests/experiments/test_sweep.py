@@ -80,11 +80,12 @@ def test_a_method_is_swept_when_it_was_tried_at_every_rate_and_a_diverged_run_is
     assert "rope" not in one.best("laptop"), "diverged at every rate"
 
 
-def test_a_rate_at_an_end_is_told_and_one_beyond_it_is_tried_at_no_smoke(checkout):
+def test_a_rate_at_an_end_is_told_and_one_beyond_it_is_tried_at_the_size_where_it_stood(checkout):
     one = sweep()
     publish(checkout, one, "laptop", {"rope": [2.4, 2.5, 2.6], "alibi": [2.5, 2.4, 2.6, 2.7]})
     assert one.at_an_end("laptop") == {"rope": 2e-3}
-    assert one.tried("laptop", "alibi") == [1e-3, *RATES] and one.tried("smoke", "alibi") == list(RATES)
+    assert one.tried("laptop", "alibi") == [1e-3, *RATES]
+    assert one.tried("smoke", "alibi") == one.tried("gpu", "alibi") == list(RATES)
 
 
 def test_a_rate_beyond_an_end_counts_once_its_run_is_published_and_nothing_is_trained_before(checkout):

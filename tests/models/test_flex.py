@@ -215,7 +215,7 @@ def asked(monkeypatch) -> list[tuple[str, str]]:
     monkeypatch.setattr(
         loop.torch,
         "compile",
-        lambda made, backend: told.append(("whole", backend)) or torch.nn.Identity(),
+        lambda made, backend, dynamic: told.append(("whole", backend)) or torch.nn.Identity(),
     )
     compiled = kernels.compile_formulas
     monkeypatch.setattr(

@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from sepnb import encodings
 from sepnb.models import LanguageModel, TransformerConfig, compile_formulas, context, kernels
 from sepnb.streams import Streams
+from sepnb.training import TrainingConfig, loop
 
 COMPILED = [name for name in encodings.names(axes=1) if name not in ("t5", "fire")]
 """These two have a trained bias as kerple has one, which reaches the same formula."""
@@ -86,7 +87,29 @@ def drive() -> dict[str, list]:
     told = [str(one.message) for one in told]
     apart = max(float((one - other).abs().max()) for one, other in zip(eager, outcome(made), strict=True))
     found["inductor"] = [apart, compiled, told]
+    found["two lengths"] = [symbolic(of) for of in ("formulas", "whole")]
     return found
+
+
+def symbolic(what: str) -> list[bool]:
+    """Of every graph that a training on texts of two lengths captures, whether it is for any length."""
+    told = []
+
+    def watch(graph: torch.fx.GraphModule, inputs: list) -> torch.fx.GraphModule:
+        sizes = [size for one in inputs for size in (one.shape if torch.is_tensor(one) else [one])]
+        told.append(any(isinstance(size, torch.SymInt) for size in sizes))
+        return graph
+
+    torch.compiler.reset()
+    torch._dynamo.register_backend(watch, name=what)
+    made = model("rope").float()
+    schedule = TrainingConfig(2, 2, 12, 1e-3, warmup=0.0, compiler=what)
+    if what == "formulas":
+        compile_formulas(made, what)
+    forward = made if what == "formulas" else loop.forward_of(made, schedule, "cpu")
+    for length in (6, 12):
+        forward(torch.zeros(2, length, dtype=torch.int64)).mean().backward()
+    return told
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +132,13 @@ def test_machine_code_of_a_formula_is_the_eager_one_and_without_a_compiler_that_
         assert 0 < apart < 1e-12 and told == []  # sums in another order: it was compiled
     else:
         assert apart == 0 and "needs the C++ compiler" in told[0]
+
+
+def test_each_length_of_a_training_has_graphs_of_its_own(driven):
+    """One for any length is slower, and FlexAttention of torch 2.11 fails with it."""
+    formulas, whole = driven["two lengths"]
+    assert len(formulas) == 2 * graphs("rope") and len(whole) == 2
+    assert not any(formulas) and not any(whole)
 
 
 def test_all_pieces_of_all_layers_are_compiled(driven):
