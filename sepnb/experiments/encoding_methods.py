@@ -110,8 +110,9 @@ SCREEN = Sweep(
         *("sinusoidal-randomised", "rope-randomised"),
     ),
     beyond={
-        **dict.fromkeys(("p-rope", "cope", "seqpe", "seqpe-input"), (1e-3,)),
-        "t5": (1.6e-2,),
+        **dict.fromkeys(("p-rope", "cope", "seqpe"), (1e-3,)),
+        "seqpe-input": (5e-4, 1e-3),
+        "t5": (1.6e-2, 3.2e-2),
     },
     costs={"smoke": 1.5, "laptop": 80.0},
 )
