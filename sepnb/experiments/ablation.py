@@ -111,7 +111,14 @@ SWEEP = ScaleSweep(
     methods=tuple(COMPARED),
     smoke=(FULL, "learned"),
     config_of=run_of,
-    beyond=dict.fromkeys((name for name in COMPARED if name != "none"), (1.6e-2,)),
+    beyond=dict.fromkeys((name for name in COMPARED if name != "none"), (1.6e-2,))
+    | dict.fromkeys(
+        (
+            *(f"{FULL}-pos-half", DENSE, f"{DENSE}-reinjected", "learned", "learned-reinjected"),
+            *("separated-learned", "separated-learned-constant", "separated-learned-reinjected"),
+        ),
+        (1.6e-2, 3.2e-2),
+    ),
     costs={"smoke": 1.0, "laptop": 36.0},
 )
 """Over the whole schedule: a shorter one prefers a larger rate. Of the first three the largest was the best for
