@@ -43,7 +43,6 @@ _REGISTRY: dict[str, Experiment] = {
             fitted_rows.PLAIN_SWEEP,
             fitted_rows.FIT_SWEEP,
             fitted_rows.EXPERIMENT,
-            ablation.SCREEN,
             ablation.SWEEP,
             ablation.Ablation(),
             ShawClip(),

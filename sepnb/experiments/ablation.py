@@ -12,7 +12,6 @@ from . import language_modelling as lm
 from . import methods
 from .methods import EQUAL, QUARTER, SPINE, WIDE, Method, listed, part_for_position
 from .scale_sweep import ScaleSweep
-from .sweep import Sweep
 from .texts import TextExperiment
 
 SIZES = {
@@ -90,20 +89,6 @@ a verdict without them."""
 run_of = partial(methods.run_of, sizes=SIZES)
 """The run of a method at the sizes of this experiment."""
 
-SCREEN = Sweep(
-    "ablation_screen",
-    title="Learning rates of the ablation",
-    order=3,
-    methods=tuple(COMPARED),
-    smoke=(FULL,),
-    config_of=run_of,
-    steps={"smoke": 20, "laptop": 500, "gpu": 1000},
-    whole=("none", "learned", "learned-reinjected", f"{FULL}-content"),
-    beyond=dict.fromkeys((name for name in COMPARED if name != "none"), (1.6e-2, 3.2e-2)),
-    costs={"smoke": 1.0, "laptop": 16.0},
-)
-"""For all but one method the largest of the first three rates was the best."""
-
 SWEEP = ScaleSweep(
     "ablation_sweep",
     title="Learning rates and scales of the ablation",
@@ -121,8 +106,8 @@ SWEEP = ScaleSweep(
     ),
     costs={"smoke": 1.0, "laptop": 36.0},
 )
-"""Over the whole schedule: a shorter one prefers a larger rate. Of the first three the largest was the best for
-all but one method."""
+"""Over the whole schedule: a shorter one prefers a larger rate. Of the first three rates the largest was the
+best for all but one method."""
 
 
 class Ablation(TextExperiment):
@@ -131,7 +116,7 @@ class Ablation(TextExperiment):
     name = "ablation"
     title = "One factor at a time"
     order = 4
-    sizes, sweeps = SIZES, (SCREEN,)
+    sizes, sweeps = SIZES, (SWEEP,)
     methods = tuple(COMPARED)
     smoke = (FULL, f"{FULL}-constant")
     costs: ClassVar = {"smoke": 1.5, "laptop": 40.0}

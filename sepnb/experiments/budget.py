@@ -1,6 +1,6 @@
 """Chapter 10: the same ranking at one, four and sixteen times the training. The size is that of `ablation`.
 
-The learning rate of a model is the one of `ablation_screen`, at every budget: a longer schedule may prefer a
+The learning rate of a model is the one of `ablation_sweep`, at every budget: a longer schedule may prefer a
 lower one, and what that costs is not measured.
 """
 
@@ -44,7 +44,7 @@ class Budget(TextExperiment):
     name = "budget"
     title = "More training"
     order = 5
-    sizes, sweeps = ablation.SIZES, (ablation.SCREEN,)
+    sizes, sweeps = ablation.SIZES, (ablation.SWEEP,)
     methods = METHODS
     smoke = ("rope", "separated-sinusoidal")
     costs: ClassVar = {"smoke": 1.5, "laptop": 65.0}

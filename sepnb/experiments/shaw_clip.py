@@ -11,8 +11,8 @@ windows: what it pays more when the keys from distance k on are hidden is an upp
 it. It was never trained with a window, and with these keys it loses what its softmax rests on, the first
 tokens and the number of keys; so it reads through every window a second time with the first tokens visible.
 
-All runs share the learning rate at which the dense model with a sinusoid was best in `ablation_screen`, as
-was every model with an encoding there: with clips swept, compared runs could differ in a second thing.
+All runs share the learning rate at which RoPE was best in `ablation_sweep`, as was every model with an
+encoding there: with clips swept, compared runs could differ in a second thing.
 """
 
 from dataclasses import dataclass
@@ -68,14 +68,14 @@ class ShawClip(TextExperiment):
     name = "shaw_clip"
     title = "Clipped distances"
     order = 4
-    sizes, sweeps = ablation.SIZES, (ablation.SCREEN,)
+    sizes, sweeps = ablation.SIZES, (ablation.SWEEP,)
     methods = tuple(METHODS)
     smoke = ("keys-1", UNCLIPPED)
     shown = tuple(name for name in METHODS if name not in JUDGED)
     costs: ClassVar = {"smoke": 2.0, "laptop": 60.0}
 
     def swept(self, method: str) -> tuple[Sweep, str]:
-        return ablation.SCREEN, ablation.DENSE
+        return ablation.SWEEP, "rope"
 
     def config(self, profile: str, cell: str, seed: int) -> ClipRun:
         return ClipRun(**vars(self.training_of(profile, cell, seed)), windows=CLIPS, sinks=SINKS)

@@ -15,7 +15,7 @@ from sepnb.experiments.methods import model_config
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.records.store import Store
 
-ABLATION, SCREEN, BUDGET = (experiments.get(name) for name in ("ablation", "ablation_screen", "budget"))
+ABLATION, SWEEP, BUDGET = (experiments.get(name) for name in ("ablation", "ablation_sweep", "budget"))
 CHANGED = [name for name, variant in COMPARED.items() if variant.base is not None]
 PUBLISHED = ("laptop", "gpu")
 
@@ -108,7 +108,7 @@ def test_every_variant_has_three_seeds_what_claims_compare_six_on_the_same_sched
     assert [c.method for c in ABLATION.grid(profile, seeds=[9])] == list(COMPARED)
     assert all(settings(config) == settings(grid[0]) for config in grid)
     assert [config.seed for config in grid] == sorted(config.seed for config in grid)
-    assert not {config.seed for config in grid} & {config.seed for config in SCREEN.grid(profile)}
+    assert not {config.seed for config in grid} & {config.seed for config in SWEEP.grid(profile)}
 
 
 @pytest.mark.parametrize("profile", PUBLISHED)

@@ -310,7 +310,7 @@ def test_methods_that_the_short_schedule_leaves_without_order_are_swept_over_the
 
 
 def test_clips_take_the_rate_that_is_best_for_every_model_of_that_size_with_an_encoding():
-    best = SWEEPS["ablation_screen"].best("laptop")
+    best = SWEEPS["ablation_sweep"].best("laptop")
     clips = experiments.get("shaw_clip").grid("laptop")
     expected = {rate for name, rate in best.items() if name != "none"}
     assert {config.training.learning_rate for config in clips} == expected == {8e-3}
