@@ -54,6 +54,14 @@ WITH_GAPS = re.compile(
 )
 MOVED |= {name: (None, GAPS) for name in NAMES if WITH_GAPS.match(name)}
 
+WHOLE = "rates and scales of the smallest models of texts are now swept over the whole schedule"
+SWEPT_WHOLE = re.compile(
+    r"laptop/ablation_screen/"
+    r"|laptop/(ablation|budget)/(sinusoidal|learned|separated-learned)(-reinjected|-constant)?-lr0\.008"
+    r"|laptop/ablation/separated-sinusoidal-pos-half-lr0\.008"
+)
+MOVED |= {name: (None, WHOLE) for name in NAMES if SWEPT_WHOLE.match(name)}
+
 FAILED = "one significant failure was enough against a claim that says all"
 IN_PART = "a claim that says all was no longer called partly where some of it fails"
 BUDGET = "a ranking that turns with the budget overrode the verdict of the short one"
