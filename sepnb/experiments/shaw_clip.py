@@ -11,8 +11,8 @@ windows: what it pays more when the keys from distance k on are hidden is an upp
 it. It was never trained with a window, and with these keys it loses what its softmax rests on, the first
 tokens and the number of keys; so it reads through every window a second time with the first tokens visible.
 
-All runs share the learning rate at which RoPE was best in `ablation_sweep`, as was every model with an
-encoding there: with clips swept, compared runs could differ in a second thing.
+All runs share the learning rate at which RoPE was best in `ablation_sweep`: with clips swept, compared runs
+could differ in a second thing.
 """
 
 from dataclasses import dataclass
