@@ -56,7 +56,7 @@ def test_runs_of_a_seed_differ_in_the_clip_and_in_the_vectors_of_values_alone(pr
 def test_size_schedule_and_text_are_those_of_the_ablation(profile):
     ours = EXPERIMENT.config(profile, "keys-8", 2)
     theirs = experiments.get("ablation").config(profile, "rope", 2)
-    assert dataclasses.replace(ours.model, encoding="sinusoidal") == theirs.model
+    assert dataclasses.replace(ours.model, encoding="rope") == theirs.model
     assert (ours.training, ours.text) == (theirs.training, theirs.text)
 
 
