@@ -124,7 +124,11 @@ SCREEN = swept(
     methods=tuple(METHODS),
     smoke=("axial-rope",),
     config_of=VolumeRun.of,
-    beyond=dict.fromkeys(("sinusoidal-shifts", "axial-rope"), (8e-3, 1.6e-2)) | {"seqpe": (5e-4,)},
+    beyond={
+        "sinusoidal-shifts": (8e-3, 1.6e-2, 3.2e-2),
+        "axial-rope": (8e-3, 1.6e-2),
+        "seqpe": (5e-4,),
+    },
     costs={"smoke": 2.0, "laptop": 45.0},
 )
 
