@@ -9,8 +9,8 @@ of the square. On CUDA biases go to FlexAttention, see `flex`.
 
 What a model computes stays the same up to the order of float32 sums, which is why nothing of this is done
 unless asked for: a record is replayed by the kernels that made it. Evaluation stays eager: it meets many
-lengths, and each would be compiled anew. A training meets one or two, and each has a graph of its own: one
-for any length is slower, and torch 2.11 fails on FlexAttention with such a one.
+lengths, and each would be compiled anew. A training meets one or two, and each has a graph of its own:
+with one for any length torch 2.11 fails on FlexAttention.
 """
 
 import inspect

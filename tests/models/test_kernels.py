@@ -135,7 +135,7 @@ def test_machine_code_of_a_formula_is_the_eager_one_and_without_a_compiler_that_
 
 
 def test_each_length_of_a_training_has_graphs_of_its_own(driven):
-    """One for any length is slower, and FlexAttention of torch 2.11 fails with it."""
+    """With one for any length FlexAttention of torch 2.11 fails."""
     formulas, whole = driven["two lengths"]
     assert len(formulas) == 2 * graphs("rope") and len(whole) == 2
     assert not any(formulas) and not any(whole)
