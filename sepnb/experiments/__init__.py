@@ -4,6 +4,7 @@ the package, `register` it."""
 from ..validation import instance, named
 from . import (
     ablation,
+    budget,
     encoding_methods,
     fitted_rows,
     images,
@@ -17,7 +18,6 @@ from . import (
     volumes,
 )
 from .base import PROFILES, Experiment, RunConfig
-from .budget import Budget
 from .context_extension import ContextExtension
 from .encoding_speed import EncodingSpeed
 from .encodings import Encodings
@@ -46,7 +46,9 @@ _REGISTRY: dict[str, Experiment] = {
             ablation.SWEEP,
             ablation.Ablation(),
             ShawClip(),
-            Budget(),
+            budget.SHORT,
+            budget.LONG,
+            budget.Budget(),
             Inside(),
             variants.SWEEP,
             variants.VariantScreen(),

@@ -1,17 +1,19 @@
 """Chapter 10: the same ranking at one, four and sixteen times the training. The size is that of `ablation`.
 
-The learning rate of a model is the one of `ablation_sweep`, at every budget: a longer schedule may prefer a
-lower one, and what that costs is not measured.
+Each budget has a sweep of its own, over its whole schedule: a longer one prefers lower rates.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import pandas as pd
 
 from ..records.store import Store
-from . import ablation
+from . import ablation, methods
 from . import language_modelling as lm
+from .scale_sweep import ScaleSweep
+from .sweep import Sweep
 from .texts import TextExperiment
 
 WIDE = "separated-sinusoidal-wide"
@@ -24,6 +26,47 @@ BUDGETS = (1, 4, 16)
 
 MIDDLE = 4
 """The budget whose schedule is that of `ablation`."""
+
+
+def run_of(
+    experiment: str,
+    profile: str,
+    method: str,
+    seed: int,
+    rate: float,
+    steps: int | None = None,
+    *,
+    budget: int,
+) -> lm.LanguageModelRun:
+    """The training of a method at a budget and a learning rate; its schedule is as long as the budget says."""
+    steps = ablation.SIZES[profile].steps * budget // MIDDLE
+    return methods.run_of(experiment, profile, method, seed, rate, steps, sizes=ablation.SIZES)
+
+
+def _sweep(budget: int, name: str, title: str, seconds: float, **rates: object) -> ScaleSweep:
+    return ScaleSweep(
+        name,
+        title=title,
+        order=4,
+        methods=METHODS,
+        smoke=METHODS[2:3],
+        config_of=partial(run_of, budget=budget),
+        costs={"smoke": 1.0, "laptop": seconds},
+        default=8e-3,
+        **rates,
+    )
+
+
+SHORT = _sweep(
+    1,
+    "budget_short_sweep",
+    "Learning rates of the shortest training",
+    10.0,
+    rates=(8e-3, 1.6e-2, 3.2e-2),
+)
+LONG = _sweep(16, "budget_long_sweep", "Learning rates of sixteen times the training", 150.0)
+SWEEPS: dict[int, Sweep] = {1: SHORT, MIDDLE: ablation.SWEEP, 16: LONG}
+"""By budget."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +87,7 @@ class Budget(TextExperiment):
     name = "budget"
     title = "More training"
     order = 5
-    sizes, sweeps = ablation.SIZES, (ablation.SWEEP,)
+    sizes, sweeps = ablation.SIZES, tuple(SWEEPS.values())
     methods = METHODS
     smoke = ("rope", "separated-sinusoidal")
     costs: ClassVar = {"smoke": 1.5, "laptop": 65.0}
@@ -56,8 +99,12 @@ class Budget(TextExperiment):
     def config(self, profile: str, cell: tuple[str, int], seed: int) -> BudgetRun:
         """The whole schedule, cosine included, is as long as the budget says."""
         method, budget = cell
-        steps = self.sizes[profile].steps * budget // MIDDLE
-        return BudgetRun(**vars(self.training_of(profile, method, seed, steps)), budget=budget)
+        sweep = SWEEPS[budget]
+        run = run_of(self.name, profile, method, seed, sweep.rate(profile, method), budget=budget)
+        return BudgetRun(**vars(sweep.settled(profile, method, run)), budget=budget)
+
+    def refuse(self, config: BudgetRun) -> None:
+        SWEEPS[config.budget].require(config.profile, config.method)
 
     def table(self, profile: str, store: Store | None = None) -> pd.DataFrame:
         """As in every experiment, with the budget of each run and its steps, missing runs included."""

@@ -10,7 +10,7 @@ import pytest
 from sepnb import experiments, paths
 from sepnb.companion import runs
 from sepnb.encodings import Learned
-from sepnb.experiments import images, table_sweep, task_grid
+from sepnb.experiments import budget, images, table_sweep, task_grid
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import methods as book
 from sepnb.experiments.base import Experiment
@@ -295,6 +295,7 @@ def test_a_grid_trains_at_the_rate_of_its_sweep_with_seeds_that_chose_none(name)
             method = "rope" if name == "context_extension" else config.method
             texts = isinstance(experiment, TextExperiment)
             sweep, as_one = experiment.swept(method) if texts else (experiment.sweep, method)
+            sweep = budget.SWEEPS[config.budget] if name == "budget" else sweep
             assert config.training.learning_rate == sweep.rate(profile, as_one)
             assert config.seed != 0 or name == "recipe_screen"
             swept.add(as_one)
