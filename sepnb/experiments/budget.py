@@ -38,7 +38,7 @@ def run_of(
     *,
     budget: int,
 ) -> lm.LanguageModelRun:
-    """The training of a method at a budget and a learning rate; its schedule is as long as the budget says."""
+    """The training of a method at a learning rate; its schedule is as long as the budget says."""
     steps = ablation.SIZES[profile].steps * budget // MIDDLE
     return methods.run_of(experiment, profile, method, seed, rate, steps, sizes=ablation.SIZES)
 
