@@ -140,7 +140,8 @@ def test_the_trials_of_a_table_differ_in_its_scale_and_in_the_rate_and_in_nothin
     one = SWEEPS[name]
     for method in (method for method in one.methods if one.scale(method) is TABLES):
         first, *others = (one.config("laptop", trial, 0) for trial in one.trials("laptop", method))
-        assert first.training.steps == lm.SIZES["laptop"].steps, "the whole schedule"
+        times = {sweep.name: times / budget.MIDDLE for times, sweep in budget.SWEEPS.items()}.get(name, 1)
+        assert first.training.steps == times * lm.SIZES["laptop"].steps, "the whole schedule"
         changed = [differing(first, other) for other in others]
         assert set().union(*changed) == {"model.encoding", "training.learning_rate"}
         drawn = [table for run in (first, *others) for table in run.model.encodings]
@@ -284,7 +285,11 @@ def test_every_published_run_has_the_rate_of_a_sweep_that_tried_all_of_its_metho
         method = "rope" if name == "context_extension" else record.config["method"]
         texts = isinstance(experiment, TextExperiment)
         sweep, as_one = experiment.swept(method) if texts else (experiment.sweep, method)
-        assert as_one in sweep.best("laptop"), f"run `sepnb run {sweep.name} --profile laptop`"
+        sweep = budget.SWEEPS[record.config["budget"]] if name == "budget" else sweep
+        if sweep is budget.LONG and not sweep.best("laptop"):  # it is not run yet, and chapter 10 says so
+            assert record.config["training"]["learning_rate"] == sweep.default
+        else:
+            assert as_one in sweep.best("laptop"), f"run `sepnb run {sweep.name} --profile laptop`"
 
 
 @pytest.mark.parametrize("name", GRIDS)
