@@ -63,6 +63,7 @@ SHORT = _sweep(
     "Learning rates of the shortest training",
     10.0,
     rates=(8e-3, 1.6e-2, 3.2e-2),
+    beyond=dict.fromkeys(("rope", WIDE), (4e-3,)),
 )
 LONG = _sweep(16, "budget_long_sweep", "Learning rates of sixteen times the training", 150.0)
 SWEEPS: dict[int, Sweep] = {1: SHORT, MIDDLE: ablation.SWEEP, 16: LONG}
