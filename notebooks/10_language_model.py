@@ -13,9 +13,10 @@
 # %% [markdown]
 # # 10. The separated language model
 #
-# **Finding.** Separation learns faster, not better. In small models, at one learning rate for all budgets, separated minus dense, both
-# with a sinusoid, is {num}`10_language_model/gain_at_1x` bits per byte after a short training and
+# **Finding.** Separation learns faster, not better. In small models separated minus dense, both with a sinusoid, is
+# {num}`10_language_model/gain_at_1x` bits per byte after a short training and
 # {num}`10_language_model/gain_at_16x` after sixteen times as much. At equal parameters a larger lead ends level, at {num}`10_language_model/gain_wide_at_16x`.
+# Rates were swept for the shorter trainings, not for the longest.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -165,7 +166,7 @@ figures.provenance(budgets)
 # :class: note
 # - **Time**: this page loads records and trains six tiny models, about 20 s of one CPU core at any profile;
 #   nothing is downloaded. The records: `sepnb run lr_screen table_sweep in_window`, one to three minutes a run on one core. Those of
-#   the small models: `sepnb run ablation_sweep ablation budget`, ten seconds to two
+#   the small models: `sepnb run ablation_sweep budget_short_sweep`, then `ablation budget`, ten seconds to two
 #   minutes a run. They read ELTeC (`sepnb data eltec-eng`).
 # - **You need**: chapters {doc}`7 <07_two_streams>` and {doc}`8 <08_split_mlp_norm>`, or their takeaways.
 # - **You will learn**: how the comparison is made fair, what separation costs and gives inside the trained
@@ -895,8 +896,9 @@ figures.provenance(table, factors, budgets)
 # {num}`10_language_model/rope_gain_after_eight:.2f` bits per byte: these models hardly read further back, so this compares how well
 # *near* positions are distinguished. None of it says anything about longer texts.
 #
-# Learning rates come from few values and one seed. Those of {numref}`fig-budget` were chosen for its middle budget: a longer training may
-# prefer a lower one, and by different amounts in different models.
+# Learning rates come from few values and one seed. The two shorter trainings of {numref}`fig-budget` have sweeps of their own. That of the
+# longest, `budget_long_sweep`, is declared and not run: its models all take {num}`10_language_model/rate_at_16x`, and another rate
+# may help some more than others.
 #
 # Of the ablation, models that a claim compares have six seeds on a laptop, the last three of them added after the first three were seen; the others
 # have three, which decide nothing. A variant of another shape draws other initial weights from the same seed, so only batches are paired.
@@ -946,6 +948,12 @@ figures.provenance(screen)
 screened = experiments.get("ablation_sweep").table(profile)
 swept = map(experiments.get("ablation").swept, rate_of)
 at_the_edge = sum(base in sweep.at_an_end(SWEPT) for sweep, base in swept)
+longest = [
+    run.training.learning_rate
+    for run in experiments.get("budget").grid("laptop")
+    if run.budget == max(BUDGETS)
+]
+numbers["rate_at_16x"] = " or ".join(f"{rate:g}" for rate in sorted(set(longest)))
 figures.show_table(
     pd.DataFrame(map(told_of, COMPARED)),
     caption="Every variant: test bits per byte with 95 % t interval over seeds, and "
@@ -958,7 +966,7 @@ figures.show_table(
 figures.provenance(factors)
 
 # %% [markdown]
-# Learned tables, and the content beside an added sinusoid, were tried at three scales too. The experiment `budget` takes the same rates
+# Learned tables, and the content beside an added sinusoid, were tried at three scales too. The middle of the budgets takes the same rates
 # and scales. The widths of position stand on both sides of one head, $d_\text{pos} = d_\text{head}$.
 #
 # One variant needs three fields, the concatenated one. On one stream it means nothing to split or to choose what is

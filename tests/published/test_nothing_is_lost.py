@@ -57,10 +57,20 @@ MOVED |= {name: (None, GAPS) for name in NAMES if WITH_GAPS.match(name)}
 WHOLE = "rates and scales of the smallest models of texts are now swept over the whole schedule"
 SWEPT_WHOLE = re.compile(
     r"laptop/ablation_screen/"
-    r"|laptop/(ablation|budget)/(sinusoidal|learned|separated-learned)(-reinjected|-constant)?-lr0\.008"
+    r"|laptop/ablation/(sinusoidal|learned|separated-learned)(-reinjected|-constant)?-lr0\.008"
     r"|laptop/ablation/separated-sinusoidal-pos-half-lr0\.008"
 )
 MOVED |= {name: (None, WHOLE) for name in NAMES if SWEPT_WHOLE.match(name)}
+
+EACH = (
+    "each budget has rates by a sweep of its own; sixteen times the training keeps its rate until it is swept"
+)
+_GRID = {run.key for run in experiments.get("budget").grid("laptop")}
+MOVED |= {
+    name: (None, EACH)
+    for name in NAMES
+    if name.startswith("laptop/budget/") and name.rpartition("/")[2] not in _GRID
+}
 
 FURTHER = "the best rate stood at an end of those tried, and one beyond is better"
 AT_AN_END = re.compile(r"laptop/volumes/(axial-rope|sinusoidal-shifts)-lr0\.004")
