@@ -794,7 +794,7 @@ figures.show(
 # A difference after little training can be a difference in speed. The experiment `budget` trains six models of the
 # small size for one, four and sixteen times as long, each schedule with its warm-up and decay, and the separated one
 # widened to the parameters of the dense one ({numref}`fig-budget-gap`, {numref}`fig-budget`).
-# The learning rate is the one that the sweep chose for the ablation, at every budget; a long schedule may prefer a lower one.
+# Rates, and scales where position is added, were swept for the two shorter trainings. The longest takes one rate for all.
 #
 # Two models *exchange places* if one is ahead at one budget and the other at another, each time by an interval
 # that leaves out zero. A ranking in which that happens is *budget-dependent*, and so is a verdict that rests on it:
@@ -822,6 +822,7 @@ for method in KEY_MODELS:
     own = {n: levels[method, n] for n in read if (method, n) in levels}
     over_budgets(ax, own, figures.METHODS[method])
 ax.set(ylabel="test bits per byte")
+ax.margins(y=0.2)  # names below the lowest line stay off the axis
 if levels:
     budget_axis(ax)
     figures.label_lines(ax)
