@@ -967,7 +967,7 @@ figures.show(
 # The experiment on clips is one size, one kind of text and one learning rate for all. Where far tokens say little, it can only
 # speak of small distances, and its rule says so. A clip that costs nothing shows that exact labels from this table are dispensable, not
 # that precise position is useless: two clipped layers reach twice the clip, and a causal mask gives position without any vector.
-# The rate is the best of three for every model of this size with an encoding in the learning-rate sweep of `ablation`; clips had no
+# The rate is that of RoPE in the learning-rate sweep of `ablation`; clips had no
 # sweep.
 #
 # **What would change our mind.** A clip that costs more than the margin at a distance where hiding the keys costs little: then models
