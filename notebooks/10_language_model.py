@@ -960,8 +960,8 @@ figures.show_table(
     caption="Every variant: test bits per byte with 95 % t interval over seeds, and "
     "the paired difference to its reference, below zero where the change helps. Rates: "
     f"{(screened.status == 'ok').sum()} of {len(screened)} runs of the sweep are "
-    "there, of the whole schedule. The best one was the lowest or the highest tried for "
-    f"{at_the_edge} of {len(rate_of)} models.",
+    "there, of the whole schedule. The best one was the lowest or the highest tried "
+    f"for {at_the_edge} of {len(rate_of)} models.",
     formats={"block parameters": ",.0f"},
 )
 figures.provenance(factors)

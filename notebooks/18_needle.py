@@ -320,8 +320,9 @@ figures.provenance(table)
 # scales. Of the digits that stand four to eight trained lengths back the separated model finds {num}`18_needle/card_separated:.1%`, the
 # dense one {num}`18_needle/card_dense:.1%`, RoPE with the same gaps {num}`18_needle/card_rope:.1%`.
 #
-# RoPE also takes longer to begin. The separated model finds 95 % after a median of {num}`18_needle/card_steps_separated:.0f` steps, the dense
-# one after {num}`18_needle/card_steps_dense:.0f`, all while texts are short. Of the runs of RoPE {num}`18_needle/card_reached_rope` get there.
+# RoPE also takes longer to begin. The separated model finds ninety-five of a hundred digits after a median of
+# {num}`18_needle/card_steps_separated:.0f` steps, the dense one after {num}`18_needle/card_steps_dense:.0f`, all while texts are short. Of the
+# runs of RoPE {num}`18_needle/card_reached_rope` get there.
 # Three seeds show a size, and no rule judges them.
 
 # %% tags=["hide-input"]
@@ -334,10 +335,10 @@ answers.learning(ax, curves, CARD)
 figures.show(
     fig,
     name="fig-needle-card",
-    alt="The share of needle digits found against the step of training, a line a method "
-    "and thin ones for its three seeds. The separated and the dense model with content "
-    "and gaps rise together to all digits within some hundred steps; RoPE with gaps "
-    "stays below for a thousand or more, one of its seeds to the end.",
+    alt="The share of needle digits found against the step of training, a line a "
+    "method and thin ones for its three seeds. The separated and the dense model with "
+    "content and gaps rise together to all digits within some hundred steps; RoPE with "
+    "gaps stays below for a thousand or more, one of its seeds to the end.",
     caption="On an H100: digits found while models are trained, on held-out texts as "
     "long as those of training, half of L = 512 up to the line. Thin lines are seeds, "
     "thick ones their means.",
@@ -355,10 +356,9 @@ figures.show_table(
         | {head: on_card.text(name, column, ".2f") for head, column in COLUMNS.items()}
         for name in CARD
     ),
-    caption="Digits found by models trained on an H100, means over three seeds and 95 % t "
-    "intervals.",
+    caption="Digits found by models trained on an H100, means over three seeds and "
+    "95 % t intervals.",
 )
-figures.provenance(card)
 for name, method in zip(("separated", "dense", "rope"), CARD, strict=True):
     digits, reached = (
         on_card.values(method, column) for column in ("far/native", "steps_to_0.95")
@@ -369,6 +369,7 @@ for name, method in zip(("separated", "dense", "rope"), CARD, strict=True):
 if len(on_card.made):  # what is said
     assert numbers["card_separated"] >= numbers["card_dense"] > numbers["card_rope"]
     assert numbers["card_steps_rope"] > 2 * numbers["card_steps_dense"]
+figures.provenance(card)
 
 # %% [markdown]
 # ## The map of every method
