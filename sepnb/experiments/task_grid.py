@@ -104,7 +104,7 @@ TASKS: dict[str, Task] = {
         {"text": "eltec-eng", "text_share": 0.1, "queries": 4, "samples": 32},
         beyond=dict.fromkeys(
             (
-                *("rope", "rope-randomised", "rope-gap", "sinusoidal-randomised"),
+                *("rope", "rope-randomised", "rope-gap", "sinusoidal-randomised", "sinusoidal-gap"),
                 *("separated-randomised", "separated-gap"),
             ),
             (6e-3,),
