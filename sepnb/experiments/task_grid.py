@@ -104,12 +104,15 @@ TASKS: dict[str, Task] = {
         {"text": "eltec-eng", "text_share": 0.1, "queries": 4, "samples": 32},
         beyond=dict.fromkeys(
             (
-                *("rope", "rope-randomised", "rope-gap", "sinusoidal-randomised", "sinusoidal-gap"),
+                *("rope", "rope-randomised", "rope-gap", "sinusoidal-randomised"),
                 *("separated-randomised", "separated-gap"),
             ),
             (6e-3,),
         )
-        | {"sinusoidal": (6e-3, 1.2e-2, 2.4e-2), "sinusoidal-content-gap": (6e-3, 1.2e-2)},
+        | {
+            "sinusoidal": (6e-3, 1.2e-2, 2.4e-2),
+            **dict.fromkeys(("sinusoidal-gap", "sinusoidal-content-gap"), (6e-3, 1.2e-2)),
+        },
         card_steps=4000,
         card_samples=8,
     ),
