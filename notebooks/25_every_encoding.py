@@ -478,8 +478,8 @@ figures.provenance(in_all)
 #
 # `````{dropdown} Details: learning rates
 # Every encoding has the learning rate that serves it best on validation text, of the same few, with a seed that is not used again. Where
-# the best stood at an end, one farther out was tried for some. For {num}`25_every_encoding/rates_at_an_end` of
-# {num}`25_every_encoding/methods` it still stands at an end, and another might suit them better. Of a learned table the scale at which it is
+# the best stood at an end, others farther out were tried: the best of {num}`25_every_encoding/rates_at_an_end` of
+# {num}`25_every_encoding/methods` stands at one now. Of a learned table the scale at which it is
 # drawn is swept too ({doc}`chapter 10 <10_language_model>`). Nothing else was tuned: options are those of the sources, except where a
 # chapter says otherwise.
 # `````

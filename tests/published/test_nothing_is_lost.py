@@ -73,7 +73,10 @@ MOVED |= {
 }
 
 FURTHER = "the best rate stood at an end of those tried, and one beyond is better"
-AT_AN_END = re.compile(r"laptop/volumes/(axial-rope|sinusoidal-shifts)-lr0\.004")
+AT_AN_END = re.compile(
+    r"laptop/volumes/(axial-rope|sinusoidal-shifts)-lr0\.004"
+    r"|laptop/encodings/(t5-lr0\.008|seqpe-input-lr0\.002)"
+)
 MOVED |= {name: (None, FURTHER) for name in NAMES if AT_AN_END.match(name)}
 
 FAILED = "one significant failure was enough against a claim that says all"
