@@ -22,7 +22,7 @@
 # {num}`needle/sinusoidal-content-gap/far/native:.1%`. It is larger, but a separated model of its size finds no more than the smaller one:
 # {num}`needle/separated-content-gap-wide/far/native:.1%`.
 #
-# Wider models, trained on a GPU with texts four times as long, find {num}`18_needle/card_separated:.0%` with separation and
+# Larger models, trained on a GPU with texts four times as long, find {num}`18_needle/card_separated:.0%` with separation and
 # {num}`18_needle/card_dense:.0%` without it, in three seeds each.
 #
 # Gaps alone reach far as well, with a dense sinusoid {num}`needle/sinusoidal-gap/far/native:.1%`, with RoPE
@@ -325,10 +325,10 @@ figures.show(
 figures.provenance(table)
 
 # %% [markdown]
-# ## On a card: longer texts, a wider model
+# ## On a GPU: longer texts, larger models
 #
 # **What the term and the gaps carry, they carry with texts four times as long, in both models.** There training texts have 512 bytes,
-# models a width of 128, and the asked texts up to 8,192 bytes. Each method had the best of three rates, the dense sinusoid at three
+# models four layers of width 128, and the asked texts up to 8,192 bytes. Each method had the best of three rates, the dense sinusoid at three
 # scales. Of the digits that stand four to eight trained lengths back the separated model finds {num}`18_needle/card_separated:.1%`, the
 # dense one {num}`18_needle/card_dense:.1%`, RoPE with the same gaps {num}`18_needle/card_rope:.1%`.
 #

@@ -45,14 +45,12 @@ WITHDRAWN = re.compile(
     r"|laptop/(inside|encodings|extrapolation_wikitext)/learned-(per-layer-|query-key-)?lr"
     r"|laptop/(lr_screen|encoding_screen)/.*learned-"
 )
-MOVED |= {name: (None, TABLES) for name in NAMES if WITHDRAWN.match(name)}
 
 GAPS = "models with position gaps got a learning rate of their own, and one that adds a sinusoid a scale"
 WITH_GAPS = re.compile(
     r"laptop/recipes/(rope-gaps|dense-phase-gaps(-other)?)-lr0\.004"
     r"|laptop/recipes/sinusoidal-torus-phase-long-gaps-lr0\.008"
 )
-MOVED |= {name: (None, GAPS) for name in NAMES if WITH_GAPS.match(name)}
 
 WHOLE = "rates and scales of the smallest models of texts are now swept over the whole schedule"
 SWEPT_WHOLE = re.compile(
@@ -60,7 +58,6 @@ SWEPT_WHOLE = re.compile(
     r"|laptop/ablation/(sinusoidal|learned|separated-learned)(-reinjected|-constant)?-lr0\.008"
     r"|laptop/ablation/separated-sinusoidal-pos-half-lr0\.008"
 )
-MOVED |= {name: (None, WHOLE) for name in NAMES if SWEPT_WHOLE.match(name)}
 
 EACH = (
     "each budget has rates by a sweep of its own; sixteen times the training keeps its rate until it is swept"
@@ -77,7 +74,8 @@ AT_AN_END = re.compile(
     r"laptop/volumes/(axial-rope|sinusoidal-shifts)-lr0\.004"
     r"|laptop/encodings/(t5-lr0\.008|seqpe-input-lr0\.002)"
 )
-MOVED |= {name: (None, FURTHER) for name in NAMES if AT_AN_END.match(name)}
+LEFT = {TABLES: WITHDRAWN, GAPS: WITH_GAPS, WHOLE: SWEPT_WHOLE, FURTHER: AT_AN_END}
+MOVED |= {name: (None, why) for why, pattern in LEFT.items() for name in NAMES if pattern.match(name)}
 
 FAILED = "one significant failure was enough against a claim that says all"
 IN_PART = "a claim that says all was no longer called partly where some of it fails"
