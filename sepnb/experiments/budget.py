@@ -3,7 +3,7 @@
 Each budget has a sweep of its own, over its whole schedule: a longer one prefers lower rates.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -28,19 +28,10 @@ MIDDLE = 4
 """The budget whose schedule is that of `ablation`."""
 
 
-def run_of(
-    experiment: str,
-    profile: str,
-    method: str,
-    seed: int,
-    rate: float,
-    steps: int | None = None,
-    *,
-    budget: int,
-) -> lm.LanguageModelRun:
-    """The training of a method at a learning rate; its schedule is as long as the budget says."""
-    steps = ablation.SIZES[profile].steps * budget // MIDDLE
-    return methods.run_of(experiment, profile, method, seed, rate, steps, sizes=ablation.SIZES)
+def sizes_of(budget: int) -> dict[str, lm.Size]:
+    """Those of `ablation`; the whole schedule, cosine included, is as long as the budget says."""
+    sizes = ablation.SIZES.items()
+    return {profile: replace(size, steps=size.steps * budget // MIDDLE) for profile, size in sizes}
 
 
 def _sweep(budget: int, name: str, title: str, seconds: float, **rates: object) -> ScaleSweep:
@@ -50,7 +41,7 @@ def _sweep(budget: int, name: str, title: str, seconds: float, **rates: object) 
         order=4,
         methods=METHODS,
         smoke=METHODS[2:3],
-        config_of=partial(run_of, budget=budget),
+        config_of=partial(methods.run_of, sizes=sizes_of(budget)),
         costs={"smoke": 1.0, "laptop": seconds},
         default=8e-3,
         **rates,
@@ -98,14 +89,11 @@ class Budget(TextExperiment):
         return [(method, budget) for budget in budgets for method in super(Budget, self).cells(profile)]
 
     def config(self, profile: str, cell: tuple[str, int], seed: int) -> BudgetRun:
-        """The whole schedule, cosine included, is as long as the budget says."""
         method, budget = cell
-        sweep = SWEEPS[budget]
-        run = run_of(self.name, profile, method, seed, sweep.rate(profile, method), budget=budget)
-        return BudgetRun(**vars(sweep.settled(profile, method, run)), budget=budget)
+        return BudgetRun(**vars(SWEEPS[budget].tuned(self.name, profile, method, seed)), budget=budget)
 
-    def refuse(self, config: BudgetRun) -> None:
-        SWEEPS[config.budget].require(config.profile, config.method)
+    def sweep_of(self, config: BudgetRun) -> tuple[Sweep, str]:
+        return SWEEPS[config.budget], config.method
 
     def table(self, profile: str, store: Store | None = None) -> pd.DataFrame:
         """As in every experiment, with the budget of each run and its steps, missing runs included."""

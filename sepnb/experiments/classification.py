@@ -22,11 +22,11 @@ from ..streams import Streams
 from ..training.config import TrainingConfig
 from ..training.loop import Labelled, autocast
 from ..training.shifts import GridShiftSteps
-from .base import Experiment, Progress, TrainedRun, recorded
+from .base import Progress, TrainedRun, recorded
 from .image_tasks import HELD_OUT_SEED
 from .language_modelling import FINGERPRINT_STEPS, FIRST_STEPS, Metrics, Rows, attempted, last, trained
 from .methods import changed
-from .sweep import Sweep
+from .sweep import Sweep, Swept
 
 READ_AT_ONCE = 250
 
@@ -242,17 +242,17 @@ swept = partial(
 which a shorter one would rank nothing."""
 
 
-class Classification(Experiment):
+class Classification(Swept):
     """An experiment whose runs are the classifiers of a sweep, at the rates that it chose."""
 
     order: ClassVar[int] = 8
     sweep: ClassVar[Sweep]
 
     def config(self, profile: str, cell: str, seed: int) -> ClassifierRun:
-        return self.sweep.config_of(self.name, profile, cell, seed, self.sweep.rate(profile, cell))
+        return self.sweep.tuned(self.name, profile, cell, seed)
 
-    def refuse(self, config: Any) -> None:
-        self.sweep.require(config.profile, config.method)
+    def sweep_of(self, config: Any) -> tuple[Sweep, str]:
+        return self.sweep, config.method
 
     def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
         self.refuse(config)

@@ -38,6 +38,7 @@ from .base import Progress, recorded
 from .extrapolation import ExtrapolationRun, read
 from .in_window import LR_SCREEN
 from .methods import run_of
+from .sweep import Sweep
 from .texts import TextExperiment
 
 FACTOR = 4
@@ -290,8 +291,8 @@ class ContextExtension(TextExperiment):
         after them find these trained."""
         return sorted(super().grid(profile, seeds), key=lambda c: self.cells(profile).index(c.method))
 
-    def refuse(self, config: ContextExtensionRun) -> None:
-        LR_SCREEN.require(config.profile, "rope")
+    def sweep_of(self, config: ContextExtensionRun) -> tuple[Sweep, str]:
+        return LR_SCREEN, "rope"
 
     def run(
         self, config: ContextExtensionRun, *, device: str = "cpu", progress: Progress | None = None

@@ -302,13 +302,13 @@ def validated(config: FittedRun, model: LanguageModel, *, device: str = "cpu") -
     return {"rows_learning_rate": config.fit.learning_rate, "fitted_val_bits_per_byte": score}, rows
 
 
-def _tried(sweep: str, profile: str, method: str, seed: int, rate: float, steps: None) -> FittedRun:
+def _tried(sweep: str, profile: str, method: str, seed: int, rate: float) -> FittedRun:
     return replace(EXPERIMENT.fitting(profile, method, seed, rate), experiment=sweep)
 
 
 def _needs(config: FittedRun) -> None:
     """The rate of the training, which is the grid's."""
-    sweep, method = EXPERIMENT.swept(config.method)
+    sweep, method = EXPERIMENT.sweep_of(config)
     sweep.require(config.profile, method)
 
 

@@ -74,11 +74,9 @@ METHODS = {
 TABLES = Scales(ablation.SWEEP)
 
 
-def run_of(
-    experiment: str, profile: str, name: str, seed: int, rate: float, steps: int | None = None
-) -> lm.LanguageModelRun:
+def run_of(experiment: str, profile: str, name: str, seed: int, rate: float) -> lm.LanguageModelRun:
     """A run of the sweep of rates, with its tables drawn as in what is published."""
-    run = book.run_of(experiment, profile, name, seed, rate, steps, sizes=SIZES)
+    run = book.run_of(experiment, profile, name, seed, rate, sizes=SIZES)
     return TABLES.settled(profile, name, run)
 
 

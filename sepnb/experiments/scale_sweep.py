@@ -67,7 +67,7 @@ class ScaleSweep(Sweep):
     @cache  # noqa: B019 - sweeps live as long as the program
     def scale(self, method: str) -> Scale | None:
         """What is tried of a method beside its rate."""
-        return scale_of(self.config_of(self.name, "laptop", method, 0, self.rates[0], None).model)
+        return scale_of(self.config_of(self.name, "laptop", method, 0, self.rates[0]).model)
 
     def trials(self, profile: str, method: str) -> list[tuple]:
         """At every scale every rate; smoke tries one, it chooses nothing."""

@@ -11,6 +11,7 @@ rate lists it at the laptop's, as smoke always does, and trains no record of it 
 (a package without its records) the rate is the declared `default`.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -43,8 +44,8 @@ class Sweep(Experiment):
 
     Args:
         name, title, order, methods, smoke, costs: as of every experiment.
-        config_of: the config of a run, called as `(sweep, profile, method, seed, rate, steps)`; steps None is
-            the whole schedule.
+        config_of: the config of a run, called as `(experiment, profile, method, seed, rate)`, and with the
+            steps of a schedule that is not the whole one.
         rates: at which every method is tried.
         beyond: for some methods further ones, past an end at which their best stood at the laptop profile;
             other sizes of model are tried at `rates` alone.
@@ -111,8 +112,8 @@ class Sweep(Experiment):
 
     def config(self, profile: str, cell: tuple, seed: int) -> RunConfig:
         method, rate = cell
-        short = None if self.steps is None or method in self.whole else self.steps[profile]
-        return self.config_of(self.name, profile, method, seed, rate, short)
+        short = () if self.steps is None or method in self.whole else (self.steps[profile],)
+        return self.config_of(self.name, profile, method, seed, rate, *short)
 
     def refuse(self, config: Any) -> None:
         if self.needs is not None:
@@ -178,6 +179,11 @@ class Sweep(Experiment):
         own = {} if check_profile(profile) == "smoke" else self.best(profile)
         return own.get(method) or self.best("laptop").get(method, self.default)
 
+    def tuned(self, experiment: str, profile: str, method: str, seed: int) -> Any:
+        """The run of another experiment that trains a method as the trials do, at the best of them."""
+        rate = self.rate(profile, method)
+        return self.settled(profile, method, self.config_of(experiment, profile, method, seed, rate))
+
     def settled(self, profile: str, method: str, config: Any) -> Any:
         """The config of a run of a method, at its rate already, with whatever else the sweep chose for it."""
         return config
@@ -201,6 +207,18 @@ class Sweep(Experiment):
             return
         remedy = f"run `sepnb run {self.name} --profile {profile}` and commit what it writes"
         raise ValueError(f"{why}; {remedy}")
+
+
+class Swept(Experiment):
+    """An experiment whose runs take their rates from sweeps. A subclass says which run takes which."""
+
+    @abstractmethod
+    def sweep_of(self, config: Any) -> tuple[Sweep, str]:
+        """The sweep that chose the rate of a run, and the run's method there."""
+
+    def refuse(self, config: Any) -> None:
+        sweep, method = self.sweep_of(config)
+        sweep.require(config.profile, method)
 
 
 @lru_cache(maxsize=256)

@@ -15,9 +15,10 @@ from ..streams import Streams
 from ..training.config import TrainingConfig
 from . import language_modelling as lm
 from . import tasks
-from .base import Experiment, Progress
+from .base import Progress
 from .methods import changed
 from .scale_sweep import ScaleSweep
+from .sweep import Sweep, Swept
 from .task_methods import FEW, METHODS, PLACES, WITH_EQUALS
 from .tasks import Asked, TaskRun
 
@@ -158,9 +159,7 @@ def asked_of(profile: str, name: str, steps: int) -> Asked:
     return asked
 
 
-def run_of(
-    experiment: str, profile: str, method: str, seed: int, rate: float, steps: int | None = None, *, task: str
-) -> TaskRun:
+def run_of(experiment: str, profile: str, method: str, seed: int, rate: float, *, task: str) -> TaskRun:
     """The run of a method on a task at the size of its profile, at a learning rate."""
     size, of = SIZES[profile], TASKS[task]
     if profile != "smoke":
@@ -182,7 +181,7 @@ def run_of(
     return TaskRun(experiment, profile, method, seed, model, training, asked)
 
 
-class TaskExperiment(Experiment):
+class TaskExperiment(Swept):
     """Which methods learn a task at their trained length, and find the answer in longer texts?"""
 
     order = 8
@@ -215,11 +214,10 @@ class TaskExperiment(Experiment):
         return self.grid(profile)[0].asked.short_steps
 
     def config(self, profile: str, cell: str, seed: int) -> TaskRun:
-        config = self.sweep.config_of(self.name, profile, cell, seed, self.sweep.rate(profile, cell))
-        return self.sweep.settled(profile, cell, config)
+        return self.sweep.tuned(self.name, profile, cell, seed)
 
-    def refuse(self, config: Any) -> None:
-        self.sweep.require(config.profile, config.method)
+    def sweep_of(self, config: Any) -> tuple[Sweep, str]:
+        return self.sweep, config.method
 
     def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
         self.refuse(config)

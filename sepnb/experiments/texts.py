@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 from ..models import LanguageModel
 from ..records.store import Record
 from . import language_modelling as lm
-from .base import Experiment, Progress
+from .base import Progress
 from .methods import run_of, series
-from .sweep import Sweep
+from .sweep import Sweep, Swept
 
 
-class TextExperiment(Experiment):
+class TextExperiment(Swept):
     """An experiment whose runs are language models. A subclass declares its methods, sizes and sweeps; what a
     run holds beside a training, it adds in `config`; what it asks of the trained model, in `look`."""
 
@@ -60,9 +60,8 @@ class TextExperiment(Experiment):
         """What else is asked of the trained model, in metrics and rows; of one that diverged, nothing."""
         return {}, []
 
-    def refuse(self, config: Any) -> None:
-        sweep, method = self.swept(config.method)
-        sweep.require(config.profile, method)
+    def sweep_of(self, config: Any) -> tuple[Sweep, str]:
+        return self.swept(config.method)
 
     def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
         self.refuse(config)

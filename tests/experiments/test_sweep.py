@@ -14,22 +14,15 @@ from sepnb.experiments import budget, images, table_sweep, task_grid
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import methods as book
 from sepnb.experiments.base import Experiment
-from sepnb.experiments.classification import Classification
 from sepnb.experiments.scale_sweep import CONTENT, TABLES, ScaleSweep, scale_of
-from sepnb.experiments.sweep import LEVEL, MORE_SEEDS, RATES, Sweep
-from sepnb.experiments.task_grid import TaskExperiment
-from sepnb.experiments.texts import TextExperiment
+from sepnb.experiments.sweep import LEVEL, MORE_SEEDS, RATES, Sweep, Swept
 from sepnb.records.store import Record, Store
 
 from .smoke_runs import differing
 
 ALL = {name: experiments.get(name) for name in experiments.names()}
 SWEEPS = {name: one for name, one in ALL.items() if isinstance(one, Sweep)}
-GRIDS = {
-    name: one
-    for name, one in ALL.items()
-    if isinstance(one, TextExperiment | Classification | TaskExperiment)
-}
+GRIDS = {name: one for name, one in ALL.items() if isinstance(one, Swept)}
 
 
 @pytest.fixture
@@ -281,13 +274,13 @@ def test_a_method_is_said_to_guess_that_found_hardly_an_answer_at_any_rate_and_s
 @pytest.mark.parametrize("name", GRIDS)
 def test_every_published_run_has_the_rate_of_a_sweep_that_tried_all_of_its_method(name):
     experiment = GRIDS[name]
-    for record in Store(paths.root() / "results").load("laptop", name).values():
-        method = "rope" if name == "context_extension" else record.config["method"]
-        texts = isinstance(experiment, TextExperiment)
-        sweep, as_one = experiment.swept(method) if texts else (experiment.sweep, method)
-        sweep = budget.SWEEPS[record.config["budget"]] if name == "budget" else sweep
+    published = Store(paths.root() / "results").load("laptop", name)
+    for config in experiment.grid("laptop"):
+        if config.key not in published:
+            continue
+        sweep, as_one = experiment.sweep_of(config)
         if sweep is budget.LONG and not sweep.best("laptop"):  # it is not run yet, and chapter 10 says so
-            assert record.config["training"]["learning_rate"] == sweep.default
+            assert config.training.learning_rate == sweep.default
         else:
             assert as_one in sweep.best("laptop"), f"run `sepnb run {sweep.name} --profile laptop`"
 
@@ -297,10 +290,7 @@ def test_a_grid_trains_at_the_rate_of_its_sweep_with_seeds_that_chose_none(name)
     experiment, swept = GRIDS[name], set()
     for profile in experiments.PROFILES:
         for config in experiment.grid(profile):
-            method = "rope" if name == "context_extension" else config.method
-            texts = isinstance(experiment, TextExperiment)
-            sweep, as_one = experiment.swept(method) if texts else (experiment.sweep, method)
-            sweep = budget.SWEEPS[config.budget] if name == "budget" else sweep
+            sweep, as_one = experiment.sweep_of(config)
             assert config.training.learning_rate == sweep.rate(profile, as_one)
             assert config.seed != 0 or name == "recipe_screen"
             swept.add(as_one)
