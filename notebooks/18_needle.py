@@ -22,8 +22,8 @@
 # {num}`needle/sinusoidal-content-gap/far/native:.1%`. It is larger, but a separated model of its size finds no more than the smaller one:
 # {num}`needle/separated-content-gap-wide/far/native:.1%`.
 #
-# Larger models, trained on a GPU with texts four times as long, find {num}`18_needle/card_separated:.0%` with separation and
-# {num}`18_needle/card_dense:.0%` without it, in three seeds each.
+# Larger models, trained on a GPU with texts four times as long, find {num}`18_needle/gpu_separated:.0%` with separation and
+# {num}`18_needle/gpu_dense:.0%` without it, in three seeds each.
 #
 # Gaps alone reach far as well, with a dense sinusoid {num}`needle/sinusoidal-gap/far/native:.1%`, with RoPE
 # {num}`needle/rope-gap/far/native:.1%`; the term adds the rest. Without it {num}`18_needle/gap_learned_separated` separated runs learn the
@@ -329,24 +329,24 @@ figures.provenance(table)
 #
 # **What the term and the gaps carry, they carry with texts four times as long, in both models.** There training texts have 512 bytes,
 # models four layers of width 128, and the asked texts up to 8,192 bytes. Each method had the best of three rates, the dense sinusoid at three
-# scales. Of the digits that stand four to eight trained lengths back the separated model finds {num}`18_needle/card_separated:.1%`, the
-# dense one {num}`18_needle/card_dense:.1%`, RoPE with the same gaps {num}`18_needle/card_rope:.1%`.
+# scales. Of the digits that stand four to eight trained lengths back the separated model finds {num}`18_needle/gpu_separated:.1%`, the
+# dense one {num}`18_needle/gpu_dense:.1%`, RoPE with the same gaps {num}`18_needle/gpu_rope:.1%`.
 #
 # RoPE also takes longer to begin. The separated model finds ninety-five of a hundred digits after a median of
-# {num}`18_needle/card_steps_separated:.0f` steps, the dense one after {num}`18_needle/card_steps_dense:.0f`, all while texts are short. Of the
-# runs of RoPE {num}`18_needle/card_reached_rope` get there.
+# {num}`18_needle/gpu_steps_separated:.0f` steps, the dense one after {num}`18_needle/gpu_steps_dense:.0f`, all while texts are short. Of the
+# runs of RoPE {num}`18_needle/gpu_reached_rope` get there.
 # Three seeds show a size, and no rule judges them.
 
 # %% tags=["hide-input"]
-CARD = ("separated-content-gap", "sinusoidal-content-gap", "rope-gap")
-card = experiments.get("needle").table("gpu")
-on_card = RunTable(card)
+LARGER = ("separated-content-gap", "sinusoidal-content-gap", "rope-gap")
+gpu = experiments.get("needle").table("gpu")
+on_gpu = RunTable(gpu)
 curves = experiments.get("needle").rows("gpu", "learning")
 fig, ax = plt.subplots(figsize=(7.6, 3.4))
-answers.learning(ax, curves, CARD)
+answers.learning(ax, curves, LARGER)
 figures.show(
     fig,
-    name="fig-needle-card",
+    name="fig-needle-gpu",
     alt="The share of needle digits found against the step of training, a line a "
     "method and thin ones for its three seeds. The separated and the dense model with "
     "content and gaps rise together to all digits within some hundred steps; RoPE with "
@@ -368,23 +368,23 @@ COLUMNS = {
 figures.show_table(
     pd.DataFrame(
         {"method": figures.title(name)}
-        | {head: on_card.text(name, column, ".2f") for head, column in COLUMNS.items()}
-        for name in CARD
+        | {head: on_gpu.text(name, column, ".2f") for head, column in COLUMNS.items()}
+        for name in LARGER
     ),
     caption="Digits found by models trained on an H100, means over three seeds and "
     "95 % t intervals.",
 )
-for name, method in zip(("separated", "dense", "rope"), CARD, strict=True):
+for name, method in zip(("separated", "dense", "rope"), LARGER, strict=True):
     digits, reached = (
-        on_card.values(method, column) for column in ("far/native", "steps_to_0.95")
+        on_gpu.values(method, column) for column in ("far/native", "steps_to_0.95")
     )
-    numbers[f"card_{name}"] = chapter_numbers.mean_of(digits)
-    numbers[f"card_steps_{name}"] = chapter_numbers.mean_of([reached.median()])
-    numbers[f"card_reached_{name}"] = f"{len(reached)} of {len(digits)}"
-if len(on_card.made):  # what is said
-    assert numbers["card_separated"] >= numbers["card_dense"] > numbers["card_rope"]
-    assert numbers["card_steps_rope"] > 2 * numbers["card_steps_dense"]
-figures.provenance(card)
+    numbers[f"gpu_{name}"] = chapter_numbers.mean_of(digits)
+    numbers[f"gpu_steps_{name}"] = chapter_numbers.mean_of([reached.median()])
+    numbers[f"gpu_reached_{name}"] = f"{len(reached)} of {len(digits)}"
+if len(on_gpu.made):  # what is said
+    assert numbers["gpu_separated"] >= numbers["gpu_dense"] > numbers["gpu_rope"]
+    assert numbers["gpu_steps_rope"] > 2 * numbers["gpu_steps_dense"]
+figures.provenance(gpu)
 
 # %% [markdown]
 # ## The map of every method

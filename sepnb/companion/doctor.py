@@ -15,7 +15,7 @@ from sepnb.companion import screens
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
 DISK_GB = 2.0
-JOBS_ON_A_CARD, GB_OF_A_JOB = 4, 8.0
+JOBS_ON_A_GPU, GB_OF_A_JOB = 4, 8.0
 """Runs of the gpu profile that share a GPU unless `--jobs` says otherwise, and what one may need at most."""
 BFLOAT16 = (8, 0)
 """The least compute capability of a GPU that has it."""
@@ -99,25 +99,25 @@ def _torch() -> Iterator[Finding]:
         return
     threads = f"{torch.get_num_threads()} threads of {os.cpu_count()} cores"
     yield Finding("torch", "ok", f"{torch.__version__}, {threads}")
-    cards = range(torch.cuda.device_count())
-    names = ", ".join(torch.cuda.get_device_name(number) for number in cards)
+    gpus = range(torch.cuda.device_count())
+    names = ", ".join(torch.cuda.get_device_name(number) for number in gpus)
     yield Finding("device", "ok", names or "CPU only: profiles smoke and laptop")
-    for number in cards:
-        yield _card(number)
+    for number in gpus:
+        yield _gpu(number)
     yield _compiler("cuda" if names else "cpu")
 
 
-def _card(number: int) -> Finding:
+def _gpu(number: int) -> Finding:
     """Whether a GPU has bfloat16, and memory for the runs that share it."""
     import torch
 
-    free, needed = torch.cuda.mem_get_info(number)[0] / 1e9, JOBS_ON_A_CARD * GB_OF_A_JOB
+    free, needed = torch.cuda.mem_get_info(number)[0] / 1e9, JOBS_ON_A_GPU * GB_OF_A_JOB
     seen, bad = f"{free:.0f} GB free", torch.cuda.get_device_capability(number) < BFLOAT16
     if bad:
         seen += "; it computes no bfloat16, which the gpu profile needs"
     elif free < needed:
         fitting = max(1, int(free // GB_OF_A_JOB))
-        seen += f", and {JOBS_ON_A_CARD} runs side by side may need {needed:.0f}; give --jobs {fitting}"
+        seen += f", and {JOBS_ON_A_GPU} runs side by side may need {needed:.0f}; give --jobs {fitting}"
     return Finding(f"cuda:{number}", "problem" if bad else "note" if free < needed else "ok", seen)
 
 

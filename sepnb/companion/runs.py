@@ -146,15 +146,15 @@ def phases(experiments: Sequence[Any], profile: str) -> list[list[Any]]:
     return found
 
 
-def expected_seconds(todo: Sequence[Run], side_by_side: int, cards: int = 0) -> float:
-    """How long these runs take, so many at a time on each card; on GPUs by their operations, at a share of
+def expected_seconds(todo: Sequence[Run], side_by_side: int, gpus: int = 0) -> float:
+    """How long these runs take, so many at a time on each GPU; on GPUs by their operations, at a share of
     what one shows that it does."""
-    from sepnb.companion.cards import peak
+    from sepnb.companion.gpus import peak
     from sepnb.experiments import expected
 
-    speed = peak() if cards else expected.PEAK
+    speed = peak() if gpus else expected.PEAK
     each = [expected.of_run(one.experiment, one.config, speed) for one in todo]
-    return expected.together(each, side_by_side, max(1, cards))
+    return expected.together(each, side_by_side, max(1, gpus))
 
 
 def run(
@@ -163,7 +163,7 @@ def run(
     *,
     side_by_side: int = 1,
     threads: int = 1,
-    cards: Sequence[str] = (),
+    gpus: Sequence[str] = (),
     on_progress: Callable[[int, int, int], None] | None = None,
     on_end: Callable[[int, str | None], None] | None = None,
     through: Callable[[Sequence[Run]], Ended] | None = None,
@@ -172,11 +172,11 @@ def run(
 
     `on_progress` is called as `(index of the run, steps done, steps)`, `on_end` with the index and the error,
     None when it succeeded. KeyboardInterrupt while runs are under way stops them and passes through; what had
-    ended is stored. There are so many processes `side_by_side`, for each of the `cards` where some are given;
+    ended is stored. There are so many processes `side_by_side`, for each of the `gpus` where some are given;
     `through` does the runs somewhere else.
     """
     of = {tally.experiment: tally for tally in tallies}
-    options = {"workers": side_by_side, "threads": threads, "cards": cards, "on_progress": on_progress}
+    options = {"workers": side_by_side, "threads": threads, "gpus": gpus, "on_progress": on_progress}
     for index, took, error in through(todo) if through else workers.run_jobs(compute, todo, **options):
         one, why = todo[index], None
         tally = of[one.experiment.name]

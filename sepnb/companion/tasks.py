@@ -16,9 +16,9 @@ from rich.console import Console
 from sepnb import paths
 from sepnb.companion import chapters, execute, published, regression, retrained, runs, screens, tolerances
 from sepnb.companion import names as known_names
-from sepnb.companion.cards import missing, only, visible
 from sepnb.companion.chapters import Chapter
 from sepnb.companion.cluster import Cluster
+from sepnb.companion.gpus import missing, only, visible
 from sepnb.records.store import RecordError, Store
 
 
@@ -122,7 +122,7 @@ def run_experiments(
             f"{len(todo)} runs of {', '.join(one.experiment for one in tallies)} at {profile} on {device}, "
             f"{jobs} side by side{places}: about {about} ({there} are there already)"
         )
-        options = {"threads": threads, "cards": gpus if len(gpus) > 1 else (), "cluster": cluster}
+        options = {"threads": threads, "gpus": gpus if len(gpus) > 1 else (), "cluster": cluster}
         tallies = []
         for phase in runs.phases(wanted, profile):
             width = 1 if device == "cuda" and phase[0].alone else jobs

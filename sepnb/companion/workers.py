@@ -29,7 +29,7 @@ def run_jobs(
     *,
     workers: int,
     threads: int = 1,
-    cards: Sequence[str] = (),
+    gpus: Sequence[str] = (),
     on_progress: Callable[[int, int, int], None] | None = None,
 ) -> Iterator[tuple[int, Any, BaseException | None]]:
     """Yield `(index of the job, result, error)` as jobs end; one of the two is None.
@@ -40,9 +40,9 @@ def run_jobs(
 
     Args:
         function: a module-level function of a job, which can be pickled, and of `report(done, total)`.
-        workers: how many processes, for each of the cards if there are some; 0 does the jobs in this one.
+        workers: how many processes, for each of the GPUs if there are some; 0 does the jobs in this one.
         threads: what each worker may use, set before it imports torch.
-        cards: GPUs as `CUDA_VISIBLE_DEVICES` names them; each worker sees one of them, all have as many.
+        gpus: GPUs as `CUDA_VISIBLE_DEVICES` names them; each worker sees one of them, all have as many.
         on_progress: called as `(index of the job, done, total)`, from another thread where there are workers.
     """
     on_progress = on_progress or (lambda index, done, total: None)
@@ -59,8 +59,8 @@ def run_jobs(
     while suspects or waiting:
         # Of several that were under way when a process died nobody knows which one it was: each runs alone.
         todo = suspects or waiting
-        width = 1 if suspects else min(workers * max(1, len(cards)), len(waiting))
-        cut, error = yield from _side_by_side(function, jobs, todo, width, threads, cards, on_progress)
+        width = 1 if suspects else min(workers * max(1, len(gpus)), len(waiting))
+        cut, error = yield from _side_by_side(function, jobs, todo, width, threads, gpus, on_progress)
         if len(cut) == 1:
             yield cut[0], None, error
         else:
@@ -73,7 +73,7 @@ def _side_by_side(
     todo: deque[int],
     width: int,
     threads: int,
-    cards: Sequence[str],
+    gpus: Sequence[str],
     on_progress: Callable[[int, int, int], None],
 ) -> Generator[tuple[int, Any, BaseException | None], None, tuple[list[int], BaseException | None]]:
     """Do the jobs of the indices in `todo`, and take them out, until none is left or a process dies or is of
@@ -81,11 +81,11 @@ def _side_by_side(
     context = get_context("spawn")
     lifeline, keep = context.Pipe(duplex=False)
     messages, places = context.SimpleQueue(), context.SimpleQueue()
-    for number in range(width if cards else 0):
-        places.put(cards[number % len(cards)])
+    for number in range(width if gpus else 0):
+        places.put(gpus[number % len(gpus)])
     listener = threading.Thread(target=_listen, args=(messages, on_progress), daemon=True)
     listener.start()
-    shared = lifeline, messages, places if cards else None, threads
+    shared = lifeline, messages, places if gpus else None, threads
     pool = ProcessPoolExecutor(max_workers=width, mp_context=context, initializer=_start, initargs=shared)
     cut: list[int] = []
     finished, broken, used_up = False, None, False

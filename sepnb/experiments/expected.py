@@ -1,9 +1,9 @@
 """How long runs take on a GPU, told before they start: from their operations, not from a table.
 
 Counted are the multiply-adds of the training, see `sepnb.analysis.flops`; what an encoding adds to them in
-every layer is left out where it is not counted. A card is taken to do a `SHARE` of its peak. A step of a
+every layer is left out where it is not counted. A GPU is taken to do a `SHARE` of its peak. A step of a
 small model does not fill it: it takes `LEAST_STEP`, the time in which a processor starts its kernels, and
-others may use the card meanwhile, but for `LEAST_OF_CARD`: kernels of several processes take turns. Scoring
+others may use the GPU meanwhile, but for `LEAST_OF_GPU`: kernels of several processes take turns. Scoring
 the trained model is not counted.
 """
 
@@ -21,16 +21,16 @@ from .base import Experiment, TrainedRun
 BYTES = 256
 """Answers of the read-out, the most that a model has."""
 SHARE = 0.25
-LEAST_STEP, LEAST_OF_CARD = 0.01, 0.003
+LEAST_STEP, LEAST_OF_GPU = 0.01, 0.003
 """Seconds; the second measured on an H100 with 8 to 15 runs of `needle` and `mqar` side by side."""
 PEAK = 1.56e14
-"""Multiply-adds a second of a card that is not at hand: 312 TFLOPS, an A100 in bfloat16."""
+"""Multiply-adds a second of a GPU that is not at hand: 312 TFLOPS, an A100 in bfloat16."""
 
 
 class Expected(NamedTuple):
-    """The seconds in which a run occupies the whole card, and those that it takes by itself."""
+    """The seconds in which a run occupies the whole GPU, and those that it takes by itself."""
 
-    card: float
+    gpu: float
     alone: float
 
 
@@ -48,21 +48,21 @@ def _per_token(model: TransformerConfig, tokens: int, batch: int) -> float:
 
 
 def of_run(experiment: Experiment, config: Any, peak: float = PEAK) -> Expected:
-    """What one run is expected to take, on a card of this peak where it is one of the gpu profile. A run that
+    """What one run is expected to take, on a GPU of this peak where it is one of the gpu profile. A run that
     trains no `TransformerConfig` takes what its experiment says."""
     if config.profile != "gpu" or not isinstance(config, TrainedRun):
         seconds = float(experiment.seconds(config.profile))
         return Expected(0.0, seconds)
     steps = config.training.steps
-    card = max(multiply_adds(config) / (SHARE * peak), LEAST_OF_CARD * steps)
-    return Expected(card, max(card, LEAST_STEP * steps))
+    gpu = max(multiply_adds(config) / (SHARE * peak), LEAST_OF_GPU * steps)
+    return Expected(gpu, max(gpu, LEAST_STEP * steps))
 
 
-def together(runs: Iterable[Expected], side_by_side: int, cards: int = 1) -> float:
-    """Seconds of all runs, so many at a time on each of the cards."""
+def together(runs: Iterable[Expected], side_by_side: int, gpus: int = 1) -> float:
+    """Seconds of all runs, so many at a time on each of the GPUs."""
     runs = list(runs)
-    card, alone = (sum(one) for one in zip(*runs, strict=True)) if runs else (0.0, 0.0)
-    return max(card, alone / side_by_side) / cards
+    gpu, alone = (sum(one) for one in zip(*runs, strict=True)) if runs else (0.0, 0.0)
+    return max(gpu, alone / side_by_side) / gpus
 
 
 def pending(table: pd.DataFrame) -> str:

@@ -48,7 +48,7 @@ class Task(NamedTuple):
     Fields: title; methods; steps of a laptop's run, two thirds of them on texts of half the length; the rough
     seconds of such a run; the trained length of a laptop; what else `Asked` is told; rates beyond an end; how
     many times the texts of a step, where a text has one answer only; the rates that are tried of all methods;
-    steps of a run on a card, and how many samples it is asked for at each depth, where these are fewer.
+    steps of a run on a GPU, and how many samples it is asked for at each depth, where these are fewer.
     """
 
     title: str
@@ -60,8 +60,8 @@ class Task(NamedTuple):
     beyond: Mapping[str, tuple[float, ...]] = {}
     batches: int = 1
     rates: tuple[float, ...] = RATES
-    card_steps: int = 8000
-    card_samples: int | None = None
+    gpu_steps: int = 8000
+    gpu_samples: int | None = None
 
 
 TASKS: dict[str, Task] = {
@@ -114,8 +114,8 @@ TASKS: dict[str, Task] = {
             "sinusoidal": (6e-3, 1.2e-2, 2.4e-2),
             **dict.fromkeys(("sinusoidal-gap", "sinusoidal-content-gap"), (6e-3, 1.2e-2)),
         },
-        card_steps=4000,
-        card_samples=8,
+        gpu_steps=4000,
+        gpu_samples=8,
     ),
     "indirect_index": Task(
         "Find, and go some places on",
@@ -152,7 +152,7 @@ def asked_of(profile: str, name: str, steps: int) -> Asked:
     """What a task asks at a profile; a smoke run asks little, of texts that need no download."""
     asked = Asked(name, 2 * steps // 3, **TASKS[name].asked)
     if profile == "gpu":
-        samples = TASKS[name].card_samples or asked.samples
+        samples = TASKS[name].gpu_samples or asked.samples
         return replace(asked, depths=tuple((2 * i + 1) / 20 for i in range(10)), samples=samples)
     if profile == "smoke":
         return replace(asked, text=OFFLINE.get(asked.text), **LEAST)
@@ -163,7 +163,7 @@ def run_of(experiment: str, profile: str, method: str, seed: int, rate: float, *
     """The run of a method on a task at the size of its profile, at a learning rate."""
     size, of = SIZES[profile], TASKS[task]
     if profile != "smoke":
-        taken = of.steps if profile == "laptop" else of.card_steps
+        taken = of.steps if profile == "laptop" else of.gpu_steps
         size = replace(size, steps=taken, batch_size=of.batches * size.batch_size)
     size = replace(size, length=size.length * of.length // 64)
     dense = Streams.dense(size.width)

@@ -19,7 +19,7 @@ from .layout import Span
 
 AT_ONCE = 2**24
 """Scores, or entries of a mask, that are held at once where no gradients are needed: 64 MiB in float32."""
-OF_A_CARD = 256
+OF_A_GPU = 256
 """On a GPU that has more memory than so many bytes for each of these, more are held."""
 
 
@@ -28,7 +28,7 @@ def at_once(device: torch.device) -> int:
     piece waits for the launch of its kernels."""
     if device.type != "cuda":
         return AT_ONCE
-    return max(AT_ONCE, torch.cuda.get_device_properties(device).total_memory // OF_A_CARD)
+    return max(AT_ONCE, torch.cuda.get_device_properties(device).total_memory // OF_A_GPU)
 
 
 def attend(core: nn.Module, span: Span, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> Tensor:

@@ -95,7 +95,7 @@ class Fake:
 
     @staticmethod
     def met_by_four(folder: Path, report: Any) -> str:
-        """A job that waits until four processes are at work, and tells the card that its own sees."""
+        """A job that waits until four processes are at work, and tells the GPU that its own sees."""
         (folder / str(os.getpid())).touch()
         end = time.monotonic() + 120
         while len(list(folder.iterdir())) < 4:

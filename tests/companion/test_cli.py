@@ -15,7 +15,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from sepnb import cli, paths
-from sepnb.companion import cards, doctor, regression, tasks
+from sepnb.companion import doctor, gpus, regression, tasks
 from sepnb.companion.chapters import Chapter, fingerprint, remember
 from sepnb.companion.doctor import differing_versions
 from sepnb.experiments import names as every_experiment
@@ -88,9 +88,9 @@ def test_one_of_several_gpus_is_the_only_one_that_a_command_and_its_workers_see(
         "torch.cuda.is_available", lambda: not os.environ["CUDA_VISIBLE_DEVICES"].startswith("-")
     )
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c")
-    assert cards.visible() == ["GPU-a", "GPU-b", "GPU-c"]
+    assert gpus.visible() == ["GPU-a", "GPU-b", "GPU-c"]
     assert tasks.device("cuda:1", "gpu") == "cuda"
-    assert cards.visible() == ["GPU-b"]
+    assert gpus.visible() == ["GPU-b"]
     with pytest.raises(ValueError, match="--device cuda:3 needs a GPU"):
         tasks.device("cuda:3", "gpu")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
@@ -130,7 +130,7 @@ def test_what_is_timed_on_a_gpu_has_it_alone(fake, checkout, monkeypatch) -> Non
 
     monkeypatch.setattr(tasks.runs, "run", run)
     monkeypatch.setattr(tasks, "visible", lambda: ["0"])
-    monkeypatch.setattr(cards, "peak", lambda: 1e14)
+    monkeypatch.setattr(gpus, "peak", lambda: 1e14)
     both = [fake(name="timed", alone=True), fake(name="grid")]
     options = {"profile": "gpu", "seeds": None, "fresh": False, "folder": checkout / "private", "threads": 1}
     for device in ("cuda", "cpu"):
@@ -373,7 +373,7 @@ def test_doctor_looks_at_every_gpu_and_at_what_compiles_for_it(monkeypatch) -> N
     capability = {0: (9, 0), 1: (8, 0), 2: (7, 5)}
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda number: (memory[number], 80e9))
     monkeypatch.setattr("torch.cuda.get_device_capability", capability.get)
-    seen = [doctor._card(number) for number in range(3)]
+    seen = [doctor._gpu(number) for number in range(3)]
     assert [one.state for one in seen] == ["ok", "note", "problem"]
     assert "give --jobs 1" in seen[1].seen and "no bfloat16" in seen[2].seen
     monkeypatch.setattr("shutil.which", found.get)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sepnb.companion import cards, names
+from sepnb.companion import gpus, names
 from sepnb.experiments import names as every_experiment
 
 
@@ -112,7 +112,7 @@ def test_a_misspelt_name_is_answered_with_the_nearest_and_without_torch(write_ch
 )
 def test_a_gpu_that_is_not_there_is_answered_without_torch(write_chapter, command) -> None:
     write_chapter("01_order")
-    if cards.missing() is None:
+    if gpus.missing() is None:
         pytest.skip("there is a GPU here, and torch is asked")
     said, ended = called(*command.split())
     assert "needs a GPU, and t" in said and "--device cpu computes without" in said and ended == "2 []"
@@ -122,7 +122,7 @@ def test_where_there_may_be_a_gpu_torch_is_asked(monkeypatch, tmp_path) -> None:
     """Whatever torch says of its build, and whether a driver is there."""
     torch = sys.modules["torch"]
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    assert cards.missing() is None
+    assert gpus.missing() is None
     monkeypatch.delitem(sys.modules, "torch")
     for built, driver, asked in [
         ({"__version__": "2.13.0"}, True, False),
@@ -131,10 +131,10 @@ def test_where_there_may_be_a_gpu_torch_is_asked(monkeypatch, tmp_path) -> None:
         ({"__version__": "2.13.0", "hip": "7.0"}, False, True),
         (None, False, True),
     ]:
-        monkeypatch.setattr(cards, "_built", lambda built=built: built)
-        monkeypatch.setattr(cards, "_driver", lambda driver=driver: driver)
+        monkeypatch.setattr(gpus, "_built", lambda built=built: built)
+        monkeypatch.setattr(gpus, "_driver", lambda driver=driver: driver)
         monkeypatch.setitem(sys.modules, "torch", torch) if asked else None
-        assert (cards.missing() is None) == asked
+        assert (gpus.missing() is None) == asked
         monkeypatch.delitem(sys.modules, "torch", raising=False)
 
 

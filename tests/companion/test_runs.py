@@ -158,8 +158,8 @@ def test_a_worker_that_cannot_use_its_gpu_any_more_fails_its_own_run_and_no_othe
 
 
 def test_every_card_has_as_many_workers_and_each_worker_sees_one(fake, tmp_path) -> None:
-    endings = list(workers.run_jobs(fake.met_by_four, [tmp_path] * 4, workers=2, cards=["GPU-a", "GPU-b"]))
-    assert sorted(card for _, card, _ in endings) == ["GPU-a", "GPU-a", "GPU-b", "GPU-b"]
+    endings = list(workers.run_jobs(fake.met_by_four, [tmp_path] * 4, workers=2, gpus=["GPU-a", "GPU-b"]))
+    assert sorted(gpu for _, gpu, _ in endings) == ["GPU-a", "GPU-a", "GPU-b", "GPU-b"]
 
 
 def test_memory_that_ran_out_and_errors_of_ours_leave_a_worker_as_it_is() -> None:

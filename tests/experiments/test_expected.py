@@ -1,4 +1,4 @@
-"""What a run of the gpu profile is expected to take: its operations, at a quarter of what a card does."""
+"""What a run of the gpu profile is expected to take: its operations, at a quarter of what a GPU does."""
 
 from dataclasses import replace
 
@@ -21,11 +21,11 @@ def test_a_run_takes_its_operations_at_a_quarter_of_the_peak_and_a_step_of_a_sma
     work = 3 * tokens * (per_token(ROPE.model, size.length) + size.width * 256)
     assert expected.of_run(IN_WINDOW, ROPE, peak) == pytest.approx((4 * work / peak,) * 2)
     small = replace(ROPE, training=replace(ROPE.training, batch_size=1))
-    card, alone = expected.of_run(IN_WINDOW, small)
-    assert (card, alone) == (expected.LEAST_OF_CARD * size.steps, expected.LEAST_STEP * size.steps)
+    gpu, alone = expected.of_run(IN_WINDOW, small)
+    assert (gpu, alone) == (expected.LEAST_OF_GPU * size.steps, expected.LEAST_STEP * size.steps)
 
 
-def test_the_grid_that_a_card_has_run_takes_about_what_is_expected_of_it():
+def test_the_grid_that_a_gpu_has_run_takes_about_what_is_expected_of_it():
     """Nine runs of three methods, side by side; scoring is not counted, and machines differ."""
     needle = experiments.get("needle")
     table = needle.table("gpu")
@@ -35,11 +35,11 @@ def test_the_grid_that_a_card_has_run_takes_about_what_is_expected_of_it():
     assert 0.5 < told / took < 2
 
 
-def test_runs_side_by_side_share_a_card_where_they_do_not_fill_it():
+def test_runs_side_by_side_share_a_gpu_where_they_do_not_fill_it():
     runs = [expected.Expected(1.0, 8.0)] * 4
     told = [expected.together(runs, side_by_side) for side_by_side in (1, 2, 4, 99)]
     assert told == [32.0, 16.0, 8.0, 4.0]  # four of them fill it for four seconds
-    assert expected.together(runs, 4, cards=2) == 4.0
+    assert expected.together(runs, 4, gpus=2) == 4.0
     assert expected.together([], 4) == 0.0
 
 

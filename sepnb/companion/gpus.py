@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 QUICK = 2**12
-"""Rows and columns of the matrices whose product tells the speed of a card."""
+"""Rows and columns of the matrices whose product tells the speed of a GPU."""
 
 
 def missing() -> str | None:
@@ -38,7 +38,7 @@ def _built() -> dict[str, str] | None:
 
 
 def _driver() -> bool:
-    """Whether the library through which CUDA speaks with cards can be loaded."""
+    """Whether the library through which CUDA speaks with GPUs can be loaded."""
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:
