@@ -56,7 +56,13 @@ SHORT = _sweep(
     rates=(8e-3, 1.6e-2, 3.2e-2),
     beyond=dict.fromkeys(("rope", WIDE), (4e-3,)),
 )
-LONG = _sweep(16, "budget_long_sweep", "Learning rates of sixteen times the training", 150.0)
+LONG = _sweep(
+    16,
+    "budget_long_sweep",
+    "Learning rates of sixteen times the training",
+    150.0,
+    beyond=dict.fromkeys((name for name in METHODS if name not in ("rope", "alibi")), (1.6e-2,)),
+)
 SWEEPS: dict[int, Sweep] = {1: SHORT, MIDDLE: ablation.SWEEP, 16: LONG}
 """By budget."""
 
