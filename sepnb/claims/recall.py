@@ -269,6 +269,29 @@ ORDER = {
     ),
 }
 
+WITH_BOTH = "separated-content-randomised"
+TWIN_WITH_BOTH = f"{WITH_BOTH.replace('separated', 'sinusoidal')} - {WITH_BOTH}"
+
+
+def _with_both(task: str, does: str) -> dict[str, Claim]:
+    """Whether one model can do what its two changes do one at a time: a term with gaps finds content, random
+    positions teach order."""
+    model = f"A separated model with a content-to-position term, trained at random positions, {does}"
+    return {
+        f"{task.replace('_', '-')}-one-model-with-both-uses": uses_claim(
+            task, f"{model} at eight trained lengths", WITH_BOTH
+        ),
+        f"{task.replace('_', '-')}-dense-with-both-too": Claim(
+            f"With the same term, at the same positions, a dense model {does} as well as a separated one",
+            pairs(TWIN_WITH_BOTH, "far/native", low=-0.03),
+            unless=learned(TWIN_WITH_BOTH.replace(" - ", ", ")),
+            experiments=(f"experiment/{task}",),
+        ),
+    }
+
+
+BOTH = _with_both("mqar", TITLES["mqar"]) | _with_both("latest_value", TITLES["latest_value"])
+
 OURS, WITH_JOINT_MLP = "separated-sinusoidal", "separated-sinusoidal-joint-mlp"
 
 
@@ -314,4 +337,4 @@ PLACES = {
 }
 
 _OF_ALL = (of_task(task, does, BEST[task]).items() for task, does in TITLES.items())
-CLAIMS = {**{key: claim for claims in _OF_ALL for key, claim in claims}, **NEEDLE, **ORDER, **PLACES}
+CLAIMS = {**{key: claim for claims in _OF_ALL for key, claim in claims}, **NEEDLE, **ORDER, **BOTH, **PLACES}
