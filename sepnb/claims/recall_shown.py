@@ -34,6 +34,7 @@ CHANGES = {
     "random positions": "randomised",
     "position gaps": "gap",
     "content-to-position term, short period, gaps": "content-gap",
+    "the same term, random positions": "content-randomised",
 }
 """What is changed, and how the names of its models end."""
 

@@ -99,6 +99,12 @@ METHODS = Methods(
         "strict-randomised": Method("strict, random", "#6b4500", (0, (1, 1.2)), "^", False),
         "separated-gap": Method("separated, gaps", "#6b4500", (0, (6, 2)), "P", False),
         "separated-content-gap": Method("separated, content and gaps", "#6b4500", (0, (8, 1)), "D"),
+        "sinusoidal-content-randomised": Method(
+            "sinusoidal, content and random", "#e69f00", (0, (8, 1, 1, 1)), "X", False
+        ),
+        "separated-content-randomised": Method(
+            "separated, content and random", "#6b4500", (0, (8, 1, 1, 1)), "X"
+        ),
         "separated-content-gap-wide": Method(
             "separated, content and gaps, equal parameters", "#6b4500", (0, (8, 1)), "d"
         ),

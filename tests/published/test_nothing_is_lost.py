@@ -59,9 +59,7 @@ SWEPT_WHOLE = re.compile(
     r"|laptop/ablation/separated-sinusoidal-pos-half-lr0\.008"
 )
 
-EACH = (
-    "each budget has rates by a sweep of its own; sixteen times the training keeps its rate until it is swept"
-)
+EACH = "each budget has rates by a sweep of its own"
 _GRID = {run.key for run in experiments.get("budget").grid("laptop")}
 MOVED |= {
     name: (None, EACH)
