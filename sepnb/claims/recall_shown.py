@@ -46,7 +46,7 @@ TWINS = {
 }
 
 
-def learned_by(table: pd.DataFrame, methods: Iterable[str], step: int) -> str:
+def learned_by(table: pd.DataFrame, methods: Iterable[str], step: float) -> str:
     """How many runs of these methods had found 95 % of the answers by a step, such as "3 of 6"."""
     of = RunTable(table)
     made, reached = (

@@ -78,7 +78,7 @@ TASKS: dict[str, Task] = {
             ),
             (6e-3,),
         )
-        | {"sinusoidal-content-gap": (6e-3, 1.2e-2)}
+        | dict.fromkeys(("sinusoidal-content-gap", "sinusoidal-content-randomised"), (6e-3, 1.2e-2))
         | dict.fromkeys(("separated-content-gap", "separated-content-randomised"), (3.75e-4,)),
     ),
     "latest_value": Task(
@@ -89,7 +89,12 @@ TASKS: dict[str, Task] = {
         beyond=dict.fromkeys(
             (
                 *("none", "rope", "rope-randomised", "sinusoidal-randomised", "separated-sinusoidal"),
-                *("sinusoidal-content-gap", "strict-randomised"),
+                *(
+                    "sinusoidal",
+                    "sinusoidal-content-gap",
+                    "sinusoidal-content-randomised",
+                    "strict-randomised",
+                ),
                 *("separated-gap", "separated-content-gap", "separated-content-randomised"),
             ),
             (6e-3,),
