@@ -89,17 +89,12 @@ TASKS: dict[str, Task] = {
         beyond=dict.fromkeys(
             (
                 *("none", "rope", "rope-randomised", "sinusoidal-randomised", "separated-sinusoidal"),
-                *(
-                    "sinusoidal",
-                    "sinusoidal-content-gap",
-                    "sinusoidal-content-randomised",
-                    "strict-randomised",
-                ),
+                *("sinusoidal", "sinusoidal-content-gap", "strict-randomised"),
                 *("separated-gap", "separated-content-gap", "separated-content-randomised"),
             ),
             (6e-3,),
         )
-        | {"sinusoidal-gap": (6e-3, 1.2e-2)},
+        | dict.fromkeys(("sinusoidal-gap", "sinusoidal-content-randomised"), (6e-3, 1.2e-2)),
     ),
     "needle": Task(
         "Needles in novels",
