@@ -37,12 +37,14 @@ seed = 0
 device = "cpu"
 
 # %% tags=["hide-input"]
+import math
 from collections import defaultdict
 from functools import partial
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import torch
 
 from sepnb import claims, experiments
@@ -434,8 +436,14 @@ figures.provenance(*(tables[name] for name in TWO))
 # All methods take the same steps, and two of them can end equally good although one was done much earlier. Here order is of most
 # interest. At random positions {num}`19_what_and_where/order_while_short_separated` separated runs find ninety-five in a hundred latest
 # values while texts are still of half the length, {num}`19_what_and_where/order_while_short_sinusoidal` of the dense sinusoid and
-# {num}`19_what_and_where/order_while_short_rope` of RoPE. RoPE and ALiBi at the positions of the text are sooner still; a
-# separated model at those was not run.
+# {num}`19_what_and_where/order_while_short_rope` of RoPE.
+#
+# Random positions are what makes order slow. At the positions of the text a separated model needs a median of
+# {num}`19_what_and_where/order_steps_separated:.0f` steps, the dense sinusoid {num}`19_what_and_where/order_steps_sinusoidal:.0f` and RoPE
+# {num}`19_what_and_where/order_steps_rope:.0f`.
+#
+# What is learned so does not extrapolate: of the far values the separated model then finds
+# {num}`latest_value/separated-sinusoidal/far/native:.1%`.
 #
 # That a stream of its own learns order in fewer steps is *{num}`19_what_and_where/verdict_separation_learns_order_sooner`*. The rule
 # counts all steps of one schedule, in which the texts that are asked grow with those that are trained. So an early run was
@@ -445,13 +453,21 @@ figures.provenance(*(tables[name] for name in TWO))
 fig, axes = plt.subplots(2, 1, figsize=(7.6, 6.2))
 longer = {name: experiments.get(name).short_steps(profile) for name in TWO}
 for ax, name in zip(axes, TWO, strict=True):
-    answers.steps(ax, tables[name], DRAWN, longer=longer[name])
+    answers.steps(
+        ax,
+        tables[name],
+        (*DRAWN, "sinusoidal", "separated-sinusoidal"),
+        longer=longer[name],
+    )
     ax.set_title(TITLES[name])
 latest = tables["latest_value"], longer["latest_value"]
 for short in ("separated", "sinusoidal", "rope"):
     numbers[f"order_while_short_{short}"] = shown.learned_by(
         latest[0], [f"{short}-randomised"], latest[1]
     )
+    plain = "separated-sinusoidal" if short == "separated" else short
+    reached = RunTable(latest[0]).values(plain, "steps_to_0.95")
+    numbers[f"order_steps_{short}"] = chapter_numbers.mean_of([reached.median()])
 figures.show(
     fig,
     name="fig-what-steps",
@@ -464,6 +480,73 @@ figures.show(
 )
 
 # %% [markdown]
+# ## One model for both?
+#
+# Trials had put the term with gaps first for content, and random positions for order. Can one model have the term, be trained at random
+# positions, and do both? It is compared with models that have other changes, and with its dense twin.
+
+# %% tags=["hide-input"]
+ONE_FOR_BOTH = (
+    *("separated-gap", "separated-content-gap", "separated-randomised"),
+    *("separated-content-randomised", "sinusoidal-content-randomised"),
+)
+COLUMNS = {
+    "inside": "accuracy/native/1x",
+    "4L to 8L back": "far/native",
+    "all of 8L": "accuracy/native/8x",
+}
+WORDS = {"mqar": "recall", "latest_value": "latest value"}
+of_both = {name: RunTable(tables[name]) for name in TWO}
+figures.show_table(
+    pd.DataFrame(
+        {"method": figures.title(method)}
+        | {
+            f"{WORDS[name]}, {head}": of_both[name].text(method, column, ".2f")
+            for name in TWO
+            for head, column in COLUMNS.items()
+        }
+        for method in ONE_FOR_BOTH
+    ),
+    caption="Answers found in both tasks, inside the trained length and in texts of "
+    "8L: those 4L to 8L back, and all. Means over seeds and 95 % t intervals.",
+)
+for name in TWO:
+    for short in ("separated", "sinusoidal"):
+        numbers[f"both_{name}_{short}"] = shown.learned_by(
+            tables[name], [f"{short}-content-randomised"], math.inf
+        )
+one, twin = ONE_FOR_BOTH[-2:]
+if min(len(of_both[name].values(twin, "far/native")) for name in TWO):  # what is said
+    assert of_both["mqar"].mean(one, "far/native") > 0.5
+    assert of_both["mqar"].mean(twin, "accuracy/native/1x") < 0.25
+    assert of_both["latest_value"].mean(twin, "far/native") > of_both[
+        "latest_value"
+    ].mean(one, "far/native")
+figures.provenance(*(tables[name] for name in TWO))
+
+# %% [markdown]
+# By the bar of this book it does neither. In recall {num}`19_what_and_where/both_mqar_separated` of its runs come to ninety-five in a
+# hundred, in the latest value {num}`19_what_and_where/both_latest_value_separated`.
+#
+# That it uses far answers is *{num}`19_what_and_where/verdict_mqar_one_model_with_both_uses`* in the first and
+# *{num}`19_what_and_where/verdict_latest_value_one_model_with_both_uses`* in the second.
+#
+# Its dense twin does the one and not the other. In the latest value {num}`19_what_and_where/both_latest_value_sinusoidal` of its runs come
+# to that share, and of the far values they find {num}`latest_value/sinusoidal-content-randomised/far/native:.1%`, where the separated
+# model finds {num}`latest_value/separated-content-randomised/far/native:.1%`.
+#
+# In recall the twin guesses: inside the trained length it finds {num}`mqar/sinusoidal-content-randomised/accuracy/native/1x:.1%` of the
+# values. It had five rates at three scales of its content. That it does as well is
+# *{num}`19_what_and_where/verdict_mqar_dense_with_both_too`* and *{num}`19_what_and_where/verdict_latest_value_dense_with_both_too`*:
+# no rule reads the far answers of a model that has not learned.
+#
+# Position gaps alone come nearest to both: with them a separated model finds {num}`mqar/separated-gap/far/native:.1%` of the far values in
+# recall and {num}`latest_value/separated-gap/far/native:.1%` of the latest ones. What they lose is nearer.
+#
+# Recall alone has a clear answer. A strict model, whose position stream no text ever reaches, finds with the term and gaps
+# {num}`mqar/strict-content-gap/far/native:.1%` of the far values, and in texts of sixteen lengths
+# {num}`mqar/strict-content-gap/accuracy/native/16x:.1%` of all. No rule asked for that model.
+#
 # ## The map of a method
 #
 # Where in the text is the answer lost? The figure shows a few methods, the list below it all of them in every way in which they
@@ -691,11 +774,14 @@ figures.provenance(*(tables[name] for name in TWO))
 # 3. At the same random positions a separated model learns order in fewer steps than a dense one:
 #    *{num}`19_what_and_where/verdict_separation_learns_order_sooner`*. While texts are short
 #    {num}`19_what_and_where/order_while_short_separated` of its runs get there and {num}`19_what_and_where/order_while_short_sinusoidal` of the dense
-#    sinusoid's. RoPE and ALiBi as they are need fewer steps still.
-# 4. A separated model goes some places on from a name as well as a dense one:
+#    sinusoid's. At the positions of the text all of them need fewer steps still, and what they learn does not extrapolate.
+# 4. No model that was tried does both. With the term, at random positions, a separated model recalls values at eight trained
+#    lengths: *{num}`19_what_and_where/verdict_mqar_one_model_with_both_uses`*; it finds latest values there:
+#    *{num}`19_what_and_where/verdict_latest_value_one_model_with_both_uses`*.
+# 5. A separated model goes some places on from a name as well as a dense one:
 #    *{num}`19_what_and_where/verdict_a_separated_model_adds_shifts`*. That it lacks an MLP over both streams is
 #    *{num}`19_what_and_where/verdict_adding_shifts_needs_a_joint_mlp`*.
-# 5. Recall needs no position, so that a model without any encoding does as well as the strict one:
+# 6. Recall needs no position, so that a model without any encoding does as well as the strict one:
 #    *{num}`19_what_and_where/verdict_recall_needs_no_position`*.
 #
 # **Limits.** Two layers of width 64 and texts of 64 tokens in training. All methods take the same number of steps, which is
