@@ -442,8 +442,8 @@ figures.provenance(*(tables[name] for name in TWO))
 # {num}`19_what_and_where/order_steps_separated:.0f` steps, the dense sinusoid {num}`19_what_and_where/order_steps_sinusoidal:.0f` and RoPE
 # {num}`19_what_and_where/order_steps_rope:.0f`.
 #
-# What is learned so does not extrapolate: of the far values the separated model then finds
-# {num}`latest_value/separated-sinusoidal/far/native:.1%`.
+# What is learned so does not extrapolate as trained: of the far values the separated model then finds
+# {num}`latest_value/separated-sinusoidal/far/native:.1%`. No rule asked for these comparisons.
 #
 # That a stream of its own learns order in fewer steps is *{num}`19_what_and_where/verdict_separation_learns_order_sooner`*. The rule
 # counts all steps of one schedule, in which the texts that are asked grow with those that are trained. So an early run was
@@ -517,7 +517,6 @@ for name in TWO:
         )
 one, twin = ONE_FOR_BOTH[-2:]
 if min(len(of_both[name].values(twin, "far/native")) for name in TWO):  # what is said
-    assert of_both["mqar"].mean(one, "far/native") > 0.5
     assert of_both["mqar"].mean(twin, "accuracy/native/1x") < 0.25
     assert of_both["latest_value"].mean(twin, "far/native") > of_both[
         "latest_value"
@@ -540,12 +539,16 @@ figures.provenance(*(tables[name] for name in TWO))
 # *{num}`19_what_and_where/verdict_mqar_dense_with_both_too`* and *{num}`19_what_and_where/verdict_latest_value_dense_with_both_too`*:
 # no rule reads the far answers of a model that has not learned.
 #
-# Position gaps alone come nearest to both: with them a separated model finds {num}`mqar/separated-gap/far/native:.1%` of the far values in
-# recall and {num}`latest_value/separated-gap/far/native:.1%` of the latest ones. What they lose is nearer.
+# One reader does both, and no training taught it: RoPE with the frequencies of YaRN finds {num}`mqar/rope/far/yarn:.1%` and
+# {num}`latest_value/rope/far/yarn:.1%`.
 #
-# Recall alone has a clear answer. A strict model, whose position stream no text ever reaches, finds with the term and gaps
+# Of the rows of the table, position gaps alone come nearest to both: with them a separated model finds
+# {num}`mqar/separated-gap/far/native:.1%` of the far values in recall and {num}`latest_value/separated-gap/far/native:.1%` of the latest
+# ones. What they lose is nearer.
+#
+# In recall alone a strict model is enough. Its position stream no text ever reaches, and with the term and gaps it finds
 # {num}`mqar/strict-content-gap/far/native:.1%` of the far values, and in texts of sixteen lengths
-# {num}`mqar/strict-content-gap/accuracy/native/16x:.1%` of all. No rule asked for that model.
+# {num}`mqar/strict-content-gap/accuracy/native/16x:.1%` of all. No rule asked for it.
 #
 # ## The map of a method
 #
@@ -774,8 +777,8 @@ figures.provenance(*(tables[name] for name in TWO))
 # 3. At the same random positions a separated model learns order in fewer steps than a dense one:
 #    *{num}`19_what_and_where/verdict_separation_learns_order_sooner`*. While texts are short
 #    {num}`19_what_and_where/order_while_short_separated` of its runs get there and {num}`19_what_and_where/order_while_short_sinusoidal` of the dense
-#    sinusoid's. At the positions of the text all of them need fewer steps still, and what they learn does not extrapolate.
-# 4. No model that was tried does both. With the term, at random positions, a separated model recalls values at eight trained
+#    sinusoid's. At the positions of the text all of them need fewer steps still, and as trained they do not extrapolate.
+# 4. As trained, no model that was tried does both; RoPE read with YaRN does. With the term, at random positions, a separated model recalls values at eight trained
 #    lengths: *{num}`19_what_and_where/verdict_mqar_one_model_with_both_uses`*; it finds latest values there:
 #    *{num}`19_what_and_where/verdict_latest_value_one_model_with_both_uses`*.
 # 5. A separated model goes some places on from a name as well as a dense one:
@@ -787,7 +790,7 @@ figures.provenance(*(tables[name] for name in TWO))
 # **Limits.** Two layers of width 64 and texts of 64 tokens in training. All methods take the same number of steps, which is
 # enough for some and not for others. *Not learned* means not within these steps, at any of the learning rates that were tried.
 # Where a sinusoid is added it also means at none of three scales of the content. For the latest value the dense sinusoid at
-# random positions did best at the largest of them, so that a larger one might serve it better still. Answers far back in long texts may stand at
+# random positions, with the term and without it, did best at the largest of them, so that a larger one might serve it better still. Answers far back in long texts may stand at
 # indices that were trained, which flatters absolute encodings.
 #
 # Going on from a name no model had learned by the bar when the steps ended, and with four heads and four distances it might be

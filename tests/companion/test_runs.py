@@ -157,7 +157,7 @@ def test_a_worker_that_cannot_use_its_gpu_any_more_fails_its_own_run_and_no_othe
     assert len({process for _, process, error in endings if error is None}) == 2  # before and after it
 
 
-def test_every_card_has_as_many_workers_and_each_worker_sees_one(fake, tmp_path) -> None:
+def test_every_gpu_has_as_many_workers_and_each_worker_sees_one(fake, tmp_path) -> None:
     endings = list(workers.run_jobs(fake.met_by_four, [tmp_path] * 4, workers=2, gpus=["GPU-a", "GPU-b"]))
     assert sorted(gpu for _, gpu, _ in endings) == ["GPU-a", "GPU-a", "GPU-b", "GPU-b"]
 
