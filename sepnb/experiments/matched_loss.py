@@ -2,14 +2,13 @@
 
 After a short training a dense model with a learned table is far behind a separated one, so that what either
 loses past its length may be due to how little it has learned. Sixteen times the training of `budget` brings
-them together. Rates are swept anew at that training, over the whole of it; the scales of learned tables are
-those of `ablation_sweep`.
+them together. Rates are those of the sweep of that budget, or swept anew at its training, over the whole of
+it; the scales of learned tables are those of `ablation_sweep`.
 
 Beside the tables stands the untied model with a constant position stream, and what it could owe its lead to:
 the stream that evolves, more parameters, and the term of its score in a dense model of full width.
 """
 
-from dataclasses import replace
 from typing import ClassVar
 
 from ..encodings import Tupe
@@ -18,7 +17,8 @@ from . import ablation
 from . import language_modelling as lm
 from . import methods as book
 from .ablation import COMPARED, CONCATENATED
-from .budget import BUDGETS, MIDDLE
+from .budget import BUDGETS, sizes_of
+from .budget import LONG as OF_BUDGET
 from .extrapolation import BEYOND as OF_NOVELS
 from .extrapolation import TIMES
 from .key_bytes import KeyBytes, Keyed, Scales
@@ -26,12 +26,7 @@ from .methods import EQUAL, POS_SHARE, SPINE, Method, listed, part_for_position
 from .sweep import Sweep
 from .variant_methods import VARIANTS
 
-TIMES_LONGER = BUDGETS[-1] // MIDDLE
-SIZES = {
-    profile: size if profile != "laptop" else replace(size, steps=size.steps * TIMES_LONGER)
-    for profile, size in ablation.SIZES.items()
-}
-"""On a laptop those of `budget` at 16 times; a GPU trains so long anyway."""
+SIZES = sizes_of(BUDGETS[-1]) | {"smoke": ablation.SIZES["smoke"]}
 
 BEYOND = OF_NOVELS | {
     "laptop": Beyond(64, TIMES, documents=20, windows=9, part=9, tight=20, batch_bytes=2048),
@@ -89,13 +84,15 @@ SWEEP = Sweep(
     "matched_loss_sweep",
     title="Learning rates at sixteen times the training",
     order=9,
-    methods=tuple(name for name in METHODS if name != f"{CONSTANT}-wide"),
-    smoke=("rope",),
+    methods=tuple(name for name in METHODS if name not in (*OF_BUDGET.methods, f"{CONSTANT}-wide")),
+    smoke=("tupe",),
     config_of=run_of,
     needs=needs,
     costs={"smoke": 1.0, "laptop": 200.0},
+    rates=(4e-3, 8e-3, 1.6e-2),
 )
-"""Over the whole schedule: a shorter one prefers a larger rate."""
+"""Over the whole schedule: a shorter one prefers a larger rate. Of those that are in `budget`, its sweep has
+the rates."""
 
 
 class SmallKeyBytes(KeyBytes):
@@ -120,7 +117,7 @@ class MatchedLoss(Keyed):
     name = "matched_loss"
     title = "Past the trained length, at matched loss"
     order = 10
-    sizes, sweeps = SIZES, (SWEEP,)
+    sizes, sweeps = SIZES, (OF_BUDGET, SWEEP)
     selector, tables = KEY_BYTES, TABLES
     methods = tuple(METHODS)
     smoke = ("learned", CONSTANT)
