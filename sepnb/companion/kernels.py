@@ -4,6 +4,9 @@ A chapter's kernel is a process of its own, as ever. A fork saves the four secon
 would begin, as many as a short chapter takes. For kernels on a CPU under Linux: elsewhere, what libraries
 have opened does not survive it.
 
+A kernel and its client talk through files where that is possible: a TCP port that was free when the client
+looked can be another kernel's by the time that the kernel binds it.
+
 Papermill writes a notebook to the disk twice a cell; `SAVED_ONCE` names an engine that writes it at the end.
 """
 
@@ -16,8 +19,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from shutil import rmtree
+from tempfile import gettempdir, mkdtemp
 from typing import Any
 from uuid import uuid4
+from weakref import finalize
 
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
@@ -50,6 +56,10 @@ def manager(environment: Mapping[str, str], device: str) -> type[AsyncKernelMana
 
         def __init__(self, **options: Any) -> None:
             super().__init__(**options)
+            if os.name == "posix" and len(gettempdir()) < 80:  # a socket's path has at most 104 characters
+                sockets = mkdtemp(prefix="sepnb-")
+                finalize(self, rmtree, sockets, ignore_errors=True)
+                self.transport, self.ip = "ipc", os.path.join(sockets, "kernel")
             if can_fork(device):
                 self.kernel_id = str(uuid4())
                 self.provisioner = Forked(kernel_id=self.kernel_id, kernel_spec=specification, parent=self)

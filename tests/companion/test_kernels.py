@@ -1,9 +1,11 @@
 """Kernels are processes of their own that begin with the libraries loaded and leave with who started them."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -18,8 +20,11 @@ BEGUN = """
 import os
 import sys
 
+from ipykernel.kernelapp import IPKernelApp
+
 begun = {"pid": os.getpid(), "parent": os.getppid(), "torch": int("torch" in sys.modules)}
 begun["own"] = int(os.environ["SEPNB_READ_LOG"].endswith("{name}.reads") and "sepnb.paths" not in sys.modules)
+begun["ports"] = int(IPKernelApp.instance().transport == "tcp")
 from sepnb.records import numbers
 
 numbers.publish("{name}", begun, profile=profile)
@@ -73,6 +78,18 @@ def test_a_chapter_says_what_kept_its_kernel_from_beginning_and_the_next_one_run
     assert "broken.py ended with status 7" in outcome.failure.error
     monkeypatch.undo()
     assert kernels._parent.cache_info().currsize == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere a kernel has ports")
+def test_a_kernel_is_given_no_port_that_another_could_take_and_leaves_no_socket(
+    write_chapter, monkeypatch, tmp_path
+) -> None:
+    folder = tmp_path / "sockets"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    assert begun(write_chapter, "01_alone")["ports"] == 0
+    gc.collect()
+    assert not list(folder.iterdir())
 
 
 def test_a_notebook_is_not_written_while_it_executes(write_chapter, monkeypatch) -> None:
