@@ -133,28 +133,32 @@ def _listed(path: Path, stamp: int) -> Mapping[str, list[int]]:
     return {row["document"]: row["offsets"] for row in rows if row["kind"] == "key"}
 
 
-@dataclass(frozen=True)
 class Scales:
-    """At which scale positions are drawn, or the content to which they are added: by a sweep at this size,
-    after a shorter training, of the method itself or of the nearest of its bases that scales the same."""
+    """At which scale positions are drawn, or the content to which they are added: by sweeps at this size, of
+    the method itself or of the nearest of its bases that scales the same; of two sweeps, by the first."""
 
-    sweep: ScaleSweep
+    def __init__(self, *sweeps: ScaleSweep) -> None:
+        self.sweeps = sweeps
 
-    def of(self, method: str) -> str | None:
-        """The method of the sweep whose scale a method takes; None of one that has nothing to scale."""
+    def of(self, method: str) -> tuple[ScaleSweep, str] | None:
+        """The sweep and its method whose scale a method takes; None of one that has nothing to scale."""
         scale = scale_of(methods.model_config(method, lm.SIZES["smoke"]))
-        bases = (one.name for one in methods.series(method) if one.name in self.sweep.methods)
-        return next((base for base in bases if scale and self.sweep.scale(base) is scale), None)
+        pairs = ((sweep, base.name) for base in methods.series(method) for sweep in self.sweeps)
+        tried = ((sweep, base) for sweep, base in pairs if base in sweep.methods)
+        return next(((sweep, base) for sweep, base in tried if scale and sweep.scale(base) is scale), None)
 
     def settled(self, profile: str, method: str, config: lm.LanguageModelRun) -> lm.LanguageModelRun:
         """The config with its tables drawn so."""
-        nearest = self.of(method)
-        return config if nearest is None else self.sweep.settled(profile, nearest, config)
+        if (nearest := self.of(method)) is None:
+            return config
+        sweep, base = nearest
+        return sweep.settled(profile, base, config)
 
     def require(self, profile: str, method: str) -> None:
         """Refuse, as a sweep does, where the scale is not chosen yet."""
         if (nearest := self.of(method)) is not None:
-            self.sweep.require(profile, nearest)
+            sweep, base = nearest
+            sweep.require(profile, base)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 After a short training a dense model with a learned table is far behind a separated one, so that what either
 loses past its length may be due to how little it has learned. Sixteen times the training of `budget` brings
 them together. Rates are those of the sweep of that budget, or swept anew at its training, over the whole of
-it; the scales of learned tables are those of `ablation_sweep`.
+it. Dense learned tables are drawn at the scale of that sweep, separated ones at that of `ablation_sweep`.
 
 Beside the tables stands the untied model with a constant position stream, and what it could owe its lead to:
 the stream that evolves, more parameters, and the term of its score in a dense model of full width.
@@ -66,7 +66,7 @@ METHODS = {
     )
 }
 
-TABLES = Scales(ablation.SWEEP)
+TABLES = Scales(OF_BUDGET, ablation.SWEEP)
 
 
 def run_of(experiment: str, profile: str, name: str, seed: int, rate: float) -> lm.LanguageModelRun:
