@@ -90,6 +90,7 @@ SWEEP = Sweep(
     needs=needs,
     costs={"smoke": 1.0, "laptop": 200.0},
     rates=(4e-3, 8e-3, 1.6e-2),
+    beyond={"strict-learned": (2e-3,)},
 )
 """Over the whole schedule: a shorter one prefers a larger rate. Of those that are in `budget`, its sweep has
 the rates."""
