@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 10. The separated language model
 #
-# **Finding.** Separation learns faster, not better. In small models separated minus dense, both with a sinusoid, is
+# **Finding.** Separation learns faster, not better, than adding the same sinusoid. In small models separated minus dense is
 # {num}`10_language_model/gain_at_1x` bits per byte after a short training and
 # {num}`10_language_model/gain_at_16x` after sixteen times as much. At equal parameters a larger lead ends level, at {num}`10_language_model/gain_wide_at_16x`.
 

@@ -21,9 +21,10 @@
 # {num}`questions/alibi/near/native:.0%`, SeqPE {num}`questions/seqpe/near/native:.0%`, and RoPE
 # {num}`questions/rope/near/native:.0%`.
 #
-# Random positions carry a little further. In texts of four trained lengths RoPE so trained finds {num}`20_questions/mid_rope:.0%` of the
-# answers two lengths back or more, the separated model {num}`20_questions/mid_separated:.0%`, and behind a window each
-# {num}`20_questions/mid_window:.0%` or less. In texts of eight neither finds more than a guess of those four lengths back.
+# Random positions carry RoPE a little further. In texts of four trained lengths it then finds {num}`20_questions/mid_rope:.0%` of the
+# answers two lengths back or more, and {num}`20_questions/mid_plain:.0%` when it was trained at the positions of the text. The separated
+# model's {num}`20_questions/mid_separated:.0%` is no more than ALiBi's {num}`20_questions/mid_alibi:.0%`. In texts of eight neither
+# model at random positions finds more than a guess of those four lengths back.
 #
 # SeqPE is ahead of RoPE and behind ALiBi: of all questions over eight trained lengths it answers
 # {num}`questions/seqpe/accuracy/native/8x:.0%`, RoPE {num}`questions/rope/accuracy/native/8x:.0%` and ALiBi
@@ -71,11 +72,9 @@ def two_lengths_back(method, reader):
     return back.get((method, reader), NOT_RUN)
 
 
-pair = {short: f"{short}-randomised" for short in ("rope", "separated")}
-for short, method in pair.items():
+MID = {"plain": "rope", "rope": "rope-randomised", "alibi": "alibi"}
+for short, method in (MID | {"separated": "separated-randomised"}).items():
     numbers[f"mid_{short}"] = two_lengths_back(method, "native")
-behind = [two_lengths_back(method, "window") for method in pair.values()]
-numbers["mid_window"] = NOT_RUN if NOT_RUN in behind else max(behind)
 if profile == "laptop":  # what is said
     assert numbers["uses"].startswith("0 of")
     means = table[table.status == "ok"].groupby("method").mean(numeric_only=True)
@@ -87,7 +86,8 @@ if profile == "laptop":  # what is said
     randomised = means.loc[["separated-randomised", "rope-randomised"]]
     doubled = randomised["accuracy/native/2x"] - randomised["accuracy/native/4x"]
     assert doubled.min() > 0.2
-    assert numbers["mid_rope"] > numbers["mid_separated"] > numbers["mid_window"]
+    assert numbers["mid_rope"] > 1.5 * numbers["mid_plain"]
+    assert numbers["mid_alibi"] > numbers["mid_separated"]
 
 # %% tags=["hide-input"]
 PANELS = {
@@ -455,8 +455,8 @@ print({split: len(each) for split, each in stories.items()}, f"seen: {seen:.0%}"
 #    trained lengths: *{num}`20_questions/verdict_questions_seqpe_uses`*.
 #
 # **Limits.** Two layers of width 64, one task of three, stories of two statements, texts of 48 words in
-# training and 768 at most. All methods take the same steps: *not learned* means not within these, at any of
-# the learning rates tried.
+# training and 768 at most. All methods take the same steps: *not learned* means that six seeds do not come to the
+# bar within these, at the rate, and where there is one the scale, that one seed of a sweep chose.
 #
 # ## Exercises
 #

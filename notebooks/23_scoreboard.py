@@ -115,8 +115,8 @@ figures.show(
     "two models trained for it stay level. Right: recalled values by length of the "
     "text up to sixteen trained lengths. RoPE falls to a guess; RoPE with YaRN and the "
     "separated model at random positions stay near one.",
-    caption="Reading past the trained length L needs training for it or a changed "
-    "score, not separation. Left: the rules that continue a position fail; the "
+    caption="In text, reading past the trained length L needs training for it or a "
+    "changed score, not separation. Left: the rules that continue a position fail; the "
     "separated model that was trained at far distances does not, nor does a dense one "
     "trained likewise. Right: values recalled in longer texts. Of those four to eight "
     "lengths back the separated model "

@@ -132,6 +132,11 @@ class Claim:
             found.append(runs)
         return found[0] if len(found) == 1 else pd.concat(found, ignore_index=True) if found else None
 
+    @property
+    def methods(self) -> set[str]:
+        """Those that its asks and conditions name; none of a rule that is wholly a function of its own."""
+        return set(evidence.methods_of([*self.asks, *(ask for one in self.unless for ask in one.asks)]))
+
     @functools.cached_property
     def digest(self) -> str:
         """Of all that decides: asks, bounds, floors, conditions, experiments, and the code of functions of

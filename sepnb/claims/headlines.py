@@ -25,8 +25,9 @@ FOUND = (
         },
     ),
     Found(
-        "At random positions {ref}`order is learned sooner <claim-separation-learns-order-sooner>` with "
-        "them; a lead in loss {ref}`vanishes with more training <claim-separation-ahead-at-every-budget>`.",
+        "With a plain sinusoid at random positions {ref}`order is learned sooner "
+        "<claim-separation-learns-order-sooner>` with them; a lead in loss {ref}`vanishes with more training "
+        "<claim-separation-ahead-at-every-budget>`.",
         {
             "separation-learns-order-sooner": HELD,
             "separation-ahead-at-every-budget": REFUTED,
@@ -34,7 +35,7 @@ FOUND = (
         },
     ),
     Found(
-        "They do not carry it further: {ref}`none of the five rules <claim-the-five-extrapolate>` continues "
+        "They do not carry text further: {ref}`none of the five rules <claim-the-five-extrapolate>` continues "
         "a position past the trained length, and {ref}`separation does not make it easier "
         "<claim-separation-makes-extrapolation-easier>`.",
         {
@@ -45,8 +46,8 @@ FOUND = (
     ),
     Found(
         "Better vectors are not enough. Even rows fitted to the frozen weights {ref}`do not carry a "
-        "separated model on <claim-only-new-vectors-are-missing>`; {ref}`a dense one they do "
-        "<claim-fitted-rows-survive-dense>`.",
+        "separated model on <claim-only-new-vectors-are-missing>`; a dense one, whose rows are longer, "
+        "{ref}`they carry one length further <claim-fitted-rows-survive-dense>`.",
         {
             "only-new-vectors-are-missing": NOT_REPRODUCED,
             "fitted-rows-survive-dense": HELD,

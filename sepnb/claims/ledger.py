@@ -2,8 +2,9 @@
 
 import math
 import os
+from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
@@ -32,14 +33,27 @@ PUBLISHED = ("gpu", "laptop")
 @dataclass(frozen=True)
 class Source:
     """What was read of an experiment (its table) or of a chapter (its numbers) and at which profile; None of
-    nothing. An experiment has a number of records, with their seeds and the commits that they are of."""
+    nothing. An experiment has a number of records, with their seeds and, by method, the commits that they are
+    of."""
 
     need: str
     content: pd.DataFrame | Mapping[str, Any] | None = None
     profile: str | None = None
     records: int = 0
     seeds: tuple[int, ...] = ()
-    commits: tuple[str, ...] = ()
+    commits: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def made_at(self) -> list[str]:
+        """All of these commits."""
+        return sorted(set().union(*self.commits.values()))
+
+    def judged_by(self, claim: Claim) -> set[str]:
+        """The commits of the records that a claim is judged by: of the methods that it asks for, or of all
+        where it names others than those."""
+        known = self.commits.keys() | {name for lent in claim.beside.values() for name in lent}
+        asked = claim.methods if claim.methods and claim.methods <= known else self.commits
+        return set().union(*(self.commits.get(name, ()) for name in asked))
 
 
 @dataclass(frozen=True)
@@ -49,8 +63,9 @@ class Row:
     Attributes:
         sources: what was read, in the order of `Claim.needs`.
         rule_commit: the commit that first had the rule; None if git cannot tell.
-        precedes: by each experiment that the claim judges, whether the rule came before its records; None if
-            git cannot tell. Of experiments that only lend methods nothing is asked.
+        precedes: by each experiment that the claim judges, whether the rule came before the records of the
+            methods that it asks for; None if git cannot tell. Of experiments that only lend methods nothing
+            is asked.
         turned: how the verdict turned after the rule was made; None if it did not.
     """
 
@@ -117,7 +132,9 @@ def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row
                 verdict=claim.judge({need: sources[need].content for need in claim.needs}),
                 sources=tuple(sources[need] for need in claim.needs),
                 rule_commit=rule,
-                precedes={n: history.precedes(rule, sources[n].commits) for n in claim.experiments},
+                precedes={
+                    n: history.precedes(rule, sources[n].judged_by(claim)) for n in claim.experiments
+                },
                 turned=history.turned(claim),
             )
         )
@@ -149,11 +166,14 @@ def load(need: str, profile: str | None, store: Store) -> Source:
         return Source(need)
     records = table.attrs["records"]
     table.attrs = {}  # pandas copies them deeply at every step, and no rule reads them
+    commits: dict[str, set[str]] = defaultdict(set)
+    for record in records:
+        commits[record.config.get("method", "")].add(record.provenance.get("commit") or "unknown")
     return Source(
         need,
         content=table,
         profile=candidate,
         records=len(records),
         seeds=tuple(sorted({record.provenance["seed"] for record in records})),
-        commits=tuple(sorted({record.provenance.get("commit") or "unknown" for record in records})),
+        commits={name: frozenset(several) for name, several in commits.items()},
     )

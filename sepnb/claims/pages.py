@@ -130,7 +130,7 @@ def _evidence(row: Row) -> str:
         what = [_need(one.need), "nothing yet"]
         if one.records:
             seeds = ", ".join(said(seed) for seed in one.seeds)
-            commits = ", ".join(code(commit[:SHORT]) for commit in one.commits)
+            commits = ", ".join(code(commit[:SHORT]) for commit in one.made_at)
             made = f"{one.records} records, seeds {seeds}, made at {commits}"
             what[1:] = [f"profile {one.profile}", made]
         elif one.profile is not None and row.verdict.word != NOT_RUN:

@@ -62,7 +62,7 @@ def test_the_gpu_replaces_the_laptop_when_its_grid_is_complete(tmp_path, few):
         publish(store, "gpu", "b" * 40, leave_out=missing)
     for store, profile, commit in ((partial, "laptop", "a"), (complete, "gpu", "b")):
         row = row_of(claims.evaluate(store=store))
-        assert (row.profile, row.verdict.word, row.sources[0].commits) == (profile, "held", (commit * 40,))
+        assert (row.profile, row.verdict.word, row.sources[0].made_at) == (profile, "held", [commit * 40])
     assert row.sources[0].records == len(experiments.get("in_window").grid("gpu"))
     assert row.sources[0].seeds == (1, 2, 3, 4, 5, 6)
     assert row_of(claims.evaluate("laptop", complete)).profile == "laptop"
@@ -137,7 +137,7 @@ def test_each_claim_stands_once_under_what_says_it():
 def fake_row(claim_id="a-start-costs-what-its-window-moved", precedes=True, **changes) -> ledger.Row:
     """A row whose first experiment has the timing that is asked for, and all others the best."""
     claim = claims.get(claim_id)
-    found = {"profile": "laptop", "records": 3, "seeds": (1,), "commits": ("a" * 40,)}
+    found = {"profile": "laptop", "records": 3, "seeds": (1,), "commits": {"": frozenset({"a" * 40})}}
     facts = {
         "claim": claim,
         "verdict": Verdict("undecided", "too few"),
@@ -185,6 +185,17 @@ def test_only_experiments_that_are_judged_are_held_against_the_rule():
     assert lent in text
     timed = fake_row(precedes=False)
     assert timed.timing == {"experiment/seqpe_stream_geometry": "after", "experiment/seqpe_stream": "before"}
+
+
+def test_a_rule_is_held_against_the_records_of_the_methods_that_it_asks_for():
+    """Of a method that it does not read, records may have been there before."""
+    claim = claims.get("needle-dense-twin-does-as-well-at-equal-parameters")
+    one, other = sorted(claim.methods)
+    made = {one: frozenset("a"), other: frozenset("b"), "another": frozenset("c")}
+    source = ledger.Source(*claim.needs, commits=made)
+    assert source.judged_by(claim) == {"a", "b"} and source.made_at == ["a", "b", "c"]
+    unknown = ledger.Source(*claim.needs, commits={"": frozenset("d"), one: frozenset("a")})
+    assert unknown.judged_by(claim) == {"a", "d"}, "it names one that has no records: all count"
 
 
 def test_the_command_prints_a_table_or_a_list_of_objects(monkeypatch):
