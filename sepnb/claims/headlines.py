@@ -35,8 +35,8 @@ FOUND = (
         },
     ),
     Found(
-        "They do not carry text further: {ref}`none of the five rules <claim-the-five-extrapolate>` continues "
-        "a position past the trained length, and {ref}`separation does not make it easier "
+        "They do not carry text further: {ref}`none of the five rules <claim-the-five-extrapolate>` "
+        "continues a position past the trained length, and {ref}`separation does not make it easier "
         "<claim-separation-makes-extrapolation-easier>`.",
         {
             "the-five-extrapolate": NOT_REPRODUCED,

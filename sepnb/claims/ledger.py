@@ -132,9 +132,7 @@ def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row
                 verdict=claim.judge({need: sources[need].content for need in claim.needs}),
                 sources=tuple(sources[need] for need in claim.needs),
                 rule_commit=rule,
-                precedes={
-                    n: history.precedes(rule, sources[n].judged_by(claim)) for n in claim.experiments
-                },
+                precedes={n: history.precedes(rule, sources[n].judged_by(claim)) for n in claim.experiments},
                 turned=history.turned(claim),
             )
         )

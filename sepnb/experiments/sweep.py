@@ -237,7 +237,7 @@ def _chosen(sweep: Sweep, profile: str, folder: Path, stamp: int | None) -> dict
     for method in sweep.methods:
         trials = sweep.trials(profile, method)
         there = [trial for trial in trials if trial in scores]
-        if not {trial for trial in trials if trial[1] in sweep.rates} <= set(there):
+        if not set(sweep.trials("gpu", method)) <= set(there):  # those that are tried first, at any size
             continue
         level = sweep.level_trials(method)
         seeds = [[(trial, seed) for seed in sweep.seeds_of(profile, trial)] for trial in level]

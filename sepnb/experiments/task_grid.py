@@ -48,7 +48,8 @@ class Task(NamedTuple):
     Fields: title; methods; steps of a laptop's run, two thirds of them on texts of half the length; the rough
     seconds of such a run; the trained length of a laptop; what else `Asked` is told; rates beyond an end; how
     many times the texts of a step, where a text has one answer only; the rates that are tried of all methods;
-    steps of a run on a GPU, and how many samples it is asked for at each depth, where these are fewer.
+    steps of a run on a GPU, and how many samples it is asked for at each depth, where these are fewer;
+    pairs of a rate and a scale beyond an end of the scales.
     """
 
     title: str
@@ -62,6 +63,7 @@ class Task(NamedTuple):
     rates: tuple[float, ...] = RATES
     gpu_steps: int = 8000
     gpu_samples: int | None = None
+    further: Mapping[str, tuple[tuple[float, float], ...]] = {}
 
 
 TASKS: dict[str, Task] = {
@@ -95,6 +97,11 @@ TASKS: dict[str, Task] = {
             (6e-3,),
         )
         | dict.fromkeys(("sinusoidal-gap", "sinusoidal-content-randomised"), (6e-3, 1.2e-2)),
+        further={
+            "sinusoidal-randomised": ((3e-3, 4.0), (6e-3, 4.0), (1.2e-2, 2.0)),
+            "sinusoidal-content-randomised": ((3e-3, 4.0), (6e-3, 4.0)),
+            "sinusoidal-content-gap": ((1.5e-3, 4.0), (3e-3, 4.0)),
+        },
     ),
     "needle": Task(
         "Needles in novels",
@@ -202,6 +209,7 @@ class TaskExperiment(Swept):
             costs=self.costs,
             rates=task.rates,
             beyond=task.beyond,
+            further=task.further,
             score="val_nats",
             alike=ALIKE,
             default=1.5e-3,

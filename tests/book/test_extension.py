@@ -154,7 +154,8 @@ def test_what_a_record_holds_shows_as_it_is_and_does_nothing(project, only, monk
     only(lambda profile: table)
     monkeypatch.setattr("sepnb.claims.judge", lambda asked, tables: {})
     claim = claims.CLAIMS[0]
-    source = Source(claim.needs[0], profile="laptop", records=1, seeds=(1,), commits={"": frozenset({HOSTILE})})
+    made = {"": frozenset({HOSTILE})}
+    source = Source(claim.needs[0], profile="laptop", records=1, seeds=(1,), commits=made)
     verdict = claims.Verdict("undecided", HOSTILE)
     row = claims.Row(claim=claim, verdict=verdict, sources=(source,), rule_commit=None, precedes={})
     monkeypatch.setattr(claims, "evaluate", lambda: [row])

@@ -125,6 +125,18 @@ def test_a_table_is_drawn_at_the_scale_that_is_best_with_its_rate_and_by_default
     assert table == Learned(std=trials[6][2]) and one.std("laptop", "separated-learned") is None
 
 
+def test_a_scale_beyond_an_end_is_tried_at_some_rates_and_counts_once_it_is_published(checkout):
+    one = sweep(ScaleSweep, methods=("learned",), beyond={}, further={"learned": ((8e-3, 1.0),)})
+    first, trials = one.trials("gpu", "learned"), one.trials("laptop", "learned")
+    assert trials == [*first, ("learned", 8e-3, 1.0)] and len(first) == 9
+    publish(checkout, one, "laptop", {"learned": [2.9, 2.8, 2.7, 2.6, 2.4, 2.5, 2.4, 2.3, 2.7]})
+    assert one.chosen("laptop") == {"learned": trials[7]} and one.waiting("laptop", "learned") == trials[9:]
+    with pytest.raises(ValueError, match=r"'learned' is to be tried at 0.008 too"):
+        one.require("laptop", "learned")
+    publish(checkout, one, "laptop", {"learned": [2.9, 2.8, 2.7, 2.6, 2.4, 2.5, 2.4, 2.3, 2.7, 2.2]})
+    assert one.chosen("laptop") == {"learned": trials[9]} and not one.waiting("laptop", "learned")
+
+
 OF_TEXTS = [name for name, one in SWEEPS.items() if isinstance(one, ScaleSweep) and one.rates == RATES]
 
 
@@ -139,7 +151,8 @@ def test_the_trials_of_a_table_differ_in_its_scale_and_in_the_rate_and_in_nothin
         assert set().union(*changed) == {"model.encoding", "training.learning_rate"}
         drawn = [table for run in (first, *others) for table in run.model.encodings]
         assert {replace(table, std=1.0) for table in drawn} == {replace(drawn[0], std=1.0)}
-        assert sorted({table.std for table in drawn}) == sorted(TABLES.stds)
+        further = {std for _, std in one.further.get(method, ())}
+        assert {table.std for table in drawn} == {*TABLES.stds, *further}
 
 
 def test_the_rates_of_a_grid_hang_on_no_store_that_a_command_reads_or_writes(tmp_path, monkeypatch):
