@@ -21,7 +21,7 @@
 # TUPE's, stands {num}`matched_loss/tupe minus rope/bits_per_byte:+.3f` bits per byte from RoPE, a separated one of that size
 # {num}`matched_loss/untied-constant-wide minus rope/bits_per_byte:+.3f`.
 #
-# These models hardly read further back than eight bytes: more gives none of them over {num}`17_perplexity/beyond_most:.2f` bits per byte.
+# These models hardly read further back than eight bytes: more gives none of them over {num}`17_perplexity/beyond_most` bits per byte.
 # So what far context is worth to them, they cannot tell.
 #
 # After a short training {num}`17_perplexity/flat` of {num}`17_perplexity/compared` methods read eight trained lengths within the margin of
@@ -488,13 +488,13 @@ for table, names, which in ((longer, LONG, "larger"), (matched, MATCHED, "smalle
             of_far_context(table, names), caption=f"The {which} models. {CAPTION}"
         )
 beyond = [within.mean(name, f"beyond/{NEAR}") for name in ran_long]
-numbers["beyond_most"] = chapter_numbers.mean_of(beyond and [max(beyond)])
+numbers["beyond_most"] = f"{max(beyond):.2f}" if beyond else NOT_RUN
 assert not beyond or max(beyond) < 0.1  # as is said
 figures.provenance(longer, matched)
 
 # %% [markdown]
 # No model here comes near that tenth: the most that context beyond eight bytes gives one is
-# {num}`17_perplexity/beyond_most:.3f` bits per byte. So that models trained on short windows use far context at the key bytes is
+# {num}`17_perplexity/beyond_most` bits per byte. So that models trained on short windows use far context at the key bytes is
 # *{num}`17_perplexity/verdict_key_bytes_use_far_context`*, and that the order of far words matters is
 # *{num}`17_perplexity/verdict_the_order_of_far_words_matters`*. The tasks of chapters {doc}`18 <18_needle>` to
 # {doc}`20 <20_questions>` ask models for what stands far back; novels read by models of this size do not.
