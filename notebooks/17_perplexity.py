@@ -21,7 +21,7 @@
 # TUPE's, stands {num}`matched_loss/tupe minus rope/bits_per_byte:+.3f` bits per byte from RoPE, a separated one of that size
 # {num}`matched_loss/untied-constant-wide minus rope/bits_per_byte:+.3f`.
 #
-# These models hardly read further back than eight bytes: more gives none of them over {num}`17_perplexity/beyond_most` bits per byte.
+# These models hardly read further back than eight bytes: more gives the best of them {num}`17_perplexity/beyond_most` bits per byte.
 # So what far context is worth to them, they cannot tell.
 #
 # After a short training {num}`17_perplexity/flat` of {num}`17_perplexity/compared` methods read eight trained lengths within the margin of
