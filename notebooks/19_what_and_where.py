@@ -436,8 +436,10 @@ figures.provenance(*(tables[name] for name in TWO))
 # All methods take the same steps, and two of them can end equally good although one was done much earlier. Here order is of most
 # interest. At random positions {num}`19_what_and_where/order_while_short_separated` separated runs find ninety-five in a hundred latest
 # values while texts are still of half the length, {num}`19_what_and_where/order_while_short_sinusoidal` of the dense sinusoid and
-# {num}`19_what_and_where/order_while_short_rope` of RoPE. With a content-to-position term and a short period it is not so: there
-# {num}`19_what_and_where/order_with_term_separated` separated runs do, and {num}`19_what_and_where/order_with_term_sinusoidal` dense ones.
+# {num}`19_what_and_where/order_while_short_rope` of RoPE.
+#
+# With a content-to-position term and a short period this lead is gone: {num}`19_what_and_where/order_with_term_separated` separated runs
+# come as far by then, and {num}`19_what_and_where/order_with_term_sinusoidal` dense ones.
 #
 # Random positions are what makes order slow. At the positions of the text a separated model needs a median of
 # {num}`19_what_and_where/order_steps_separated:.0f` steps, the dense sinusoid {num}`19_what_and_where/order_steps_sinusoidal:.0f` and RoPE
@@ -548,8 +550,10 @@ figures.provenance(*(tables[name] for name in TWO))
 # no rule reads the far answers of a model that has not learned.
 #
 # What does both is a trained RoPE read with other frequencies, and no training taught it. With those of YaRN it finds
-# {num}`mqar/rope/far/yarn:.0%` and {num}`latest_value/rope/far/yarn:.0%`, with those of Llama 3 {num}`mqar/rope/far/llama3:.0%` and
-# {num}`latest_value/rope/far/llama3:.0%`. Only RoPE was read so; the sinusoids were not.
+# {num}`mqar/rope/far/yarn:.0%` and {num}`latest_value/rope/far/yarn:.0%` of the far answers.
+#
+# With those of Llama 3 it finds {num}`mqar/rope/far/llama3:.0%` and {num}`latest_value/rope/far/llama3:.0%`. Only RoPE was read with other
+# frequencies; the sinusoids were not.
 #
 # Of the rows of the table, position gaps alone come nearest to both: with them a separated model finds
 # {num}`mqar/separated-gap/far/native:.1%` of the far values in recall and {num}`latest_value/separated-gap/far/native:.1%` of the latest
@@ -798,8 +802,9 @@ figures.provenance(*(tables[name] for name in TWO))
 #    *{num}`19_what_and_where/verdict_recall_needs_no_position`*.
 #
 # **Limits.** Two layers of width 64 and texts of 64 tokens in training. All methods take the same number of steps, which is
-# enough for some and not for others. *Not learned* means that six seeds do not come to the bar within these steps, at the learning rate, and
-# where there is one the scale, that one seed of a sweep chose; that seed may have learned the task, at this rate or at another.
+# enough for some and not for others. *Not learned* means that six seeds do not come to the bar within these steps. Their learning rate,
+# and their scale where there is one, are those that one seed of a sweep chose. That seed may have learned the task, at this rate or at another.
+#
 # For the latest value three dense sinusoids did best at the largest scale of their content. Each was tried at twice that scale too, and
 # none does better by more than a hundredth of a nat, within which trials count as alike.
 #

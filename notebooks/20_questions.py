@@ -22,9 +22,10 @@
 # {num}`questions/rope/near/native:.0%`.
 #
 # Random positions carry RoPE a little further. In texts of four trained lengths it then finds {num}`20_questions/mid_rope:.0%` of the
-# answers two lengths back or more, and {num}`20_questions/mid_plain:.0%` when it was trained at the positions of the text. The separated
-# model's {num}`20_questions/mid_separated:.0%` is no more than ALiBi's {num}`20_questions/mid_alibi:.0%`. In texts of eight neither
-# model at random positions finds more than a guess of those four lengths back.
+# answers two lengths back or more, and {num}`20_questions/mid_plain:.0%` when it was trained at the positions of the text.
+#
+# The separated model at random positions finds {num}`20_questions/mid_separated:.0%` of them, no more than ALiBi, which finds
+# {num}`20_questions/mid_alibi:.0%`. In texts of eight neither model at random positions finds more than a guess of those four lengths back.
 #
 # SeqPE is ahead of RoPE and behind ALiBi: of all questions over eight trained lengths it answers
 # {num}`questions/seqpe/accuracy/native/8x:.0%`, RoPE {num}`questions/rope/accuracy/native/8x:.0%` and ALiBi
