@@ -323,7 +323,7 @@ figures.provenance(matched)
 #
 # Nor do the losses meet inside the trained length: separated minus dense is {num}`17_perplexity/matched_apart` bits per byte, with
 # {num}`17_perplexity/matched_size` of its block parameters. The rules about what makes extrapolation easier ask for losses that are at
-# most 0.03 apart.
+# most 0.03 apart. <!-- given: the bound of the rule -->
 #
 # So that the separation does is *{num}`17_perplexity/verdict_separation_makes_extrapolation_easier_at_matched_loss`*. A separated model as
 # large as the dense one, whose loss may meet it, was not run.
@@ -377,7 +377,7 @@ for table, which in ((matched, "smaller"), (longer, "larger")):
 figures.provenance(matched, longer)
 
 # %% [markdown]
-# At equal width the constant table is behind RoPE, with 0.6 of its parameters; that it beats RoPE is
+# At equal width the constant table is behind RoPE, with fewer parameters; that it beats RoPE is
 # *{num}`17_perplexity/verdict_a_constant_untied_table_beats_rope`*. At equal parameters it is
 # *{num}`17_perplexity/verdict_a_constant_untied_table_beats_rope_at_equal_parameters`*.
 #
