@@ -900,7 +900,7 @@ figures.provenance(table, factors, budgets)
 #
 # Learning rates come from few values and one seed, and every best one has a worse one on either side. For some models two of them differ by
 # less than a seed changes. Of three scales the dense sinusoid did best with the quietest content, where position is loudest. Tokens
-# quieter still were not tried, and may help it.
+# quieter still were tried after the shortest training, where they are worse. After the longer ones they were not, and may help it.
 #
 # Of the ablation, models that a claim compares have six seeds on a laptop, the last three of them added after the first three were seen; the others
 # have three, which decide nothing. A variant of another shape draws other initial weights from the same seed, so only batches are paired.

@@ -22,7 +22,7 @@
 # {num}`matched_loss/untied-constant-wide minus rope/bits_per_byte:+.3f`.
 #
 # These models hardly read further back than eight bytes: more gives the best of them {num}`17_perplexity/beyond_most` bits per byte.
-# So what far context is worth to them, they cannot tell.
+# So it cannot be told from them what far context is worth.
 #
 # After a short training {num}`17_perplexity/flat` of {num}`17_perplexity/compared` methods read eight trained lengths within the margin of
 # *survives* of their own sliding window, in the mean of most often three seeds. {num}`17_perplexity/flat_added` a vector to tokens.

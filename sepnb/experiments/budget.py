@@ -55,6 +55,7 @@ SHORT = _sweep(
     10.0,
     rates=(8e-3, 1.6e-2, 3.2e-2),
     beyond=dict.fromkeys(("rope", WIDE), (4e-3,)),
+    further={"sinusoidal": ((1.6e-2, 0.25), (3.2e-2, 0.25))},
 )
 LONG = _sweep(
     16,
