@@ -63,6 +63,7 @@ LONG = _sweep(
     "Learning rates of sixteen times the training",
     150.0,
     beyond=dict.fromkeys((name for name in METHODS if name not in ("rope", "alibi")), (1.6e-2,)),
+    further={"sinusoidal": ((4e-3, 0.25), (8e-3, 0.25))},
 )
 SWEEPS: dict[int, Sweep] = {1: SHORT, MIDDLE: ablation.SWEEP, 16: LONG}
 """By budget."""

@@ -29,6 +29,9 @@ SWEEP = ScaleSweep(
         "strict-learned": ((2e-3, 0.02), (4e-3, 0.02)),
         "learned-query-key": ((4e-3, 0.5), (8e-3, 0.5)),
     },
-    further={"learned": ((8e-3, 1.0), (1.6e-2, 1.0))},
+    further={
+        "learned": ((8e-3, 1.0), (1.6e-2, 1.0)),
+        "sinusoidal": ((4e-3, 0.25), (8e-3, 0.25)),
+    },
     costs={"smoke": 2.0, "laptop": 110.0},
 )
