@@ -104,7 +104,10 @@ SWEEP = ScaleSweep(
         ),
         (1.6e-2, 3.2e-2),
     ),
-    further=dict.fromkeys((DENSE, f"{DENSE}-reinjected"), ((1.6e-2, 0.25), (3.2e-2, 0.25))),
+    further={
+        DENSE: ((8e-3, 0.25), (1.6e-2, 0.25), (3.2e-2, 0.25), (1.6e-2, 0.125)),
+        f"{DENSE}-reinjected": ((1.6e-2, 0.25), (3.2e-2, 0.25)),
+    },
     costs={"smoke": 1.0, "laptop": 36.0},
 )
 """Over the whole schedule: a shorter one prefers a larger rate. Of the first three rates the largest was the

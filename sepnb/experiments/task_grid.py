@@ -123,6 +123,7 @@ TASKS: dict[str, Task] = {
         },
         gpu_steps=4000,
         gpu_samples=8,
+        further={"sinusoidal-randomised": ((1.5e-3, 0.25), (3e-3, 0.25))},
     ),
     "indirect_index": Task(
         "Find, and go some places on",
@@ -132,6 +133,7 @@ TASKS: dict[str, Task] = {
         beyond=dict.fromkeys(("separated-sinusoidal", "separated-sinusoidal-wide"), (1.2e-2,))
         | {"rope": (1.2e-2, 2.4e-2)},
         rates=(1.5e-3, 3e-3, 6e-3),
+        further={"sinusoidal": ((3e-3, 0.25), (6e-3, 0.25))},
     ),
     "occurrence": Task("The k-th value of a key", FEW, 1500, 60.0),
     "ordered_copy": Task("Copy in order", FEW, 1500, 60.0),
