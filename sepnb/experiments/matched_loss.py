@@ -61,7 +61,8 @@ whole; `-wide` has about as many block parameters as RoPE's model (within 5 %)."
 METHODS = {
     name: SPINE.get(name) or VARIANTS.get(name) or TWINS[name]
     for name in (
-        *("learned", "separated-learned", "strict-learned", "concatenated-learned"),
+        *("learned", "separated-learned", "separated-learned-wide", "strict-learned"),
+        "concatenated-learned",
         *("rope", CONSTANT, "tupe", "untied", f"{CONSTANT}-wide", "untied-learned-constant"),
     )
 }
