@@ -201,7 +201,7 @@ class Sweep(Experiment):
         if method not in self.best(profile):
             why = f"no published record gives {method!r} a learning rate for {profile!r}"
         elif waiting := self.waiting(profile, method):
-            more = ", ".join(f"{rate:g}" for rate in sorted({trial[1] for trial in waiting}))
+            more = ", ".join(" at scale ".join(f"{value:g}" for value in trial[1:]) for trial in waiting)
             why = f"{method!r} is to be tried at {more} too, which may be better for {profile!r}"
         else:
             return

@@ -131,7 +131,7 @@ def test_a_scale_beyond_an_end_is_tried_at_some_rates_and_counts_once_it_is_publ
     assert trials == [*first, ("learned", 8e-3, 1.0)] and len(first) == 9
     publish(checkout, one, "laptop", {"learned": [2.9, 2.8, 2.7, 2.6, 2.4, 2.5, 2.4, 2.3, 2.7]})
     assert one.chosen("laptop") == {"learned": trials[7]} and one.waiting("laptop", "learned") == trials[9:]
-    with pytest.raises(ValueError, match=r"'learned' is to be tried at 0.008 too"):
+    with pytest.raises(ValueError, match=r"'learned' is to be tried at 0.008 at scale 1 too"):
         one.require("laptop", "learned")
     publish(checkout, one, "laptop", {"learned": [2.9, 2.8, 2.7, 2.6, 2.4, 2.5, 2.4, 2.3, 2.7, 2.2]})
     assert one.chosen("laptop") == {"learned": trials[9]} and not one.waiting("laptop", "learned")
