@@ -37,11 +37,13 @@ FOUND = (
     Found(
         "They do not carry text further: {ref}`none of the five rules <claim-the-five-extrapolate>` "
         "continues a position past the trained length, and {ref}`separation does not make it easier "
-        "<claim-separation-makes-extrapolation-easier>`.",
+        "<claim-separation-makes-extrapolation-easier>`, {ref}`nor where losses and parameters are the same "
+        "<claim-separation-makes-extrapolation-easier-at-equal-size>`.",
         {
             "the-five-extrapolate": NOT_REPRODUCED,
             "only-the-position-needs-extrapolating": NOT_REPRODUCED,
             "separation-makes-extrapolation-easier": NOT_REPRODUCED,
+            "separation-makes-extrapolation-easier-at-equal-size": REFUTED,
         },
     ),
     Found(
