@@ -259,8 +259,8 @@ draw_by_position(
     name="fig-perplexity-matched",
     caption="After sixteen times the training no encoding here reads on: with all keys "
     "visible every line rises past the trained length L. With a window of L only RoPE "
-    "stays level: a sinusoid is told an index that training never showed, and a learned "
-    "table repeats its last row. Means over seeds.",
+    "stays level: a sinusoid is told an index that training never showed, and a "
+    "learned table repeats its last row. Means over seeds.",
 )
 figures.provenance(matched)
 

@@ -17,9 +17,11 @@
 # training step of the
 # separated model is {num}`21_cost_and_speed/step_separated:.2f` times as fast as a dense one, and one of the
 # strict model
-# {num}`21_cost_and_speed/step_strict:.2f` times. In a long text attention is
-# nearly all of the arithmetic: by the counts both gains are nearly gone there, unless the position tables of
-# a strict model are made beforehand.
+# {num}`21_cost_and_speed/step_strict:.2f` times.
+#
+# In a text of 32,768 tokens attention is nearly all of the arithmetic, and nearly all of the gain is gone: the separated model reads it
+# {num}`reading_cost/separated-at-32768/speed:.2f` times as fast as the dense one. A strict model whose position tables were made
+# beforehand still reads it {num}`reading_cost/strict-tables-at-32768/speed:.2f` times as fast.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -520,10 +522,11 @@ figures.show_table(
 figures.provenance(reading)
 
 # %% [markdown]
-# At 32,768 tokens one text takes RoPE {num}`reading_cost/rope-at-32768/growth:.2f` times as long as four, and
-# behind a window
-# {num}`reading_cost/rope-window-at-32768/growth:.2f` times. The separated model is
-# {num}`reading_cost/separated-at-32768/speed:.2f` times as fast as the dense one: what
+# At 32,768 tokens one text takes RoPE {num}`reading_cost/rope-at-32768/growth:.2f` times as long as four. Behind a window it takes
+# {num}`reading_cost/rope-window-at-32768/growth:.2f` times as long, and is read {num}`reading_cost/rope-window-at-32768/speed:.1f` times as
+# fast as by the dense model.
+#
+# The separated model is {num}`reading_cost/separated-at-32768/speed:.2f` times as fast as the dense one: what
 # it can save is in the maps, and the maps are a twentieth of the arithmetic.
 #
 # The strict model has one thing left. Its position heads look at positions only, so what they do for one text
@@ -534,7 +537,8 @@ figures.provenance(reading)
 #
 # torch's kernel for a CPU takes a bias of the distance as a mask of all pairs, hidden ones included. ALiBi
 # reads at
-# {num}`reading_cost/alibi-at-32768/speed:.2f` of the speed of the sinusoid.
+# {num}`reading_cost/alibi-at-32768/speed:.2f` of the speed of the sinusoid. Shorter texts of a batch share their mask; so one long text
+# takes it {num}`reading_cost/alibi-at-32768/growth:.1f` times as long as four.
 #
 # ## Memory
 #

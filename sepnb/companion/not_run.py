@@ -14,7 +14,6 @@ REASONS = {
     **dict.fromkeys(("occurrence", "ordered_copy"), SECOND),
     "fitted_rows": "Learned tables come first; a sinusoid's and one without a norm wait.",
     "long_budget": "Hours a run, and larger than the models whose long training chapter 17 shows.",
-    "reading_cost": "It is timed, and wants a machine that does nothing else for as long.",
 }
 """By experiment. A sweep belongs to the grid that it chooses for."""
 
