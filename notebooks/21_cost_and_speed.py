@@ -655,13 +655,15 @@ figures.provenance(shares, reading)
 #    positions.
 # 3. **In long texts attention is the price.** That a token of a longer text costs more is
 #    *{num}`21_cost_and_speed/verdict_a_longer_text_costs_more_a_token`*; that it does not
-#    behind a window, *{num}`21_cost_and_speed/verdict_behind_a_window_a_token_costs_the_same`*; that tables
-#    made beforehand help, *{num}`21_cost_and_speed/verdict_tables_made_beforehand_pay_in_long_texts`*.
+#    behind a window, *{num}`21_cost_and_speed/verdict_behind_a_window_a_token_costs_the_same`*. That separation alone saves little time
+#    there is *{num}`21_cost_and_speed/verdict_separation_alone_saves_little_in_long_texts`*, and that tables made beforehand save some
+#    *{num}`21_cost_and_speed/verdict_tables_made_beforehand_pay_in_long_texts`*.
 # 4. **What an encoding needs of the kernel decides what it costs.** That compiled RoPE is nearly free on a
 #    CPU is
 #    *{num}`21_cost_and_speed/verdict_compiled_rope_is_nearly_free`*, and that the encodings of this package
 #    are faster than those of x-transformers
-#    *{num}`21_cost_and_speed/verdict_ahead_of_x_transformers`*.
+#    *{num}`21_cost_and_speed/verdict_ahead_of_x_transformers`*. That a bias of the distance costs half of the speed in a long text is
+#    *{num}`21_cost_and_speed/verdict_a_bias_halves_the_speed_in_long_texts`*.
 #
 # **Limits.** One thread of one kind of CPU, float32, weights that were drawn. Times belong to the commit
 # under each table: a record is marked stale where a model
