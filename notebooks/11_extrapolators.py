@@ -963,9 +963,8 @@ figures.provenance(runs)
 #
 # One caution: a model that knows less has less to lose. Inside the trained length the dense model with a learned table has a loss of
 # {num}`extrapolation/learned/bits_per_byte:.2f` bits per byte, the separated one {num}`extrapolation/separated-learned/bits_per_byte:.2f`. All
-# these models had one short training. In smaller ones, trained for sixteen times as long and as large as each other, the two losses meet.
-# That separation makes it easier there is *{num}`17_perplexity/verdict_separation_makes_extrapolation_easier_at_equal_size`*
-# ({doc}`chapter 17 <17_perplexity>`).
+# these models had one short training. In smaller ones of equal size, trained sixteen times as long, losses meet. That separation makes
+# it easier there is *{num}`17_perplexity/verdict_separation_makes_extrapolation_easier_at_equal_size`* ({doc}`chapter 17 <17_perplexity>`).
 #
 # The same differences for models with a sinusoid are under *Details*. No rule was written for the opposite, that separation *harms*, and it is
 # not claimed.

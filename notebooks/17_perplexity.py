@@ -316,8 +316,9 @@ figures.provenance(matched)
 #
 # A separated table as large as the dense one meets it, at
 # {num}`matched_loss/separated-learned-wide minus learned/bits_per_byte:+.3f±`. That its positions are continued more easily is
-# *{num}`17_perplexity/verdict_separation_makes_extrapolation_easier_at_equal_size`*. Of the comparisons of that rule
-# {num}`17_perplexity/easier_open` are open, and one fails: continued by the Fourier rule, it loses
+# *{num}`17_perplexity/verdict_separation_makes_extrapolation_easier_at_equal_size`*.
+#
+# Of the comparisons of that rule {num}`17_perplexity/easier_open` are open, and one fails: continued by the Fourier rule, it loses
 # {num}`matched_loss/separated-learned-wide minus learned/gap/fourier/2x:+.2f±` bits per byte more up to two trained lengths.
 #
 # The other three models of the table do not settle it. That separation helps at equal width is

@@ -473,9 +473,9 @@ figures.show(
     name="fig-cost-reading",
     alt="Two panels against the length of the text, both axes logarithmic: CPU seconds "
     "for 1,000 tokens, and megabytes held at the peak, for seven readers.",
-    caption="What a text costs by its length: CPU seconds for 1,000 tokens, on one "
-    "thread of this machine, and the most bytes that are held at once, counted. Both "
-    "axes are logarithmic."
+    caption="A token costs more in a longer text, and behind a window hardly so. CPU "
+    "seconds for 1,000 tokens, on one thread of this machine, and the most bytes that "
+    "are held at once, counted. Both axes are logarithmic."
     if shown
     else NOTHING,
 )
@@ -523,8 +523,8 @@ figures.provenance(reading)
 
 # %% [markdown]
 # At 32,768 tokens one text takes RoPE {num}`reading_cost/rope-at-32768/growth:.2f` times as long as four. Behind a window it takes
-# {num}`reading_cost/rope-window-at-32768/growth:.2f` times as long, and is read {num}`reading_cost/rope-window-at-32768/speed:.1f` times as
-# fast as by the dense model.
+# {num}`reading_cost/rope-window-at-32768/growth:.2f` times as long, and RoPE then reads
+# {num}`reading_cost/rope-window-at-32768/speed:.1f` times as fast as the dense sinusoid, which sees all.
 #
 # The separated model is {num}`reading_cost/separated-at-32768/speed:.2f` times as fast as the dense one: what
 # it can save is in the maps, and the maps are a twentieth of the arithmetic.
@@ -655,10 +655,11 @@ figures.provenance(shares, reading)
 #    positions.
 # 3. **In long texts attention is the price.** That a token of a longer text costs more is
 #    *{num}`21_cost_and_speed/verdict_a_longer_text_costs_more_a_token`*; that it does not
-#    behind a window, *{num}`21_cost_and_speed/verdict_behind_a_window_a_token_costs_the_same`*. That separation alone saves little time
-#    there is *{num}`21_cost_and_speed/verdict_separation_alone_saves_little_in_long_texts`*, and that tables made beforehand save some
+#    behind a window, *{num}`21_cost_and_speed/verdict_behind_a_window_a_token_costs_the_same`*.
+# 4. **There only tables help.** That separation alone saves little time in a long text is
+#    *{num}`21_cost_and_speed/verdict_separation_alone_saves_little_in_long_texts`*, and that tables made beforehand save some
 #    *{num}`21_cost_and_speed/verdict_tables_made_beforehand_pay_in_long_texts`*.
-# 4. **What an encoding needs of the kernel decides what it costs.** That compiled RoPE is nearly free on a
+# 5. **What an encoding needs of the kernel decides what it costs.** That compiled RoPE is nearly free on a
 #    CPU is
 #    *{num}`21_cost_and_speed/verdict_compiled_rope_is_nearly_free`*, and that the encodings of this package
 #    are faster than those of x-transformers
