@@ -107,6 +107,8 @@ SWEEP = ScaleSweep(
     further={
         DENSE: ((8e-3, 0.25), (1.6e-2, 0.25), (3.2e-2, 0.25), (1.6e-2, 0.125)),
         f"{DENSE}-reinjected": ((1.6e-2, 0.25), (3.2e-2, 0.25)),
+        **dict.fromkeys(("learned", "learned-reinjected"), ((8e-3, 1.0), (1.6e-2, 1.0))),
+        **dict.fromkeys((LEARNED, f"{LEARNED}-constant", f"{LEARNED}-reinjected"), ((1.6e-2, 0.005),)),
     },
     costs={"smoke": 1.0, "laptop": 36.0},
 )

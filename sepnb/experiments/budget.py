@@ -55,7 +55,10 @@ SHORT = _sweep(
     10.0,
     rates=(8e-3, 1.6e-2, 3.2e-2),
     beyond=dict.fromkeys(("rope", WIDE), (4e-3,)),
-    further={"sinusoidal": ((1.6e-2, 0.25), (3.2e-2, 0.25))},
+    further={
+        "sinusoidal": ((1.6e-2, 0.25), (3.2e-2, 0.25)),
+        "learned": ((8e-3, 1.0), (1.6e-2, 1.0)),
+    },
 )
 LONG = _sweep(
     16,
@@ -63,7 +66,10 @@ LONG = _sweep(
     "Learning rates of sixteen times the training",
     150.0,
     beyond=dict.fromkeys((name for name in METHODS if name not in ("rope", "alibi")), (1.6e-2,)),
-    further={"sinusoidal": ((4e-3, 0.25), (8e-3, 0.25))},
+    further={
+        "sinusoidal": ((4e-3, 0.25), (8e-3, 0.25)),
+        "learned": ((4e-3, 1.0), (8e-3, 1.0)),
+    },
 )
 SWEEPS: dict[int, Sweep] = {1: SHORT, MIDDLE: ablation.SWEEP, 16: LONG}
 """By budget."""

@@ -82,6 +82,7 @@ TASKS: dict[str, Task] = {
         )
         | dict.fromkeys(("sinusoidal-content-gap", "sinusoidal-content-randomised"), (6e-3, 1.2e-2))
         | dict.fromkeys(("separated-content-gap", "separated-content-randomised"), (3.75e-4,)),
+        further={"sinusoidal-content-randomised": ((3e-3, 4.0), (6e-3, 4.0))},
     ),
     "latest_value": Task(
         "The latest value of a key",

@@ -90,6 +90,7 @@ SWEEP = ScaleSweep(
     config_of=partial(run_of, sizes=SIZES),
     beyond=dict.fromkeys(("rope-gaps", "dense-phase-gaps"), (1e-3,)),
     level={"dense-phase-gaps": ((2e-3,), (4e-3,))},
+    further={"sinusoidal-torus-phase-long-gaps": ((4e-3, 4.0), (8e-3, 4.0))},
     costs={"smoke": 1.0, "laptop": 110.0},
 )
 """Over the whole schedule. The verdicts on separation among survivors compare these; one that varies another
