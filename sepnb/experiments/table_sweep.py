@@ -26,8 +26,8 @@ SWEEP = ScaleSweep(
         "strict-learned": (1e-3,),
     },
     level={
-        "separated-learned-wide": ((4e-3, 0.02), (2e-3, 0.02)),
-        "strict-learned": ((2e-3, 0.02), (4e-3, 0.02)),
+        "separated-learned-wide": ((4e-3, 0.005), (4e-3, 0.02), (2e-3, 0.02)),
+        "strict-learned": ((4e-3, 0.005), (2e-3, 0.02), (4e-3, 0.02)),
         "learned-query-key": ((4e-3, 0.5), (8e-3, 0.5)),
     },
     further={
