@@ -28,11 +28,11 @@ SWEEP = ScaleSweep(
     level={
         "separated-learned-wide": ((4e-3, 0.005), (4e-3, 0.02), (2e-3, 0.02)),
         "strict-learned": ((4e-3, 0.005), (2e-3, 0.02), (4e-3, 0.02)),
-        "learned-query-key": ((4e-3, 0.5), (8e-3, 0.5)),
     },
     further={
         "learned": ((8e-3, 1.0), (1.6e-2, 1.0)),
-        **dict.fromkeys(("learned-per-layer", "learned-query-key"), ((4e-3, 1.0), (8e-3, 1.0))),
+        "learned-per-layer": ((4e-3, 1.0), (8e-3, 1.0)),
+        "learned-query-key": ((2e-3, 1.0), (4e-3, 1.0), (8e-3, 1.0), (4e-3, 2.0)),
         "sinusoidal": ((4e-3, 0.25), (8e-3, 0.25)),
         **dict.fromkeys(("separated-learned", "separated-learned-wide", "strict-learned"), ((4e-3, 0.005),)),
     },
