@@ -267,14 +267,20 @@ def test_where_the_best_rate_of_a_laptop_stands_at_an_end_a_further_one_is_decla
     assert 0 in seeds <= {0, *MORE_SEEDS} and not seeds & published, "no seed of a published run chooses"
 
 
+MISLED = ("separated-learned-wide", "strict-learned")
+"""Past the end of their scales one seed was ahead by more than `LEVEL`. It was tried with three beside those
+that had been level before: for the second the mean says otherwise."""
+
+
 def test_the_trials_that_are_run_with_more_seeds_are_those_that_one_seed_does_not_rank():
-    """But for the sinusoid, which has its rate from `lr_screen`."""
+    """But for the sinusoid, which has its rate from `lr_screen`; two have more such trials."""
     sweep = table_sweep.SWEEP
     scores = sweep.scores("laptop")
     for method in set(sweep.methods) - {"sinusoidal"}:
         own = {trial: scores[trial] for trial in sweep.trials("laptop", method) if trial in scores}
         near = {trial for trial, score in own.items() if score <= min(own.values()) + LEVEL}
-        assert set(sweep.level_trials(method)) == (near if len(near) > 1 else set()), method
+        level = set(sweep.level_trials(method))
+        assert near < level if method in MISLED else level == (near if len(near) > 1 else set()), method
 
 
 @pytest.mark.parametrize("name", task_grid.GUESSES)
