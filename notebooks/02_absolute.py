@@ -697,8 +697,8 @@ numbers["tables_per_layer"] = int(where.tables[2])
 #
 # "Position encoding can either be applied to only the first input, or in every layer", the notes say, and that the latter tends to
 # perform better. The experiment `ablation` has models that differ in that one factor, paired by seed and of one learning rate. There
-# the *shared* embedding is added in every layer, with the sinusoid and with a table. (Widths in the experiment:
-# {num}`02_absolute/ablation_width`.)
+# the *shared* embedding is added in every layer, with the sinusoid and with a table. Beside a sinusoid each model draws its content at
+# the scale that suits it best. (Widths in the experiment: {num}`02_absolute/ablation_width`.)
 #
 # A table *for each layer* and one for queries and keys are in `encodings`, at width {num}`02_absolute/encodings_width`. There each
 # model has its own learning rate, by a sweep.

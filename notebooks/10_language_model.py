@@ -369,10 +369,11 @@ figures.show_table(
 #
 # That repair broke the next baseline. A learned table was still drawn at $0.02$, as large models do, beside tokens that were now at
 # one half: position began all but silent. The first records of this chapter compared separated models with that muted table, and
-# separation appeared to improve it by far. The records were withdrawn. Now every learned table, and the content beside an added
-# sinusoid, is tried at three scales, each with three learning rates, over the whole schedule on the validation text. Where the
-# best of the three stood at an end, one beyond it was tried. The two dense models did best where position is loudest; louder still they
-# are worse.
+# separation appeared to improve it by far. The records were withdrawn.
+#
+# Now every learned table, and the content beside an added sinusoid, is tried at three scales, each with three learning rates, over the
+# whole schedule on the validation text. Where the best of the three stood at an end, one beyond it was tried. The two dense models did
+# best where position is loudest; louder still they are worse.
 
 # %% tags=["hide-input"]
 scales = experiments.get("table_sweep")
@@ -910,6 +911,9 @@ figures.provenance(table, factors, budgets)
 # less than a seed changes. Of the first three scales the dense sinusoid did best with the quietest content, where position is loudest.
 # Tokens half as loud again gain it {num}`10_language_model/quieter_gain:.3f` bits per byte in the ablation, where they are used. In the
 # larger models, and after the least and the most training, they are worse.
+#
+# Two separated tables, the wide one here and the constant one of the ablation, did best at the quietest scale that was tried. Still quieter
+# ones may help them.
 #
 # Of the ablation, models that a claim compares have six seeds on a laptop, the last three of them added after the first three were seen; the others
 # have three, which decide nothing. A variant of another shape draws other initial weights from the same seed, so only batches are paired.

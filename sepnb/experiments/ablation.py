@@ -1,8 +1,9 @@
 """Chapter 10: one factor at a time. What does each part of the separation cost or give?
 
-Each method here is another one with the fields that it declares replaced, and nothing else; its difference
-from that is what the fields do. The models are smaller than those of `in_window` on a laptop, so that many
-methods and several seeds can be paid for: differences compare inside this experiment only.
+Each method here is another one with the fields that it declares replaced, at the rate and the scale that suit
+it best; its difference from that is what the fields do. The models are smaller than those of `in_window` on
+a laptop, so that many methods and several seeds can be paid for: differences compare inside this experiment
+only.
 """
 
 from functools import partial
