@@ -109,7 +109,8 @@ SWEEP = ScaleSweep(
         DENSE: ((8e-3, 0.25), (1.6e-2, 0.25), (3.2e-2, 0.25), (1.6e-2, 0.125)),
         f"{DENSE}-reinjected": ((1.6e-2, 0.25), (3.2e-2, 0.25)),
         **dict.fromkeys(("learned", "learned-reinjected"), ((8e-3, 1.0), (1.6e-2, 1.0))),
-        **dict.fromkeys((LEARNED, f"{LEARNED}-constant", f"{LEARNED}-reinjected"), ((1.6e-2, 0.005),)),
+        **dict.fromkeys((LEARNED, f"{LEARNED}-reinjected"), ((1.6e-2, 0.005),)),
+        f"{LEARNED}-constant": ((1.6e-2, 0.005), (1.6e-2, 0.00125)),
     },
     costs={"smoke": 1.0, "laptop": 36.0},
 )

@@ -34,7 +34,8 @@ SWEEP = ScaleSweep(
         "learned-per-layer": ((4e-3, 1.0), (8e-3, 1.0)),
         "learned-query-key": ((2e-3, 1.0), (4e-3, 1.0), (8e-3, 1.0), (4e-3, 2.0)),
         "sinusoidal": ((4e-3, 0.25), (8e-3, 0.25)),
-        **dict.fromkeys(("separated-learned", "separated-learned-wide", "strict-learned"), ((4e-3, 0.005),)),
+        **dict.fromkeys(("separated-learned", "strict-learned"), ((4e-3, 0.005),)),
+        "separated-learned-wide": ((4e-3, 0.005), (4e-3, 0.00125)),
     },
     costs={"smoke": 2.0, "laptop": 110.0},
 )
