@@ -89,6 +89,7 @@ PLAIN_SWEEP = ScaleSweep(
     config_of=run_of,
     costs={"smoke": 1.0, "laptop": 110.0},
     beyond={**dict.fromkeys(PLAIN, (5e-4, 1e-3)), CONCATENATED: (1.6e-2,)},
+    further=dict.fromkeys(PLAIN, ((2e-3, 0.005), (4e-3, 0.005), (2e-3, 0.00125), (4e-3, 0.00125))),
 )
 
 
