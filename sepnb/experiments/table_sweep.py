@@ -26,7 +26,7 @@ SWEEP = ScaleSweep(
         "strict-learned": (1e-3,),
     },
     level={
-        "separated-learned-wide": ((4e-3, 0.005), (4e-3, 0.02), (2e-3, 0.02)),
+        "separated-learned-wide": ((4e-3, 0.00125), (4e-3, 0.005), (4e-3, 0.02), (2e-3, 0.02)),
         "strict-learned": ((4e-3, 0.005), (2e-3, 0.02), (4e-3, 0.02)),
     },
     further={
