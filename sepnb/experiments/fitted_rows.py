@@ -327,7 +327,7 @@ FIT_SWEEP = Sweep(
     smoke=("separated-learned",),
     config_of=_tried,
     rates=(3e-3, 1e-2, 3e-2),
-    beyond=dict.fromkeys(("learned", "strict-learned", "sinusoidal"), (1e-1,))
+    beyond=dict.fromkeys(("learned", "strict-learned", "sinusoidal", *PLAIN), (1e-1,))
     | {"separated-sinusoidal": (1e-1, 3e-1)},
     score="fitted_val_bits_per_byte",
     part="fit",
