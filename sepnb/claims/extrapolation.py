@@ -169,6 +169,16 @@ CLAIMS = {
         unless=found_again(CONCATENATED),
         remark="Its rows are as short as a separated model's, and its weights mix the columns.",
     ),
+    "fitted-rows-survive-without-a-norm": _fit(
+        "Without a norm on positions fitted rows carry a separated model past its trained length",
+        levels(PLAIN, *gap("fitted", NEXT), high=SURVIVES),
+        unless=found_again(PLAIN),
+    ),
+    "a-norm-makes-fitting-harder": _fit(
+        "Fitted rows lose more behind a norm on positions than without one",
+        pairs(f"{OURS} - {PLAIN}", *gap("fitted", NEXT), low=0.0),
+        unless=found_again(OURS, PLAIN),
+    ),
     "splitting-makes-fitting-harder": _fit(
         "Fitted rows lose more where weights are split than where position is only concatenated",
         pairs(f"{OURS} - {CONCATENATED}", *gap("fitted", NEXT), low=0.0),
