@@ -62,7 +62,7 @@ def test_fits_differ_in_their_rate_only_and_show_a_row_half_of_what_the_training
 
 def test_the_plain_method_differs_from_its_base_in_the_norm():
     one, other = (run_of(name) for name in ("separated-learned-plain", "separated-learned"))
-    tuned = {"training.learning_rate", "model.encoding"}  # each at its own rate and scale, from a sweep
+    tuned = {"training.learning_rate", "fit.learning_rate", "model.encoding"}  # each has its own, from sweeps
     assert differing(one, other) - tuned == {"method", "model.norm"}
     (table,), (its,) = one.model.encodings, other.model.encodings
     assert dataclasses.replace(table, std=its.std) == its
