@@ -56,6 +56,7 @@ METHODS = Methods(
             "separated sinusoidal, 38 + 114", "#6b4500", (0, (2, 1)), "p", False
         ),
         "separated-learned-wide": Method("separated learned, wide", "#00558a", (0, (3, 1)), "s", False),
+        "separated-learned-plain": Method("separated learned, no norm", "#00558a", (0, (2, 2)), "X", False),
         "strict-sinusoidal": Method("strict sinusoidal", "#6b4500", (0, (1, 1.2)), "v"),
         "strict-learned": Method("strict learned", "#00558a", (0, (1, 1.2)), "P"),
         "untied": Method("untied", "#6b4500", (0, (1, 1.2)), "8"),
