@@ -49,10 +49,12 @@ FOUND = (
     Found(
         "Better vectors are not enough. Even rows fitted to the frozen weights {ref}`do not carry a "
         "separated model on <claim-only-new-vectors-are-missing>`; a dense one, whose rows are longer, "
-        "{ref}`they carry one length further <claim-fitted-rows-survive-dense>`.",
+        "{ref}`they carry one length further <claim-fitted-rows-survive-dense>`. A norm on positions "
+        "{ref}`has a part in that <claim-a-norm-makes-fitting-harder>`.",
         {
             "only-new-vectors-are-missing": NOT_REPRODUCED,
             "fitted-rows-survive-dense": HELD,
+            "a-norm-makes-fitting-harder": HELD,
             "separation-makes-fitting-easier": REFUTED,
         },
     ),

@@ -12,7 +12,6 @@ REASONS = {
     "questions": "First come the methods that the other tasks had put in front.",
     "indirect_index": "First came the models that differ in what is mixed; those at random positions wait.",
     **dict.fromkeys(("occurrence", "ordered_copy"), SECOND),
-    "fitted_rows": "Learned tables come first; a sinusoid's and one without a norm wait.",
     "long_budget": "Hours a run, and larger than the models whose long training chapter 17 shows.",
 }
 """By experiment. A sweep belongs to the grid that it chooses for."""
