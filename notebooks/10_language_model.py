@@ -918,9 +918,10 @@ figures.provenance(table, factors, budgets)
 # Tokens half as loud again gain it {num}`10_language_model/quieter_gain:.3f` bits per byte in the ablation, where they are used. In the
 # larger models, and after the least and the most training, they are worse.
 #
-# Two separated tables do best at 0.005, the wide one here and the constant one of the ablation. A quarter of that is worse by
-# {num}`10_language_model/quietest_loss_wide:.3f` for the wide one, in the mean of three seeds of which the first said otherwise, and by
-# {num}`10_language_model/quietest_loss_constant:.3f` for the constant one. So every scale used here has a worse one on either side.
+# Two separated tables do best at the quietest scale of the table above, the wide one here and the constant one of the ablation. A quarter of
+# that is worse by {num}`10_language_model/quietest_loss_wide:.3f` for the wide one, in the mean of three seeds of which the first said
+# otherwise, and by {num}`10_language_model/quietest_loss_constant:.3f` for the constant one. So every scale used here has a worse one on
+# either side.
 #
 # Of the ablation, models that a claim compares have six seeds on a laptop, the last three of them added after the first three were seen; the others
 # have three, which decide nothing. A variant of another shape draws other initial weights from the same seed, so only batches are paired.

@@ -1114,10 +1114,10 @@ figures.show(
     caption="With the best rows that a fit finds, the dense model reads on as through "
     f"its own sliding window ({at_2x['dense']} bits per byte); the separated model "
     f"does not ({at_2x['separated']}), nor the strict one ({at_2x['strict']}); the "
-    f"concatenated one is at {at_2x['concatenated']}, a separated one without a norm on "
-    f"positions at {at_2x['separated, no norm']}. Last row: the control, against the "
-    "trained rows. "
-    "Dashed: the margin of *survives*. Dots: means; bars: 95 % t intervals; ticks: seeds."
+    f"concatenated one is at {at_2x['concatenated']}, a separated one without a norm "
+    f"on positions at {at_2x['separated, no norm']}. Last row: the control, against "
+    "the trained rows. Dashed: the margin of *survives*. Dots: means; bars: 95 % t "
+    "intervals; ticks: seeds."
     if len(of_fits.made)
     else "Not run yet: the records of the experiment are missing at this profile.",
 )
@@ -1704,7 +1704,7 @@ SAID = {
             == ["cyclic"]
         ),
     ),
-    "Is it the norm: two rules lose far less in the next length, hardly less at eight": (
+    "Is it the norm: two rules lose far less in the next length, but not at eight": (
         [
             of_fits.mean(plain, f"gap/{rule}/{place}")
             for place in BINS
