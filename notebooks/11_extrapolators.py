@@ -15,7 +15,7 @@
 #
 # **Finding.** None of the five rules continues a position. Two repeat the trained rows, one of them with a drift; two end on a single row; and
 # one writes an embedding that the model never saw. The nearest that any of them comes to the same model behind a sliding window, in any
-# stretch up to eight trained lengths, is {num}`11_extrapolators/least_gap:+.2f` bits per byte above it.
+# stretch past the trained length, is {num}`11_extrapolators/least_gap:+.2f` bits per byte above it.
 #
 # Better rows are not enough. Even rows *fitted* to frozen weights leave the separated model {num}`fitted_rows/separated-learned/gap/fitted/2x:+.2f`
 # bits per byte above its window in the next length. A dense model they carry on, at {num}`fitted_rows/learned/gap/fitted/2x:+.2f`.
