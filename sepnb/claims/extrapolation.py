@@ -70,6 +70,12 @@ def found_again(*methods: str) -> Unless:
     )
 
 
+def _carried(method: str, title: str, **about: str) -> Claim:
+    """Rows that were fitted with all keys visible let a model survive as far as they reach."""
+    asks = levels(method, *gap("fitted", NEXT), high=SURVIVES)
+    return _fit(title, asks, unless=found_again(method), **about)
+
+
 def divergence(readings: tuple[str, ...]) -> list[str]:
     """How far predictions move in a long text, in every bin."""
     return [f"divergence/{reading}/{place}" for reading in readings for place in FAR]
@@ -146,33 +152,28 @@ CLAIMS = {
         levels("alibi", *gap("native", ("4x", "8x")), low=-0.02),
         unless=FAR_TEXT_PAYS,
     ),
-    "only-new-vectors-are-missing": _fit(
+    "only-new-vectors-are-missing": _carried(
+        OURS,
         "With the right vectors for the new positions a separated model reads on",
-        levels(OURS, *gap("fitted", NEXT), high=SURVIVES),
         source="slides-separation",
-        unless=found_again(OURS),
         remark="The rows past the trained length are fitted, all weights frozen: no formula knows as much.",
     ),
-    "fitted-rows-survive-strict": _fit(
+    "fitted-rows-survive-strict": _carried(
+        STRICT,
         "Fitted rows carry the strict model past its trained length",
-        levels(STRICT, *gap("fitted", NEXT), high=SURVIVES),
-        unless=found_again(STRICT),
     ),
-    "fitted-rows-survive-dense": _fit(
+    "fitted-rows-survive-dense": _carried(
+        DENSE,
         "Fitted rows carry the dense model past its trained length",
-        levels(DENSE, *gap("fitted", NEXT), high=SURVIVES),
-        unless=found_again(DENSE),
     ),
-    "fitted-rows-survive-concatenated": _fit(
+    "fitted-rows-survive-concatenated": _carried(
+        CONCATENATED,
         "Fitted rows carry a concatenated model past its trained length",
-        levels(CONCATENATED, *gap("fitted", NEXT), high=SURVIVES),
-        unless=found_again(CONCATENATED),
         remark="Its rows are as short as a separated model's, and its weights mix the columns.",
     ),
-    "fitted-rows-survive-without-a-norm": _fit(
+    "fitted-rows-survive-without-a-norm": _carried(
+        PLAIN,
         "Without a norm on positions fitted rows carry a separated model past its trained length",
-        levels(PLAIN, *gap("fitted", NEXT), high=SURVIVES),
-        unless=found_again(PLAIN),
     ),
     "a-norm-makes-fitting-harder": _fit(
         "Fitted rows lose more behind a norm on positions than without one",
