@@ -380,11 +380,9 @@ scales = experiments.get("table_sweep")
 tried = scales.table(profile)
 tried["method"] = [run.method for run in scales.grid(profile)]
 tried["std"] = [scales.trial_of(run.resolved())[2] for run in scales.grid(profile)]
-tried = tried[tried.status != "not run"].reindex(
-    columns=["method", "std", "learning_rate", "val_bits_per_byte", "seed"]
+tried = tried[(tried.status != "not run") & (tried.seed == 0)].reindex(
+    columns=["method", "std", "learning_rate", "val_bits_per_byte"]
 )
-of_seeds = tried.groupby(["method", "std", "learning_rate"]).val_bits_per_byte.mean()
-tried = tried[tried.seed == 0]
 lowest = tried.groupby(["method", "std"]).val_bits_per_byte.min()
 LOUDNESS = ("quieter", "quiet", "between", "loud", "louder")
 STDS = {
@@ -424,10 +422,26 @@ if profile == "laptop" and loudness.loc[:, "quiet":"loud"].notna().all(axis=None
     assert not (loudness["louder"] < loudness["loud"]).any(), "as is said"
 added = tried[tried.method == "sinusoidal"]
 at_its_rate = added[added.learning_rate == used["sinusoidal"]].val_bits_per_byte.min()
-wide = of_seeds.get("separated-learned-wide", pd.Series(dtype=float))
-numbers["quietest_loss_wide"] = chapter_numbers.mean_of(
-    [wide.get((0.00125, 4e-3), np.nan) - wide.get((0.005, 4e-3), np.nan)]
-)
+
+
+def quietest_loss(sweep: str, method: str) -> float:
+    """What a table loses at the quietest scale tried of it, means over the seeds."""
+    one, losses = experiments.get(sweep), {}
+    if (used_trial := one.chosen(profile).get(method)) is None:
+        return np.nan
+    table = one.table(profile)
+    for run, loss in zip(one.grid(profile), table.val_bits_per_byte, strict=True):
+        losses.setdefault(one.trial_of(run.resolved()), []).append(loss)
+    quietest = min(trial for trial in losses if trial[:2] == used_trial[:2])
+    return np.mean(losses[quietest]) - np.mean(losses[used_trial])
+
+
+for short, sweep, method in (
+    ("wide", "table_sweep", "separated-learned-wide"),
+    ("constant", "ablation_sweep", "separated-learned-constant"),
+):
+    loss = quietest_loss(sweep, method)
+    numbers[f"quietest_loss_{short}"] = chapter_numbers.mean_of([loss])
 numbers["sinusoid_rate_gain"] = chapter_numbers.mean_of(
     [at_its_rate - added.val_bits_per_byte.min()]
 )
@@ -810,7 +824,7 @@ figures.show(
 # A difference after little training can be a difference in speed. The experiment `budget` trains six models of the
 # small size for one, four and sixteen times as long, each schedule with its warm-up and decay, and the separated one
 # widened to the parameters of the dense one ({numref}`fig-budget-gap`, {numref}`fig-budget`).
-# Each budget has a sweep of its own over rates, and over scales where position is added: a longer training prefers lower rates.
+# Each budget has its own sweep over rates, and over scales where position is added: a longer training prefers lower rates.
 #
 # Two models *exchange places* if one is ahead at one budget and the other at another, each time by an interval
 # that leaves out zero. A ranking in which that happens is *budget-dependent*, and so is a verdict that rests on it:
@@ -980,11 +994,6 @@ def least_at(std: float) -> float:
 
 quieter = least_at(0.5) - least_at(0.25)
 numbers["quieter_gain"] = chapter_numbers.mean_of([quieter])
-quietest = [
-    by_trial.get(("separated-learned-constant", 1.6e-2, std), np.nan)
-    for std in (0.00125, 0.005)
-]
-numbers["quietest_loss_constant"] = chapter_numbers.mean_of(-np.diff(quietest))
 swept = map(experiments.get("ablation").swept, rate_of)
 at_the_edge = sum(base in sweep.at_an_end(SWEPT) for sweep, base in swept)
 figures.show_table(
