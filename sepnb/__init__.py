@@ -12,8 +12,11 @@ _HOMES = {
     "Streams": "sepnb.streams",
     "TrainingConfig": "sepnb.training",
     "TransformerConfig": "sepnb.models",
+    "adapt": "sepnb.training",
     "load": "sepnb.models",
+    "load_adapter": "sepnb.models",
     "save": "sepnb.models",
+    "save_adapter": "sepnb.models",
     "train": "sepnb.training",
 }
 

@@ -28,7 +28,6 @@ FLOORS = (
 )
 """From the ground up. A room imports from its own floor's rooms only itself."""
 
-MOST_LINES = 350
 MOST_LOOSE = 6
 
 
@@ -88,8 +87,3 @@ def test_no_import_runs_in_a_circle() -> None:
 def test_few_modules_lie_loose() -> None:
     loose = sorted(path.name for path in (paths.root() / "sepnb").glob("*.py"))
     assert len(loose) <= MOST_LOOSE, loose
-
-
-def test_a_module_has_one_idea_and_fits_a_sitting() -> None:
-    lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in MODULES.items()}
-    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}

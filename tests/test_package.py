@@ -9,9 +9,12 @@ import pytest
 import sepnb
 
 MAIN = {
-    "models": ("ImageClassifier", "LanguageModel", "TransformerConfig", "load", "save"),
+    "models": (
+        *("ImageClassifier", "LanguageModel", "TransformerConfig"),
+        *("load", "load_adapter", "save", "save_adapter"),
+    ),
     "streams": ("Streams",),
-    "training": ("TrainingConfig", "train"),
+    "training": ("TrainingConfig", "adapt", "train"),
 }
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "Splits",
     "Text",
     "Windows",
+    "drawn_windows",
     "entropies",
     "load",
     "marked",
@@ -50,12 +51,20 @@ def sample_batches(
     Raises:
         ValueError: a size below one, or no document as long as a window.
     """
+    documents = [document.data for document in text.documents]
+    return drawn_windows(documents, text.name, batch_size=batch_size, length=length, seed=seed, steps=steps)
+
+
+def drawn_windows(
+    documents: Sequence[np.ndarray], name: str, *, batch_size: int, length: int, seed: int, steps: int
+) -> Iterator[np.ndarray]:
+    """`sample_batches` of documents that hold any integers, each 1-D; `name` is what a message calls them."""
     at_least(1, batch_size=batch_size, length=length, steps=steps)
-    documents = [document.data for document in text.documents if len(document) > length]
+    longest = max(map(len, documents), default=0)
+    documents = [document for document in documents if len(document) > length]
     if not documents:
-        longest = max((len(document) for document in text.documents), default=0)
         raise ValueError(
-            f"no document of {text.name} has {length + 1} bytes (the longest has {longest}): "
+            f"no document of {name} has {length + 1} bytes (the longest has {longest}): "
             f"a window of length {length} fits nowhere; take a length below {max(longest, 1)}"
         )
     # start s of the text is start s - first[k] of the document k with first[k] <= s < first[k + 1]

@@ -19,7 +19,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..validation import WIDEST, angular, floating, instance, movable, one_of, option, together, whole
-from .base import Encoding, Heads, QueryKeyModule, Site, check_base
+from .base import Encoding, Extendable, Heads, QueryKeyModule, Site, check_base
+from .context import ContextExtension, stretched
 from .coordinates import check_dims
 from .rope import LAYOUTS, Rotation, angles_of, rope_frequencies, rotate
 
@@ -93,21 +94,28 @@ def apply_axial_rope(
     return rotate(x, angles.cos().to(x.dtype), angles.sin().to(x.dtype), layout)
 
 
-class AxialQueryKey(Rotation):
+class AxialQueryKey(Rotation, Extendable):
     """`apply_axial_rope` at every layer."""
 
     def __init__(self, head_width: int, encoding: "AxialRoPE") -> None:
         super().__init__()
-        self.layout, self.dims = encoding.layout, encoding.dims
+        self.layout, self.dims, self.base = encoding.layout, encoding.dims, encoding.base
+        self.head_width = head_width
+        self.extend(None)
+
+    def extend(self, extension: ContextExtension | None) -> None:
+        self.extension = extension
+        plain = axial_rope_frequencies(self.head_width, base=self.base, dims=self.dims)
+        own = {"dim": self.head_width // self.dims, "base": self.base, "extension": extension}
         # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
-        self.inv_freq = axial_rope_frequencies(head_width, base=encoding.base, dims=encoding.dims)
+        self.inv_freq, self.attention_factor = stretched(plain, **own)
 
     def prepare(
         self, query_positions: Tensor, key_positions: Tensor, length: int | None = None
     ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
         def of(positions: Tensor) -> tuple[Tensor, Tensor]:
             points = positions if self.dims > 1 else positions[..., None]
-            return self.table(angles_of(points, self.inv_freq).flatten(-2))
+            return self.table(angles_of(points, self.inv_freq).flatten(-2), self.attention_factor)
 
         queries = of(query_positions)
         return queries, queries if key_positions is query_positions else of(key_positions)

@@ -69,6 +69,20 @@ class Place(NamedTuple):
     heads: tuple[int, ...]
 
 
+class Extendable(ABC):
+    """A module with angular frequencies, which a context extension may change: see `encodings.context`."""
+
+    extension: Any = None
+    """The context extension whose frequencies it has; None: those that it was built with."""
+    attention_factor: float = 1.0
+    """By how much that extension asks queries and keys to be multiplied."""
+
+    @abstractmethod
+    def extend(self, extension: Any) -> None:
+        """Take the frequencies of a context extension from now on, in the place of those of an earlier one;
+        None: those that it was built with. ValueError where it cannot follow the extension."""
+
+
 class InputModule(nn.Module, ABC):
     """Positions `[N]` or `[B, N]` to vectors `[..., N, width]` for the input of the model; of an encoding at
     the query/key site, to be added to the normalised sem stream of every layer where it makes queries and
@@ -109,10 +123,6 @@ class QueryKeyModule(nn.Module, ABC):
     def settings(self) -> Hashable:
         """What its answers depend on beside positions and parameters, and what may be set anew."""
         return None
-
-    def extend(self, extension: Any) -> bool:
-        """Take, or refuse, the frequencies of a context extension from now on; whether it has any."""
-        return False
 
     def check_span(self, span: int, dtype: torch.dtype) -> None:
         """Refuse keys of which the last is `span` positions after the first, in heads of this dtype."""

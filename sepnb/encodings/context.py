@@ -1,9 +1,12 @@
-"""Context extensions: other frequencies for RoPE, so that it reads texts longer than those it was trained on.
+"""Context extensions: slower waves, so that a model reads texts longer than those it was trained on.
 
-A pair of columns with the angular frequency w makes L w / 2 pi turns in the L positions of training. A pair
-that makes many has shown every angle; one that makes less than a turn meets unseen angles past L, unless it
-is slowed down. The extensions differ in which pairs they slow down, and by how much. s is the factor of the
-context, d the rotary width, w_m = base^(-2m/d).
+A wave with the angular frequency w makes L w / 2 pi turns in the L positions of training. A wave that makes
+many turns has shown every angle. One that makes less than a turn meets unseen angles past L, unless it is
+slowed down. The extensions differ in which waves they slow down, and by how much. They were published for
+RoPE, whose pairs of columns are such waves, but nothing in them is particular to a rotation: here they change
+the frequencies of RoPE, of a sinusoid at the input and of every other encoding that is made of waves.
+
+s is the factor of the context, d the rotary width, w_m = w_0 base^(-2m/d), m = 0, 1, ...; w_0 is 1 in RoPE.
 
 An extension is the `extension` argument of `rope_frequencies`, `RoPE` and `LanguageModel.extended`. The
 attention factor that it returns beside the frequencies multiplies queries and keys, and so enters a score
@@ -11,6 +14,7 @@ squared.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import MISSING, asdict, dataclass, fields
 from math import ceil, floor, log, pi, sqrt
 from typing import Any, ClassVar
@@ -26,6 +30,10 @@ LONGEST = 2**53
 """No length and no factor is larger: beyond, not every position is a float64."""
 
 RAMPS = ("dimension", "rotations")
+
+ContextExtension = Callable[..., tuple[Tensor, float]]
+"""A change of frequencies, called as an `Extension` is. One whose frequencies depend on `length` says so by
+an attribute `by_length`; its factor must not."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,8 @@ class Extension(ABC):
     def __call__(
         self, inv_freq: Float[Tensor, " half"], *, dim: int, base: int | float, length: int | None
     ) -> tuple[Float[Tensor, " half"], float]:
-        """Plain frequencies `[dim/2]` in; changed ones and the attention factor out."""
+        """Plain frequencies in, w_0 base^(-2m/dim), highest first, for RoPE `[dim/2]`; changed ones and the
+        attention factor out."""
 
     def current_length(self, length: int | None) -> int:
         """The current length n of the whole text, at least the original one. It must be known."""
@@ -85,10 +94,10 @@ def _rebased(inv_freq: Tensor, dim: int, ratio: int | float) -> Tensor:
 
 
 def _ntk(inv_freq: Tensor, dim: int, factor: int | float, name: str) -> Tensor:
-    """The base that leaves the first frequency and divides the last, m = d/2 - 1, by `factor`."""
-    if dim <= 2:
-        raise ValueError(f"the rotary width is {dim}; {name} needs more than one pair, at least 4 columns")
-    return _rebased(inv_freq, dim, factor ** (dim / (dim - 2)))
+    """The base that leaves the first frequency and divides the last, of RoPE m = d/2 - 1, by `factor`."""
+    if (last := len(inv_freq) - 1) < 1:
+        raise ValueError(f"the width is {dim}; {name} needs more than one pair, at least 4 columns")
+    return _rebased(inv_freq, dim, factor ** (dim / (2 * last)))
 
 
 def _by_parts(
@@ -219,9 +228,11 @@ class YaRN(Extension):
             slow, fast = self.beta_slow, self.beta_fast
             return _by_parts(inv_freq, self.factor, self.original_length, slow, fast), attention_factor
 
+        fastest = float(inv_freq[0])
+
         def pair(turns: int | float) -> float:
             """The index, not a whole number, at which a pair makes so many turns in training."""
-            return dim * log(self.original_length / (2 * pi * turns)) / (2 * log(base))
+            return dim * log(self.original_length * fastest / (2 * pi * turns)) / (2 * log(base))
 
         # Up to d - 1, although there are d/2 pairs: so does the authors' code.
         first = min(max(floor(pair(self.beta_fast)), 0), dim - 1)
@@ -285,6 +296,29 @@ class LongRoPE(Extension):
         divisors = self.short if self.current_length(length) == self.original_length else self.long
         divided = inv_freq / torch.tensor(divisors, dtype=torch.float64, device=inv_freq.device)
         return divided, sqrt(1 + log(self.factor) / log(self.original_length))
+
+
+def stretched(
+    inv_freq: Float[Tensor, " n"],
+    *,
+    dim: int,
+    base: int | float,
+    extension: ContextExtension | None,
+) -> tuple[Float[Tensor, " n"], float]:
+    """Frequencies w_0 base^(-2m/dim) under a context extension (None leaves them), and the attention factor.
+
+    It is for waves that are no rotation of queries and keys. Those are not told how long a text will become,
+    so an extension that follows the length of the text is a ValueError.
+    """
+    if extension is None:
+        return inv_freq, 1.0
+    if getattr(extension, "by_length", False):
+        name = getattr(extension, "name", type(extension).__name__)
+        raise ValueError(
+            f"the frequencies of {name} follow the length of each text, which only RoPE is told; for the "
+            f"other waves of this model give a fixed factor, such as PositionInterpolation(8.0)"
+        )
+    return extension(inv_freq, dim=dim, base=base, length=None)
 
 
 EXTENSIONS: dict[str, type[Extension]] = {kind.name: kind for kind in Extension.__subclasses__()}

@@ -25,7 +25,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..validation import WIDEST, floating, movable, number, shaped, tensor, together, whole
-from .base import Encoding, Heads, Site, TermModule
+from .base import Encoding, Extendable, Heads, Site, TermModule
+from .context import ContextExtension, stretched
 from .relative import check_pairs
 
 SHORTEST = 4.0
@@ -61,16 +62,23 @@ def phase_scores(
     return (coefficients[..., :, None, :] * turned).real.sum(-1)
 
 
-class PhaseTerm(TermModule):
+class PhaseTerm(TermModule, Extendable):
     """The term of one layer. It shares the scale d^-1/2 of the score, which the coefficients can undo."""
 
     def __init__(self, heads: Heads, waves: int, longest: int | float) -> None:
         super().__init__()
-        # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
-        self.frequencies = phase_frequencies(waves, longest)
-        self.n_heads, self.waves = heads.reading, waves
+        self.n_heads, self.waves, self.longest = heads.reading, waves, longest
+        self.extend(None)
         self.coefficients = nn.Linear(heads.content_width, heads.reading * 2 * waves, bias=False)
         self.more, self.products = 2 * waves, self.coefficients.weight.numel()
+
+    def extend(self, extension: ContextExtension | None) -> None:
+        self.extension = extension
+        # From the fastest to the slowest, `waves` - 1 steps later, frequencies fall by SHORTEST / longest.
+        own = {"dim": 2 * (self.waves - 1), "base": self.longest / SHORTEST, "extension": extension}
+        # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
+        plain = phase_frequencies(self.waves, self.longest)
+        self.frequencies, self.attention_factor = stretched(plain, **own)
 
     def _phases(self, positions: Tensor) -> Tensor:
         """cos and sin of every angle, `[*B, 1, N, W, 2]`, from float64."""

@@ -5,7 +5,7 @@ depends on i - j only. Values are not rotated. Which two columns make a pair is 
 code disagrees: "half" pairs (m, m + d/2) as in Llama, "interleaved" pairs (2m, 2m+1) as in the paper.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +14,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from .. import validation
-from .base import Encoding, Heads, Place, QueryKeyModule, Site, check_base
-from .context import LONGEST, Extension
+from .base import Encoding, Extendable, Heads, Place, QueryKeyModule, Site, check_base
+from .context import LONGEST, ContextExtension, Extension
 
 LAYOUTS = ("half", "interleaved")
-
-ContextExtension = Callable[..., tuple[Tensor, float]]
-"""A change of the frequencies, called as an `Extension` is. One whose frequencies depend on `length` says so
-by an attribute `by_length`; its factor must not."""
 
 
 def rope_frequencies(
@@ -162,7 +158,7 @@ class Rotation(QueryKeyModule):
         return rotate(x, cos.to(x.dtype), sin.to(x.dtype), self.layout)
 
 
-class RotaryQueryKey(Rotation):
+class RotaryQueryKey(Rotation, Extendable):
     """`apply_rope` at every layer."""
 
     def __init__(self, head_width: int, encoding: "RoPE") -> None:
@@ -172,12 +168,10 @@ class RotaryQueryKey(Rotation):
         self.width = head_width if partial is None else rotary_width(head_width, "partial", partial)
         self.extend(encoding.extension)
 
-    def extend(self, extension: ContextExtension | None) -> bool:
-        """Take the frequencies of a context extension from now on; None: those of plain RoPE."""
+    def extend(self, extension: ContextExtension | None) -> None:
         self.extension, self.by_length = extension, getattr(extension, "by_length", False)
         # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
         self.inv_freq, self.attention_factor = self._frequencies(1 if self.by_length else None)
-        return True
 
     def _frequencies(self, length: int | None) -> tuple[Tensor, float]:
         return rope_frequencies(self.width, base=self.base, extension=self.extension, length=length, p=self.p)

@@ -12,7 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..validation import WIDEST, whole
-from .base import Encoding, Heads, ScoreModule, Site, check_base
+from .base import Encoding, Extendable, Heads, ScoreModule, Site, check_base
+from .context import ContextExtension, stretched
 from .relative import DistanceBias, check_pairs, relative_positions
 
 
@@ -33,16 +34,21 @@ def sandwich_bias(
     _check(width, base)
     check_pairs(query_positions, key_positions)
     distance = relative_positions(query_positions, key_positions).abs()
-    waves = _sum_of_waves(distance, width, base)[..., None, :, :]
+    waves = _sum_of_waves(distance, _frequencies(width, base))[..., None, :, :]
     return waves * _compression(n_heads).to(distance.device)[:, None, None]
 
 
-def _sum_of_waves(distance: Tensor, width: int, base: float) -> Tensor:
-    """sum_m cos(distance w_m) - width/2 in float64, wave by wave: the largest tensor is the result."""
+def _frequencies(width: int, base: float) -> Float[Tensor, " half"]:
+    """w_1 to w_{D'/2} in float64."""
+    return torch.tensor([base ** (-2 * m / width) for m in range(1, width // 2 + 1)], dtype=torch.float64)
+
+
+def _sum_of_waves(distance: Tensor, frequencies: Tensor) -> Tensor:
+    """sum_m (cos(distance w_m) - 1) in float64, wave by wave: the largest tensor is the result."""
     distance = distance.to(torch.float64)
-    total = torch.full_like(distance, -width / 2)
-    for m in range(1, width // 2 + 1):
-        total += torch.cos(distance * base ** (-2 * m / width))
+    total = torch.full_like(distance, -float(len(frequencies)))
+    for frequency in frequencies.tolist():
+        total += torch.cos(distance * frequency)
     return total
 
 
@@ -57,18 +63,24 @@ def _check(width: int, base: float) -> None:
     check_base(base)
 
 
-class SandwichScore(DistanceBias):
+class SandwichScore(DistanceBias, Extendable):
     """`sandwich_bias`, rounded to float32, and in a float64 model not at all. No parameters."""
 
     def __init__(self, n_heads: int, width: int, base: float) -> None:
         super().__init__()
-        # A plain attribute, not a buffer: model.to(bfloat16) must not round it.
+        # Plain attributes, not buffers: model.to(bfloat16) must not round them.
         self.width, self.base, self.compression = width, base, _compression(n_heads)
+        self.extend(None)
         # Holds nothing, and has the dtype of the model: there is no parameter that would tell it.
         self.register_buffer("cast", torch.empty(0), persistent=False)
 
+    def extend(self, extension: ContextExtension | None) -> None:
+        self.extension = extension
+        own = {"dim": self.width, "base": self.base, "extension": extension}
+        self.frequencies, self.attention_factor = stretched(_frequencies(self.width, self.base), **own)
+
     def of_distance(self, relative: Tensor) -> Tensor:
-        waves = _sum_of_waves(relative.abs(), self.width, self.base)
+        waves = _sum_of_waves(relative.abs(), self.frequencies)
         wide = torch.promote_types(self.cast.dtype, torch.float32)
         return (self.compression.to(relative.device)[:, None] * waves).to(wide)
 

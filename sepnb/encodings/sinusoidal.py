@@ -12,7 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..validation import FARTHEST, WIDEST, angular, floating_dtype, number, one_of, option, reals, whole
-from .base import Encoding, InputModule, Site, check_base
+from .base import Encoding, Extendable, InputModule, Site, check_base
+from .context import ContextExtension, stretched
 from .coordinates import check_dims
 
 LAYOUTS = ("interleaved", "halves", "halves-endpoint")
@@ -69,7 +70,7 @@ def sinusoidal(
     angular("positions", positions)
     if dtype is None:
         dtype = positions.dtype if positions.is_floating_point() else torch.get_default_dtype()
-    return _embedding(positions, dim, base, layout, floating_dtype("dtype", dtype))
+    return _embedding(positions, dim, _frequencies(dim, base, layout), layout, floating_dtype("dtype", dtype))
 
 
 def _check(dim: int, base: float, layout: str) -> None:
@@ -82,11 +83,14 @@ def _check(dim: int, base: float, layout: str) -> None:
         )
 
 
-def _embedding(positions: Tensor, dim: int, base: float, layout: str, dtype: torch.dtype) -> Tensor:
-    n_sines = (dim + 1) // 2
+def _frequencies(dim: int, base: float, layout: str) -> Float[Tensor, " sines"]:
+    """w_m of every sine, in float64."""
     step = 1 / (dim // 2 - 1) if layout == "halves-endpoint" else 2 / dim
-    exponents = torch.arange(n_sines, dtype=torch.float64, device=positions.device) * step
-    angles = positions.to(torch.float64)[..., None] * base**-exponents
+    return base ** -(torch.arange((dim + 1) // 2, dtype=torch.float64) * step)
+
+
+def _embedding(positions: Tensor, dim: int, frequencies: Tensor, layout: str, dtype: torch.dtype) -> Tensor:
+    angles = positions.to(torch.float64)[..., None] * frequencies.to(positions.device)
     sines, cosines = angles.sin(), angles.cos()[..., : dim // 2]
     if layout != "interleaved":
         return torch.cat([sines, cosines], dim=-1).to(dtype)
@@ -123,20 +127,35 @@ def _shares(positions: Tensor, dim: int) -> list[tuple[Tensor, int]]:
     return list(zip(positions.unbind(-1), widths, strict=True))
 
 
-class SinusoidalInput(InputModule):
-    """`grid_sinusoidal` in float64, which the model rounds. No parameters, no largest position."""
+class SinusoidalInput(InputModule, Extendable):
+    """`grid_sinusoidal` in float64, which the model rounds. No parameters, no largest position. A context
+    extension changes the frequencies of every coordinate."""
 
     def __init__(self, width: int, encoding: "Sinusoidal") -> None:
         super().__init__()
         self.width, self.encoding = width, encoding
         for _, columns in _shares(torch.zeros(1, encoding.dims), width):
             _check(columns, encoding.base, encoding.layout)
+        self.extend(None)
+
+    def extend(self, extension: ContextExtension | None) -> None:
+        self.extension = extension
+        base, layout = self.encoding.base, self.encoding.layout
+        # Plain attributes, not buffers: model.to(bfloat16) must not round the frequencies.
+        self.frequencies = []
+        for _, columns in _shares(torch.zeros(1, self.encoding.dims), self.width):
+            # With an endpoint the last of the columns / 2 frequencies is 1 / base itself.
+            dim = columns - 2 if layout == "halves-endpoint" else columns
+            plain = _frequencies(columns, base, layout)
+            changed, self.attention_factor = stretched(plain, dim=dim, base=base, extension=extension)
+            self.frequencies.append(changed)
 
     def forward(self, positions: Tensor) -> Tensor:
         points = positions if self.encoding.dims > 1 else positions[..., None]
+        shares = zip(_shares(points, self.width), self.frequencies, strict=True)
         # The model has checked the positions: none is read here.
-        how = self.encoding.base, self.encoding.layout, torch.float64
-        return torch.cat([_embedding(one, width, *how) for one, width in _shares(points, self.width)], dim=-1)
+        how = self.encoding.layout, torch.float64
+        return torch.cat([_embedding(one, width, waves, *how) for (one, width), waves in shares], dim=-1)
 
 
 @dataclass(frozen=True)

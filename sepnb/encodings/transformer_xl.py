@@ -19,7 +19,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..validation import floats, number
-from .base import Encoding, Heads, PairModule, Site, check_base
+from .base import Encoding, Extendable, Heads, PairModule, Site, check_base
+from .context import ContextExtension, stretched
 from .relative import from_distances
 
 
@@ -55,7 +56,7 @@ class Waves(NamedTuple):
     keys: tuple[Tensor, Tensor] | None
 
 
-class TransformerXLScore(PairModule):
+class TransformerXLScore(PairModule, Extendable):
     """`transformer_xl_scores` of one layer at any positions.
 
     At consecutive ones, and where later keys are hidden, by one product with M distances, read along shifted
@@ -66,13 +67,19 @@ class TransformerXLScore(PairModule):
     def __init__(self, heads: Heads, encoding: "TransformerXL") -> None:
         super().__init__()
         self.n_heads, self.head_width, self.width = heads.count, heads.width, heads.model_width
-        self.causal, self.tie = heads.causal, encoding.tie
-        # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
-        exponents = torch.arange(0, self.width, 2, dtype=torch.float64) / self.width
-        self.frequencies = encoding.base**-exponents
+        self.causal, self.tie, self.base = heads.causal, encoding.tie, encoding.base
+        self.extend(None)
         self.u = nn.Parameter(encoding.std * torch.randn(heads.count, heads.width))
         self.v = nn.Parameter(encoding.std * torch.randn(heads.count, heads.width))
         self.distances = nn.Linear(self.width, heads.count * heads.width, bias=False)
+
+    def extend(self, extension: ContextExtension | None) -> None:
+        self.extension = extension
+        plain = self.base ** -(torch.arange(0, self.width, 2, dtype=torch.float64) / self.width)
+        # A plain attribute, not a buffer: model.to(bfloat16) must not round the frequencies.
+        self.frequencies, self.attention_factor = stretched(
+            plain, dim=self.width, base=self.base, extension=extension
+        )
 
     def share(self, first: PairModule) -> None:
         """u and v of the first layer, if they are tied; refuses a layer of other heads."""

@@ -20,11 +20,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..validation import WIDEST, whole
-from .base import Encoding, Heads, Site, TermModule
-from .sinusoidal import sinusoidal
+from .base import Encoding, Extendable, Heads, Site, TermModule
+from .context import ContextExtension
+from .sinusoidal import Sinusoidal, SinusoidalInput, sinusoidal
 
 
-class TupeTerm(TermModule):
+class TupeTerm(TermModule, Extendable):
     """The term of one layer, under the scale d^-1/2 of the score."""
 
     def __init__(self, heads: Heads, columns: int) -> None:
@@ -33,11 +34,15 @@ class TupeTerm(TermModule):
         self.query, self.key = (nn.Linear(columns, heads.reading * heads.width, bias=False) for _ in range(2))
         self.n_heads, self.more = heads.reading, columns
         self.products = 0  # of positions alone: made once for all tokens of a batch
+        self.waves = SinusoidalInput(columns, Sinusoidal())
+
+    def extend(self, extension: ContextExtension | None) -> None:
+        self.waves.extend(extension)
+        self.extension, self.attention_factor = extension, self.waves.attention_factor
 
     def prepare(self, query_positions: Tensor, key_positions: Tensor) -> tuple[Tensor, Tensor]:
         """The sinusoids `[*B, N, w]` and `[*B, M, w]`, in float64."""
-        wide = {"dim": self.more, "dtype": torch.float64}
-        return sinusoidal(query_positions, **wide), sinusoidal(key_positions, **wide)
+        return self.waves(query_positions), self.waves(key_positions)
 
     def _normalised(self, p: Tensor) -> Tensor:
         return F.layer_norm(p.to(self.gain.dtype), (self.more,), self.gain, self.bias)

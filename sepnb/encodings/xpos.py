@@ -16,7 +16,8 @@ from torch import Tensor
 
 from ..validation import WIDEST, floating, number, one_of, reals, whole
 from .base import Encoding, Heads, QueryKeyModule, Site, check_base
-from .rope import LAYOUTS, ContextExtension, RoPE, RotaryQueryKey, apply_rope, rope_frequencies
+from .context import ContextExtension
+from .rope import LAYOUTS, RoPE, RotaryQueryKey, apply_rope, rope_frequencies
 
 
 def xpos_scales(
@@ -95,13 +96,13 @@ class XPosQueryKey(RotaryQueryKey):
         super().__init__(head_width, RoPE(encoding.base, encoding.layout))
         self.scale_base, self.gamma = encoding.scale_base, encoding.gamma
 
-    def extend(self, extension: ContextExtension | None) -> bool:
+    def extend(self, extension: ContextExtension | None) -> None:
         if extension is not None:
             raise ValueError(
                 "a context extension changes frequencies, and xPos has a decay of the distance beside them, "
                 "which would stay as it was: no published extension says what becomes of it; use RoPE"
             )
-        return super().extend(None)
+        super().extend(None)
 
     def _scales(self, positions: Tensor, centre: int | Tensor) -> Tensor:
         return xpos_scales(positions, self.width, scale_base=self.scale_base, gamma=self.gamma, centre=centre)

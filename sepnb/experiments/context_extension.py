@@ -15,9 +15,6 @@ from dataclasses import dataclass, replace
 from math import inf, log
 from typing import Any, ClassVar
 
-import torch
-
-from .. import paths
 from ..data import text
 from ..encodings import context
 from ..encodings.context import Extension
@@ -25,8 +22,8 @@ from ..evaluation.long_windows import Beyond, blocks_of
 from ..evaluation.losses import evaluate
 from ..evaluation.protocols import Protocol, masks, sliding_windows, unseen
 from ..models import LanguageModel
-from ..records.provenance import Clock, code_state
-from ..records.store import Record, digest
+from ..records.provenance import Clock
+from ..records.store import Record
 from ..training import checkpoints
 from ..training.checkpoints import Checkpoint
 from ..training.config import TrainingConfig
@@ -40,6 +37,7 @@ from .in_window import LR_SCREEN
 from .methods import run_of
 from .sweep import Sweep
 from .texts import TextExperiment
+from .trained_once import trained_once
 
 FACTOR = 4
 """Of the context: texts of the tuning are this many trained lengths long, and extensions are built for it."""
@@ -144,29 +142,9 @@ class ContextExtensionRun(ExtrapolationRun):
 def trained(
     config: ContextExtensionRun, *, device: str = "cpu", progress: Progress | None = None
 ) -> Checkpoint:
-    """The plain model of the seed, trained: from `build/checkpoints`, for the runs of one commit, or trained
-    now and put there. A tree with uncommitted changes keeps no checkpoints and takes none.
-
-    Raises:
-        Diverged: a loss is not finite.
-    """
-    base = config.base
-    commit, dirty = code_state()
-    about = {"commit": commit, "device": device, "torch": str(torch.__version__)}
-    about |= {"data": lm.splits_of(base.text.name).sha256, "config": base.resolved()}
-    path = paths.build() / "checkpoints" / f"{digest(about)[:24]}{checkpoints.SUFFIX}"
-    if dirty is False and (found := checkpoints.kept(path, about)):
-        return found
-    clock = Clock(device)
-    model = lm.build(base).to(device)
-    adamw = optimiser(model, base.training)
-    on_step = None if progress is None else lambda step: progress(step + 1, base.training.steps)
-    how = {"device": device, "adamw": adamw, "on_step": on_step}
-    losses = train(model, lm.batches(base), base.training, **how)
-    checkpoint = checkpoints.take(model, adamw, losses, about, cpu_s=clock.cpu_s)
-    if dirty is False:
-        checkpoints.save(path, checkpoint)
-    return checkpoint
+    """The plain model of the seed, see `trained_once`. Diverged: a loss is not finite."""
+    data = lm.splits_of(config.base.text.name).sha256
+    return trained_once(config.base, lm.build, lm.batches, data=data, device=device, progress=progress)
 
 
 def tune(

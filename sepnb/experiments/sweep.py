@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from .. import paths
@@ -207,6 +207,23 @@ class Sweep(Experiment):
             return
         remedy = f"run `sepnb run {self.name} --profile {profile}` and commit what it writes"
         raise ValueError(f"{why}; {remedy}")
+
+
+class MedianSweep(Sweep):
+    """A sweep that tries everything with three seeds; what counts is the median of their scores. One seed
+    ranks rates badly where a model learns a task all at once, or not at all."""
+
+    seeds = (0, *MORE_SEEDS)
+
+    def seeds_of(self, profile: str, cell: tuple) -> tuple[int, ...]:
+        return self.seeds[:1] if profile == "smoke" else self.seeds
+
+    def scores(self, profile: str) -> dict[tuple, float]:
+        """The median of every trial that has a published record of each seed."""
+        runs, needed = _scores(self, *self._published(profile)), self.seeds_of(profile, ())
+        trials = dict.fromkeys(trial for trial, _ in runs)
+        whole = [trial for trial in trials if all((trial, seed) in runs for seed in needed)]
+        return {trial: median(runs[trial, seed] for seed in needed) for trial in whole}
 
 
 class Swept(Experiment):

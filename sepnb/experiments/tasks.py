@@ -6,7 +6,7 @@ shortens the plateau before a task is learned; all methods take the same steps. 
 for all.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from itertools import islice, repeat
@@ -214,29 +214,46 @@ def bins(config: TaskRun, times: int) -> list[int]:
     return [0, *(config.training.length * t for t in config.asked.times if t < times), 2**40]
 
 
-def asked(config: TaskRun, model: LanguageModel, device: str) -> tuple[lm.Metrics, lm.Rows]:
+Readers = Callable[[int], Iterable[tuple[str, nn.Module]]]
+"""The ways in which a text of so many trained lengths is read, by name."""
+
+
+def asked(
+    config: TaskRun,
+    model: LanguageModel,
+    device: str,
+    ways: Readers | None = None,
+    apart: Sequence[int] = (FAR[1],),
+) -> tuple[lm.Metrics, lm.Rows]:
     """What the trained model finds in test samples: rows of the kinds "depth", "distance" and "source_index"
     by reader and length, and chance; metrics over all answers of a length, and over the near and the far
-    ones in texts of 8 L."""
+    ones: `near/<reader>` and `far/<reader>` in texts of 8 L, with `/<k>x` behind them in texts of k L.
+
+    Args:
+        ways: by default the `readers` of the method.
+        apart: the lengths, in L, of which near answers (less than L back) and far ones (half the text back or
+            more) are told apart.
+    """
     metrics, rows, ask = {}, [], config.asked
     model.eval()
+    ways = ways or partial(readers, config.method, model, config.training.positions)
     for times in ask.times:
         length = times * config.training.length
         samples = drawn(config.generator("test"), ask.samples, length, ask.depths, TEST_SEED)
         for guess in samples[0][1].chance:
             metrics[f"chance/{guess}/{times}x"] = float(np.mean([each.chance[guess] for _, each in samples]))
-        for name, reader in readers(config.method, model, config.training.positions, times):
+        for name, reader in ways(times):
             with autocast(device, config.training.precision):
                 tables = [(at, found(reader, each, device=device)) for at, each in samples]
             every = pd.concat([table for _, table in tables])
             metrics[f"accuracy/{name}/{times}x"] = float(every["accuracy"].mean())
             metrics[f"exact_match/{name}/{times}x"] = float(every["exact_match"].mean())
-            if times == FAR[1]:
-                back = every["distance"] / config.training.length
-                for place, (least, most) in {"near": NEAR, "far": FAR}.items():
+            if times in apart:
+                back, at = every["distance"] / config.training.length, f"/{times}x" * (times != FAR[1])
+                for place, (least, most) in {"near": NEAR, "far": (times // 2, times)}.items():
                     there = every.loc[(back >= least) & (back < most), "accuracy"]
                     if len(there):  # a few samples may have no answer there
-                        metrics[f"{place}/{name}"] = float(there.mean())
+                        metrics[f"{place}/{name}{at}"] = float(there.mean())
             cells = [("depth", pd.concat([by_depth(table, at) for at, table in tables]))]
             cells += [(column, by_bins(every, column, bins(config, times))) for column in BINNED]
             rows += [

@@ -3,11 +3,13 @@ a KV cache and position tables.
 
 `attention` and `transformer` are the model as the equations have it. `config` says what a model is, `layout`
 what follows from that, `validation` what a call may be given, `windows` which keys a query sees.
-`extension` changes how a trained model is read, `generation` writes with one, `saving` keeps one in a file.
+`extension` changes how a trained model is read, `generation` writes with one, `saving` keeps one in a file,
+`adapters` a part of one: `parts` says which weights belong to position and which to content.
 `attention_core` chooses the kernel; `pieces`, `kernels` and `flex` are there for speed. `pattern` shows and
 replaces attention weights.
 """
 
+from .adapters import load_adapter, save_adapter
 from .attention import Attention
 from .attention_core import attention_weights
 from .cache import KVCache
@@ -36,5 +38,7 @@ __all__ = [
     "compile_formulas",
     "frozen_attention",
     "load",
+    "load_adapter",
     "save",
+    "save_adapter",
 ]

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from .. import validation
 from ..encodings import InputModule, build_extension
 from ..encodings.base import from_json, to_json
-from ..encodings.context import Extension
-from ..encodings.rope import ContextExtension
+from ..encodings.context import ContextExtension, Extension
+from ..encodings.rope import Rotation
 from ..extrapolators import Continuation, build
 from . import windows
 from .weights import Model, sharing_copy
@@ -60,8 +60,12 @@ class ExtrapolatedInput(InputModule):
         table = self.module(torch.arange(self.length, device=fitted.table.device))
         return not torch.equal(table.detach(), fitted.table)
 
+    def refit(self) -> None:
+        """Continue the table anew when it is next asked for: what it holds has changed."""
+        self._fitted = None
+
     def _apply(self, fn: Callable, recurse: bool = True) -> "ExtrapolatedInput":
-        self._fitted = None  # the table has another device or dtype now
+        self.refit()  # the table has another device or dtype now
         return super()._apply(fn, recurse)
 
     def __getstate__(self) -> dict:
@@ -87,8 +91,11 @@ def extended(
     Args:
         extrapolator, form, options: of `sepnb.extrapolators.extrapolate`, such as `length` for "interpolate".
             What the encoding at the input gives to positions below `max_length` is the table.
-        extension: other frequencies for RoPE. One that follows the length of the text takes that of a
-            call, its largest position + 1, or that of the cache.
+        extension: slower waves, for every encoding of the model that is made of waves: RoPE, a sinusoid at
+            the input (dense or in a stream), the content-to-position term and others. Of RoPE it may follow
+            the length of the text: that is the largest position of a call + 1, or that of the cache. What it
+            asks queries and keys to be multiplied by (YaRN's temperature) acts where RoPE turns them; in a
+            model without RoPE all logits are multiplied by its square.
         window: tokens that a query sees, itself included; positions keep their indices.
         sinks: tokens at the beginning that it sees besides (Xiao et al. 2024); with a window only.
         log_scale: multiply a query's logits, biases such as ALiBi's excepted, by max(1, ln n / ln L), n the
@@ -140,10 +147,33 @@ def extended(
                 trained = module.module if isinstance(module, ExtrapolatedInput) else module
                 modules[index] = ExtrapolatedInput(trained, length, extrapolator, form, options)
     if extension is not None:
-        changed = [module.extend(extension) for module in transformer.query_key_encodings]
-        if not any(changed):
-            raise ValueError("a context extension changes the frequencies of RoPE, and this model has none")
+        stretch(clone, extension)
     return clone.eval()
+
+
+def stretch(model: Model, extension: ContextExtension) -> None:
+    """Take the frequencies of a context extension, in place, wherever the model has any: what `extended` does
+    to a copy. A model without any is a ValueError, and so is an extension that one of them cannot follow."""
+    transformer = model.transformer
+    waves = transformer.extendable
+    if not waves:
+        found = ", ".join(encoding.name for encoding in model.config.encodings)
+        raise ValueError(
+            f"a context extension changes frequencies, as RoPE and a sinusoid have them, and this model has "
+            f"none ({found}); a learned table takes extrapolator='interpolate', every model window=..."
+        )
+    for module in waves:
+        module.extend(extension)
+    turning = any(isinstance(module, Rotation) for module in waves)
+    transformer.temperature = 1.0 if turning else waves[0].attention_factor ** 2
+    for module in transformer.modules():
+        if isinstance(module, ExtrapolatedInput):
+            module.refit()
+
+
+def extension_of(model: Model) -> ContextExtension | None:
+    """The context extension whose frequencies a model has; None where it has those it was built with."""
+    return next((module.extension for module in model.transformer.extendable), None)
 
 
 def rule_of(model: Model, plain: Model) -> dict[str, Any]:
@@ -159,9 +189,8 @@ def rule_of(model: Model, plain: Model) -> dict[str, Any]:
         rule |= {"window": transformer.window, "sinks": transformer.sinks}
     if transformer.log_scale:
         rule["log_scale"] = True
-    pairs = zip(transformer.query_key_encodings, plain.transformer.query_key_encodings, strict=True)
-    for mine, built in pairs:
-        if mine.settings != built.settings:
+    for mine, built in zip(transformer.extendable, plain.transformer.extendable, strict=True):
+        if mine.extension != built.extension:
             if not isinstance(mine.extension, Extension):
                 raise ValueError(
                     f"the frequencies are those of {mine.extension!r}, which is told by no name and options; "

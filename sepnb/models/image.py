@@ -21,6 +21,7 @@ from ..encodings import grid_positions
 from ..streams import StreamNorm
 from .config import TransformerConfig
 from .layout import readout
+from .parts import parts
 from .transformer import Transformer
 from .weights import initialise_maps, parameter_counts, sharing_copy
 
@@ -132,6 +133,7 @@ class ImageClassifier(nn.Module):
         return clone.eval()
 
     parameter_counts = parameter_counts
+    parts = parts
 
 
 def with_origin(positions: Tensor, axes: int) -> Tensor:

@@ -12,6 +12,7 @@ from .config import TransformerConfig
 from .extension import extended
 from .generation import generate
 from .layout import readout
+from .parts import parts
 from .position_tables import PositionTables
 from .transformer import Transformer
 from .validation import check_tokens
@@ -96,3 +97,4 @@ class LanguageModel(nn.Module):
     extended = extended
     generate = generate
     parameter_counts = parameter_counts
+    parts = parts

@@ -51,12 +51,10 @@ def save(model: LanguageModel | ImageClassifier, path: str | os.PathLike[str]) -
         ValueError: a folder; what `load` would refuse, such as weights that are not finite; an encoding or a
             context extension that is known by its class alone.
     """
-    path = _path(path)
+    path = file_at(path)
     if type(model) not in SIZES:
         told = shown(type(model))
         raise TypeError(f"model must be a LanguageModel or an ImageClassifier, no subclass, got {told}")
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; name a file in it, such as {path / 'model.safetensors'}")
     weights = weights_of(model)
     for name, tensor in weights.items():
         validation.readable(name, tensor)
@@ -65,11 +63,9 @@ def save(model: LanguageModel | ImageClassifier, path: str | os.PathLike[str]) -
         "format": FORMAT,
         "version": VERSION,
         "sepnb": __version__,
-        "model": type(model).__name__,
-        "sizes": {size: getattr(model, size) for size in SIZES[type(model)]},
-        "config": model.config.resolved(),
+        **_told(model),
     }
-    told = _plain(told | {"rule": _rule(model, _built(_plain(told)))})
+    told = _plain(told | {"rule": _rule(model, built_as(model))})
     _check_same(model, _restored(told, kept))
     sealed.write(path, kept, told)
 
@@ -85,7 +81,7 @@ def load(path: str | os.PathLike[str]) -> LanguageModel | ImageClassifier:
             known here; weights that are missing, too many, not finite, or of other shapes than the config
             says. The message names the file and what to do.
     """
-    path = _path(path)
+    path = file_at(path)
     try:
         kept, told = sealed.read(path, AGAIN)
     except FileNotFoundError:
@@ -107,10 +103,27 @@ def load(path: str | os.PathLike[str]) -> LanguageModel | ImageClassifier:
         ) from None
 
 
-def _path(path: Any) -> Path:
+def file_at(path: Any) -> Path:
+    """The path of a file; refuses what is no path, and a folder."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be a str or a Path, such as 'model.safetensors', got {shown(path)}")
+    if Path(path).is_dir():
+        raise ValueError(f"{path} is a folder; name a file in it, such as {Path(path) / 'model.safetensors'}")
     return Path(path)
+
+
+def built_as(model: LanguageModel | ImageClassifier) -> LanguageModel | ImageClassifier:
+    """A model of the same config, with first weights of its own and without a rule."""
+    return _built(_plain(_told(model)))
+
+
+def _told(model: LanguageModel | ImageClassifier) -> dict[str, Any]:
+    """What a model is built from."""
+    return {
+        "model": type(model).__name__,
+        "sizes": {size: getattr(model, size) for size in SIZES[type(model)]},
+        "config": model.config.resolved(),
+    }
 
 
 def _plain(told: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..encodings import Encoding, InputModule, QueryKeyModule, Site, coordinates
+from ..encodings.base import Extendable
 from ..encodings.relative import are_consecutive
 from ..streams import StreamMLP, StreamNorm
 from . import validation as door
@@ -75,13 +76,14 @@ class Block(nn.Module):
 class Transformer(nn.Module):
     """Content `[B, N, d_sem]` and positions to one `[B, N, w]` per stream that the output is read from.
 
-    `window`, which begins as that of the config, `sinks` and `log_scale` are as in `LanguageModel.extended`.
+    `window`, which begins as that of the config, `sinks` and `log_scale` are as in `LanguageModel.extended`,
+    which also sets the `temperature`, a factor of all logits.
     """
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config, self.layout = config, Layout.of(config)
-        self.window, self.sinks, self.log_scale = config.window, 0, False
+        self.window, self.sinks, self.log_scale, self.temperature = config.window, 0, False, 1.0
         self.compiler: str | None = None
         filled = config.position_streams if config.separated else ("sem",)
         inputs = [(name, e) for e in config.input_encodings for name in filled if name in self.layout.live]
@@ -226,7 +228,7 @@ class Transformer(nn.Module):
             own_biases=any(len(layer.core.biases) > 0 for layer in first),
             rotations=[(module, *module.prepare(*at, length)) for module in self.query_key_encodings],
             terms=[term.prepare(*at) for layer in first for term in layer.terms],
-            sharpening=self._sharpening(*at, dtype) if self.log_scale else None,
+            sharpening=self._sharpening(*at, dtype),
             embedding=_sum(module(query_positions).to(dtype) for module in self.projection_encodings),
             compiler=self.compiler,
             axes=self.config.axes,
@@ -234,16 +236,20 @@ class Transformer(nn.Module):
             key_documents=documents,
         )
 
-    def _sharpening(self, queries: Tensor, keys: Tensor, dtype: torch.dtype) -> Tensor:
-        """max(1, ln n_i / ln L) for the n_i keys that each query sees, `[N, 1]`, of all their positions."""
+    def _sharpening(self, queries: Tensor, keys: Tensor, dtype: torch.dtype) -> Tensor | None:
+        """The factor of the logits of each query, `[N, 1]`: the temperature, and with `log_scale`
+        max(1, ln n_i / ln L) for the n_i keys that it sees. None where both are 1."""
         n, m = (coordinates.tokens_of(positions, self.config.axes) for positions in (queries, keys))
+        if not self.log_scale:
+            alike = torch.full((n, 1), self.temperature, dtype=dtype, device=queries.device)
+            return None if self.temperature == 1 else alike
         seen = torch.arange(m - n + 1, m + 1, device=queries.device)
         if not self.config.causal:
             seen = torch.full_like(seen, m)
         if self.window is not None:
             seen = seen.clamp(max=self.window + self.sinks)
         factor = seen.to(torch.float64).log() / log(self.config.max_length)
-        return factor.clamp(min=1.0)[:, None].to(dtype)
+        return (self.temperature * factor.clamp(min=1.0))[:, None].to(dtype)
 
     def position_tables(
         self, positions: Tensor | int, dtype: torch.dtype | None = None, length: int | None = None
@@ -286,10 +292,16 @@ class Transformer(nn.Module):
         return any(module.by_length for module in self.query_key_encodings)
 
     @property
+    def extendable(self) -> list[Extendable]:
+        """The modules whose frequencies a context extension may change."""
+        return [module for module in self.modules() if isinstance(module, Extendable)]
+
+    @property
     def rules(self) -> Hashable:
         """The rules of evaluation, which may be set at any time."""
         settings = tuple(module.settings for module in self.query_key_encodings)
-        return self.window, self.sinks, self.log_scale, settings
+        waves = tuple(module.extension for module in self.extendable)
+        return self.window, self.sinks, self.log_scale, self.temperature, settings, waves
 
     @property
     def table_widths(self) -> tuple[int | None, ...]:

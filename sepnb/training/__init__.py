@@ -2,9 +2,11 @@
 
 `loop` trains any model as a `config` says, and `device` holds what a GPU does otherwise. `positions` and
 `shifts` say where a text or a grid is read, `memory` reads on after earlier segments; `losses`, `toeplitz`
-and `seqpe_losses` say what is minimised beside the next token; `checkpoints` keeps a training that was left.
+and `seqpe_losses` say what is minimised beside the next token; `checkpoints` keeps a training that was left;
+`adapting` trains one part of a model and leaves the other.
 """
 
+from .adapting import adapt
 from .config import TrainingConfig
 from .device import optimiser
 from .loop import Diverged, Labelled, autocast, forward_of, next_token_losses, target_losses, train
@@ -13,6 +15,7 @@ __all__ = [
     "Diverged",
     "Labelled",
     "TrainingConfig",
+    "adapt",
     "autocast",
     "forward_of",
     "next_token_losses",

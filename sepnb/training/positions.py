@@ -178,6 +178,64 @@ class PositionGap(DrawnPositions):
 
 
 @dataclass(frozen=True)
+class DrawnFactors(PositionSampler):
+    """One draw a step: a factor f of a context extension, and the position up to f L - `length` at which the
+    texts of the step begin, L being `trained`. Every factor, and every start, is as likely.
+
+    Positions are all that it yields. Whoever trains gives the model the factor of the step, by `draws`: see
+    `sepnb.training.adapting`.
+
+    Args:
+        factors: ints of at least 1, such as (8, 16).
+        trained: L.
+    """
+
+    name: ClassVar[str] = "drawn-factors"
+
+    factors: tuple[int, ...]
+    trained: int
+
+    def __post_init__(self) -> None:
+        if not self.factors:
+            raise ValueError("factors is empty; give one at least, such as (8, 16)")
+        at_least(1, trained=self.trained, **{f"factor {n}": factor for n, factor in enumerate(self.factors)})
+
+    def draws(self, *, length: int, seed: int, steps: int) -> Iterator[tuple[int, int]]:
+        """The factor f and the start of every step. ValueError: texts longer than f L for one of them."""
+        at_least(1, length=length, steps=steps)
+        if (least := min(self.factors) * self.trained) < length:
+            raise ValueError(
+                f"length is {length}, and {min(self.factors)} times {self.trained} positions are {least}: "
+                f"give texts of at most {least}, or factors of at least {-(-length // self.trained)}"
+            )
+        return self._draws(length, seed, steps)
+
+    def _draws(self, length: int, seed: int, steps: int) -> Iterator[tuple[int, int]]:
+        generator = generator_of(seed, "positions")
+        for _ in range(steps):
+            which, at = uniform(generator, 2)
+            factor = self.factors[int(which * len(self.factors))]
+            yield factor, int(at * (factor * self.trained - length + 1))
+
+    def batches(
+        self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
+    ) -> Iterator[Batch]:
+        sizes = {"batch_size": batch_size, "length": length, "seed": seed, "steps": steps}
+        pairs = zip(self.positions(**sizes), texts.sample_batches(text, **sizes), strict=True)
+        return (Batch(tokens[:, :-1], tokens[:, 1:], positions) for positions, tokens in pairs)
+
+    def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
+        at_least(1, batch_size=batch_size)
+        return (start + np.arange(length) for _, start in self.draws(length=length, seed=seed, steps=steps))
+
+    def trained_indices(self, length: int) -> int:
+        return max(self.factors) * self.trained
+
+    def trained_distances(self, length: int) -> int:
+        return length
+
+
+@dataclass(frozen=True)
 class TrueGap(PositionSampler):
     """Each sequence is two chunks of L/2 tokens of one document, read at their true distance.
 

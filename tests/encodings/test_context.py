@@ -311,8 +311,8 @@ def test_an_original_length_that_is_none_is_refused(unhooked, make):
             "short holds 32 divisors for 8 pairs; give one",
         ),
         (lambda: RaisedBase(math.inf), "base is inf; it must be finite"),
-        (lambda: frequencies(NTKAware(2), 2), "rotary width is 2; ntk-aware needs more than one pair"),
-        (lambda: frequencies(DynamicNTK(2, L), 2), "rotary width is 2; dynamic-ntk needs more than one pair"),
+        (lambda: frequencies(NTKAware(2), 2), "the width is 2; ntk-aware needs more than one pair"),
+        (lambda: frequencies(DynamicNTK(2, L), 2), "the width is 2; dynamic-ntk needs more than one pair"),
     ],
 )
 def test_options_that_make_no_sense_name_themselves(unhooked, call, message):

@@ -39,8 +39,8 @@ MODELS = {
 def make(built, kind: str = "dense", **options):
     fields = dict(MODELS[kind])
     rope = RoPE(**options)
-    encoding = rope if kind == "dense" else ("sinusoidal", rope)
-    return built(fields.pop("streams"), encoding=encoding, max_length=L, **fields).eval()
+    encoding = rope if kind == "dense" else ("learned", rope)  # a table has no frequencies
+    return built(fields.pop("streams"), encoding=encoding, **fields).eval()
 
 
 def in_chunks(model, tokens, chunks, length) -> torch.Tensor:

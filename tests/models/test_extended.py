@@ -222,7 +222,7 @@ def test_a_position_past_the_table_is_refused_by_name_and_with_the_remedies(buil
     ("encoding", "rule", "message"),
     [
         ("rope", {"extrapolator": "clamp"}, "no encoding at the input, .* RoPE takes extension=..."),
-        ("learned", {"extension": Interpolation()}, "frequencies of RoPE, and this model has none"),
+        ("learned", {"extension": Interpolation()}, "and a sinusoid have them, and this model has none"),
         ("xpos", {"extension": Interpolation()}, "xPos has a decay of the distance beside them"),
         ("learned", {"window": 4, "sinks": -1}, "sinks is -1; give 0 or more"),
         ("learned", {"sinks": 2}, "sinks=2 without a window: .* give window too"),

@@ -123,7 +123,7 @@ def test_a_cache_with_tables_holds_the_content_alone(strict, text):
 
 
 def test_frequencies_that_follow_the_length_have_tables_of_that_length(built, text):
-    encoding = ("sinusoidal", RoPE(streams=("pos",)))
+    encoding = ("learned", RoPE(streams=("pos",)))
     model = built(STREAMS, mode="strict", readout="both", encoding=encoding, max_length=16).eval()
     model, tokens = model.extended(extension=DynamicNTK(4, 3)), text(2, 6)
     with torch.no_grad():
