@@ -4,6 +4,7 @@ the package, `register` it."""
 from ..validation import instance, named
 from . import (
     ablation,
+    adapted,
     budget,
     encoding_methods,
     fitted_rows,
@@ -73,6 +74,7 @@ _REGISTRY: dict[str, Experiment] = {
             volumes.Volumes(),
             ContextExtension(),
             *(one for grid in (*task_grid.GRIDS, *stretched.EXPERIMENTS) for one in (grid.sweep, grid)),
+            *adapted.EXPERIMENTS,
             Speed(),
             EncodingSpeed(),
             SeqPECost(),

@@ -95,7 +95,9 @@ def chosen(config: StretchedRun, model: LanguageModel, device: str) -> tuple[str
     return min(scores, key=lambda name: scores[name]["nats"]), rows
 
 
-def read(config: StretchedRun, model: LanguageModel, device: str) -> tuple[lm.Metrics, lm.Rows]:
+def look(
+    config: StretchedRun, model: LanguageModel, start: Checkpoint, device: str
+) -> tuple[lm.Metrics, lm.Rows]:
     """The answers that the trained model finds: as trained, through a window, and stretched."""
     reading, rows = chosen(config, model, device)
 
@@ -154,7 +156,7 @@ class Stretched(Swept):
 
     def run(self, config: StretchedRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
         self.refuse(config)
-        return measured(config, self.fingerprint(config, device=device), read, device, progress)
+        return measured(config, self.fingerprint(config, device=device), look, device, progress)
 
     def fingerprint(self, config: StretchedRun, *, device: str = "cpu") -> dict[str, list[float]]:
         """That of the training; and of the model after these first steps its nats under a slowed reading."""
@@ -188,10 +190,11 @@ def measured(
         counts = model.parameter_counts()
         metrics |= {"train_cpu_s": start.cpu_s, "train_nats": lm.last(config, start.losses)}
         metrics |= {"parameters": counts["total"], "block_parameters": counts["blocks"]}
-        more, rows = look(config, model, device)
+        more, rows = look(config, model, start, device)
         metrics |= more
     read_from = {name: registry.get(name).sha256 for name in config.data_sets}
-    seen = config.training.targets if read_from else 0
+    trainings = (config.training, *getattr(config, "tunings", ()))
+    seen = sum(one.targets for one in trainings) if read_from else 0
     return recorded(config, clock, metrics, rows, fingerprint, data=read_from, bytes_seen=seen)
 
 
