@@ -142,7 +142,7 @@ def trained_numbers(config: AdaptedRun, model: LanguageModel) -> int:
 
 
 def samples_of(config: AdaptedRun, tuning: TrainingConfig) -> Iterator[Weighted]:
-    """The batches of a tuning: new samples of the task in texts of 8 L, for every method of a seed the same."""
+    """The batches of a tuning: new samples of the task in texts of 8 L, those of a seed for every method."""
     sizes = {
         "batch_size": tuning.batch_size,
         "length": tuning.length,
