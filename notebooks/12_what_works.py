@@ -716,10 +716,9 @@ figures.provenance(runs)
 # - **Gaps cost little there**: {num}`recipes/separated-phase-gaps minus separated-phase-long/bits_per_byte:+.3f` in the separated
 #   model. That they cost models with the term less than $0.03$ is *{num}`12_what_works/verdict_true_gaps_are_free_in_window`*.
 # - **The term costs parameters and lowers the loss**, in the separated model by
-#   {num}`recipes/separated-phase minus separated-sinusoidal/bits_per_byte:+.3f`. It was meant to close half of the gap to RoPE; that is
-#   *{num}`12_what_works/verdict_the_phase_read_closes_half_of_the_gap_to_rope`*, because after this training RoPE was not ahead
-#   ({num}`recipes/rope minus separated-sinusoidal/bits_per_byte:+.3f`). After sixteen times the shortest training, in smaller models, it is
-#   ({doc}`chapter 10 <10_language_model>`).
+#   {num}`recipes/separated-phase minus separated-sinusoidal/bits_per_byte:+.3f`. It was meant to close half of the gap to RoPE, but after
+#   this training there is no gap ({num}`recipes/rope minus separated-sinusoidal/bits_per_byte:+.3f`), so the claim was withdrawn. After
+#   sixteen times the shortest training, in smaller models, RoPE is ahead ({doc}`chapter 10 <10_language_model>`).
 # - **RoPE with gaps, every key visible, is worse than plain RoPE behind a window**: by
 #   {num}`recipes/rope-gaps minus rope/native/8x minus native-window/8x:+.3f` in the last bin. Inside the trained length the gaps cost it
 #   {num}`recipes/rope-gaps minus rope/bits_per_byte:+.3f`.

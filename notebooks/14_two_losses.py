@@ -737,8 +737,8 @@ figures.provenance(fresh)
 #    (*{num}`14_two_losses/verdict_contrast_alone_orders_positions`*).
 # 3. **What the distillation adds is open.** Whether it repeats the geometry of the trained window elsewhere is
 #    *{num}`14_two_losses/verdict_distillation_carries_the_geometry`*, and whether asking about neighbours helps to distinguish them
-#    *{num}`14_two_losses/verdict_neighbours_are_hardly_asked_for`*. Training raised order and likeness too little to ask whether they reach positions that no
-#    loss saw (*{num}`14_two_losses/verdict_the_geometry_reaches_positions_never_seen`*).
+#    *{num}`14_two_losses/verdict_neighbours_are_hardly_asked_for`*. Six seeds cannot say whether the order reaches positions that no loss saw
+#    (*{num}`14_two_losses/verdict_the_geometry_reaches_positions_never_seen`*); training did not raise likeness, so there is nothing to reach further.
 # 4. **Shared digits look like geometry to an untrained encoder** (*{num}`14_two_losses/verdict_shared_digits_look_like_geometry`*). So an
 #    untrained encoder belongs in every such figure.
 #

@@ -2,7 +2,7 @@
 document.addEventListener("DOMContentLoaded", () => {
   const claims = [...document.querySelectorAll("details.sepnb-claim")];
   if (!claims.length) return;
-  const word = (claim) => claim.querySelector("summary .sepnb-badge").textContent;
+  const word = (claim) => claim.querySelector("summary .sepnb-badge").textContent.split(",")[0];
   const form = document.createElement("form");
   form.className = "sepnb-filter";
   form.dataset.interactive = "";

@@ -73,13 +73,25 @@ def gap(readings: str | Sequence[str], places: Sequence[str] = FAR) -> list[str]
 
 
 class Floor(NamedTuple):
-    """The bound that every method compared must clear in the mean over seeds, to have learned anything: those
-    with the ending `only`, but for those with the beginning `but`."""
+    """The bound that a method must clear in the mean over seeds, to have learned anything: those with the
+    ending `only`, but for those with the beginning `but`. One that does not is no partner: comparisons with
+    it are dropped, and the rest of the family is judged.
+
+    Args:
+        seeds: five of six seeds must reach the bound too, and to reach it is enough.
+        one_sided: what misses the floor is worse than it could be, and no more than that. A comparison that
+            holds although this works against it is kept. Not so of a model that knows nothing and therefore
+            loses nothing.
+        why: what is the matter with such a method, in words.
+    """
 
     bound: float
     column: str = "bits_per_byte"
     only: str = ""
     but: str | None = None
+    seeds: bool = False
+    one_sided: bool = False
+    why: str = ""
 
     def holds_for(self, method: str) -> bool:
         """Whether this method must clear the floor."""
@@ -96,6 +108,7 @@ class Unless:
         why: what is the matter where it is not so.
         ratio: bounds are on mean(a) / mean(b).
         tested: the asks must hold by the test of the claim itself.
+        of: the one comparison that is dropped where it is not so; None: the claim is not testable.
     """
 
     asks: Sequence[Ask]
@@ -103,3 +116,4 @@ class Unless:
     any: bool = False
     ratio: bool = False
     tested: bool = False
+    of: Ask | None = None

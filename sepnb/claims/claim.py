@@ -49,7 +49,7 @@ class Claim:
         beside: methods that are borrowed from other experiments, which were there before, by experiment.
         metric: the column that an ask without a column means.
         higher_is_better: on which side of a floor a method must be.
-        floors: what every method compared must clear.
+        floors: what a method must clear, or comparisons with it are dropped.
         unless: without which the claim is not testable.
         turns: pairs of methods whose order the claim is about, where the experiment `budget` trained both.
         parts: some asks that hold and some that fail make *partly*.
@@ -83,7 +83,7 @@ class Claim:
         one = isinstance(self.unless, Unless)
         object.__setattr__(self, "unless", (self.unless,) if one else tuple(self.unless))
         if not self.rule and self.asks:
-            said = [composed(self.asks, self.unless, self.metric, self.parts), self.remark]
+            said = [composed(self.asks, [*self.floors, *self.unless], self.metric, self.parts), self.remark]
             object.__setattr__(self, "rule", " ".join(filter(None, said)))
         for name in ("title", "rule"):
             if not getattr(self, name):
@@ -146,9 +146,13 @@ class Claim:
             "experiments": self.experiments,
             "beside": {name: sorted(methods) for name, methods in self.beside.items()},
             "metric": [self.metric, self.higher_is_better],
-            "floors": [tuple(map(str, floor)) for floor in self.floors],
+            "floors": [
+                [*map(str, floor[:4]), *(name for name in ("seeds", "one_sided") if getattr(floor, name))]
+                for floor in self.floors
+            ],
             "unless": [
                 [[tuple(map(str, ask)) for ask in one.asks], one.any, one.ratio, one.tested]
+                + ([] if one.of is None else [tuple(map(str, one.of))])
                 for one in self.unless
             ],
             "parts": self.parts,

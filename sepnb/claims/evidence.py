@@ -6,17 +6,29 @@ Every ask is: does the mean over seeds of `a` minus `b` lie inside `(low, high)`
 - *holds* if a paired t-test clears every finite bound, *fails* if it is beyond one, otherwise *open*;
 - tested two-sidedly, because both answers are possible, at 5 % after Holm's correction over the asks of the
   claim.
+
+A floor voids a pair, not a family: a comparison with a method that misses it is dropped by name, and Holm's
+correction runs over those that are left. Where to miss a floor only makes a method worse, a comparison that
+holds although that works against it is kept; it counts in the correction whatever it says.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from sepnb.claims.asks import ZERO, Ask, Floor, Unless
 from sepnb.claims.verdict import HOLDS, NOT_JUDGED, NOT_RUN, NOT_TESTABLE, Answer, Verdict
-from sepnb.records.verdicts import answers_to, word_of
+from sepnb.records.verdicts import (
+    answers_to,
+    in_mean_and_seeds,
+    p_value,
+    paired_t,
+    sign_flip,
+    word_of,
+)
 
 
 def judge(
@@ -40,18 +52,83 @@ def judge(
         least_seeds: with fewer the word is *not judged*; with fewer than six, not even differences of one
             sign pass a two-sided sign test.
     """
-    rules = {"metric": metric, "higher_is_better": higher_is_better, "floors": floors, "unless": unless}
-    if found := obstacle(table, asks, **rules, least_seeds=least_seeds):
-        return found
-    runs = Runs(table, metric)
-    differences = [runs.difference(ask) for ask in asks]
+    rules = {"floors": floors, "unless": unless, "higher_is_better": higher_is_better}
+    runs, void = _looked_at(table, asks, metric, least_seeds=least_seeds, **rules)
+    if isinstance(runs, Verdict):
+        return runs
+    judged = [ask for ask in asks if ask not in void or void[ask].against]
+    if not judged:
+        return _nothing_left(void)
+    differences = [runs.difference(ask) for ask in judged]
     seeds = min(map(len, differences))
-    answers = answer(asks, differences, significance)
+    answers = answer(judged, differences, significance)
+    kept = [ask not in void or one.answer == HOLDS for ask, one in zip(judged, answers, strict=True)]
+    answers = tuple(one for one, stays in zip(answers, kept, strict=True) if stays)
+    left = {ask for ask, stays in zip(judged, kept, strict=True) if stays}
+    if not answers:
+        return _nothing_left(void)
+    dropped = tuple(f"{ask.name} dropped: {void[ask].why}" for ask in asks if ask not in left)
     if seeds < least_seeds:
         told = "; ".join(f"{one.name} {one.value:+.3f}" for one in answers)
         few = f"{seeds} seeds, a verdict needs at least {least_seeds}; {told}"
-        return Verdict(NOT_JUDGED, few, numbers={one.name: one.value for one in answers})
-    return Verdict(word_of([one.answer for one in answers], parts), f"{seeds} seeds", answers)
+        return Verdict(NOT_JUDGED, few, numbers={one.name: one.value for one in answers}, dropped=dropped)
+    word = word_of([one.answer for one in answers], parts)
+    though = [
+        f"although {why}" for why in dict.fromkeys(void[ask].why for ask in asks if ask in left & set(void))
+    ]
+    return Verdict(word, ", ".join([f"{seeds} seeds", *though]), answers, dropped=dropped)
+
+
+class Void(NamedTuple):
+    """Why a comparison is not judged.
+
+    Args:
+        why: what is the matter, with what it was seen by.
+        numbers: the latter by name.
+        against: the imperfection works against what is asked, so that an answer that holds stands.
+    """
+
+    why: str
+    numbers: dict[str, float]
+    against: bool = False
+
+
+def _voided(
+    runs: "Runs",
+    asks: Sequence[Ask],
+    floors: Sequence[Floor],
+    unless: Sequence[Unless],
+    higher_is_better: bool,
+    least_seeds: int,
+) -> dict[Ask, Void]:
+    """The comparisons in which a method misses a floor, or whose own condition is not met."""
+    found = {}
+    for ask in asks:
+        for floor in floors:
+            if short := _short(runs, methods_of([ask]), floor, higher_is_better):
+                against = floor.one_sided and all(_against(ask, name, higher_is_better) for name in short)
+                void = Void(_missed(floor, short, higher_is_better), short, against)
+                if ask not in found or found[ask].against:
+                    found[ask] = void
+        own = [one for one in unless if one.of == ask]
+        if verdict := _not_met(runs, own, least_seeds):
+            found[ask] = Void(verdict.why, verdict.numbers)
+    return found
+
+
+def _against(ask: Ask, method: str, higher_is_better: bool) -> bool:
+    """Whether it works against what is asked that this method is worse than it could be: the one side of the
+    difference that has it would be better, and the difference further inside its one bound."""
+    sides = [method in methods_of([Ask(name)]) for name in (ask.a, ask.b)]
+    if all(sides) or math.isfinite(ask.low) == math.isfinite(ask.high):
+        return False
+    if_better_the_difference_grows = sides[0] == higher_is_better
+    return if_better_the_difference_grows == math.isfinite(ask.low)
+
+
+def _nothing_left(void: Mapping[Ask, Void]) -> Verdict:
+    numbers = {name: value for one in void.values() for name, value in one.numbers.items()}
+    return Verdict(NOT_TESTABLE, "; ".join(dict.fromkeys(one.why for one in void.values())), numbers=numbers)
 
 
 def obstacle(
@@ -64,29 +141,52 @@ def obstacle(
     unless: Sequence[Unless] = (),
     least_seeds: int = 6,
 ) -> Verdict | None:
-    """What stands in the way of a verdict, with arguments as in `judge`: *not run* where a run is missing or
-    stale, *not testable here* where one has no finite number, a method does not clear a floor or a condition
-    is not met."""
+    """What stands in the way of a verdict on all of the asks, with arguments as in `judge`: *not run* where a
+    run is missing or stale, *not testable here* where one has no finite number, a method misses a floor or a
+    condition is not met."""
+    rules = {"floors": floors, "unless": unless, "higher_is_better": higher_is_better}
+    runs, void = _looked_at(table, asks, metric, least_seeds=least_seeds, **rules)
+    return runs if isinstance(runs, Verdict) else _nothing_left(void) if void else None
+
+
+def _looked_at(
+    table: pd.DataFrame | None,
+    asks: Sequence[Ask],
+    metric: str,
+    floors: Sequence[Floor],
+    unless: Sequence[Unless],
+    higher_is_better: bool,
+    least_seeds: int,
+) -> "tuple[Runs | Verdict, dict[Ask, Void]]":
+    """The runs, or what voids the claim as a whole, and the comparisons that are void alone."""
     conditions = [ask for one in unless for ask in one.asks]
     compared, checked = methods_of(asks), methods_of(conditions)
     if found := incomplete(table, compared) or incomplete(table, checked, paired=False):
-        return found
+        return found, {}
     runs = Runs(table, metric)
-    return (
-        _no_number(runs, [*asks, *conditions])
-        or _below_a_floor(runs, dict.fromkeys([*compared, *checked]), floors, higher_is_better)
-        or _not_met(runs, unless, least_seeds)
-    )
+    if found := _no_number(runs, [*asks, *conditions]):
+        return found, {}
+    for floor in floors:
+        if short := _short(runs, [name for name in checked if name not in compared], floor, higher_is_better):
+            return Verdict(NOT_TESTABLE, _missed(floor, short, higher_is_better), numbers=short), {}
+    if found := _not_met(runs, [one for one in unless if one.of is None], least_seeds):
+        return found, {}
+    return runs, _voided(runs, asks, floors, unless, higher_is_better, least_seeds)
 
 
 def answer(
     asks: Sequence[Ask], differences: Sequence[np.ndarray], significance: float = 0.05
 ) -> tuple[Answer, ...]:
     """What the differences, one value a seed, say to each ask."""
-    said = answers_to(differences, [(ask.low, ask.high) for ask in asks], significance)
+    bounds = [(ask.low, ask.high) for ask in asks]
+    said = answers_to(differences, bounds, significance)
+    tests = [
+        [p_value(own, *ends, test) for test in (paired_t, sign_flip)]
+        for own, ends in zip(differences, bounds, strict=True)
+    ]
     return tuple(
-        Answer(ask.name, float(own.mean()), word)
-        for ask, own, word in zip(asks, differences, said, strict=True)
+        Answer(ask.name, float(own.mean()), word, "", *both)
+        for ask, own, word, both in zip(asks, differences, said, tests, strict=True)
     )
 
 
@@ -178,20 +278,21 @@ def _no_number(runs: Runs, asks: Sequence[Ask]) -> Verdict | None:
     return None
 
 
-def _below_a_floor(
-    runs: Runs, methods: Iterable[str], floors: Sequence[Floor], higher_is_better: bool
-) -> Verdict | None:
-    for floor in floors:
-        means = {
-            name: runs.values(f"{name}:{floor.column}").mean() for name in methods if floor.holds_for(name)
-        }
-        sign = -1 if higher_is_better else 1
-        if short := {name: mean for name, mean in means.items() if not sign * mean < sign * floor.bound}:
-            side, unit = "above" if higher_is_better else "below", floor.column.replace("_", " ")
-            listed = ", ".join(f"{name} ({mean:.2f})" for name, mean in short.items())
-            why = f"not {side} the bar of {floor.bound} {unit}: {listed}"
-            return Verdict(NOT_TESTABLE, why, numbers=short)
-    return None
+def _short(runs: Runs, methods: Iterable[str], floor: Floor, higher_is_better: bool) -> dict[str, float]:
+    """The methods that miss a floor, each with its mean."""
+    sign, short = 1 if higher_is_better else -1, {}
+    for name in methods:
+        if floor.holds_for(name):
+            margins = sign * (runs.values(f"{name}:{floor.column}") - floor.bound)
+            if not (in_mean_and_seeds(margins) if floor.seeds else margins.mean() > 0):
+                short[name] = float(runs.values(f"{name}:{floor.column}").mean())
+    return short
+
+
+def _missed(floor: Floor, short: dict[str, float], higher_is_better: bool) -> str:
+    side, unit = "above" if higher_is_better else "below", floor.column.replace("_", " ")
+    listed = ", ".join(f"{name} ({mean:.2f})" for name, mean in short.items())
+    return f"{floor.why or f'not {side} the bar of {floor.bound} {unit}'}: {listed}"
 
 
 def _not_met(runs: Runs, unless: Sequence[Unless], least_seeds: int) -> Verdict | None:

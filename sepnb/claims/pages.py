@@ -9,11 +9,14 @@ from sepnb.claims.budget import DEPENDENT
 from sepnb.claims.headlines import HEADLINES
 from sepnb.claims.ledger import Row, evaluate, get
 from sepnb.claims.sources import Document, Statement, load
-from sepnb.claims.verdict import NOT_RUN
-from sepnb.records.markup import code, said
+from sepnb.claims.verdict import NOT_RUN, PARTLY
+from sepnb.claims.withdrawn import WITHDRAWN
+from sepnb.records.markup import code, said, table
 from sepnb.records.markup import row as table_row
+from sepnb.records.verdicts import OF_OURS
 
 SHORT = 9
+DECIDED = {*OF_OURS, *OF_OURS.values(), PARTLY}
 KINDS = {
     "claim": "judged by a claim",
     "chapter": "in a chapter",
@@ -24,16 +27,51 @@ KINDS = {
 
 def page(rows: Sequence[Row] | None = None) -> str:
     """The ledger, a fold for each claim: the headlines, those of each source in the order of its statements,
-    then our own; by default as `evaluate` judges the published records."""
+    then our own; then the verdicts that turned, and what was withdrawn. By default as `evaluate` judges the
+    published records."""
     rows = evaluate() if rows is None else rows
     documents = load().documents
     count = Counter(row.verdict.word for row in rows)
     counts = ", ".join(f"{n} {word}" for word, n in count.most_common())
     # In a nested parse, what stands before the first heading would come out last.
-    lines = ["### All verdicts", "", f"{len(rows)} claims: {counts}.", ""]
+    lines = ["### All verdicts", "", f"{len(rows)} claims: {counts}. {_errors(rows)}", ""]
     for title, group in _groups(rows, documents).items():
         lines += [f"### {title}", "", *(line for row in group for line in _fold(row, documents))]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_turned_and_withdrawn(rows)])
+
+
+def _errors(rows: Sequence[Row]) -> str:
+    """How many of the words that tests decided may be wrong by chance."""
+    decided = [
+        row
+        for row in rows
+        if row.verdict.word in DECIDED and any(one.p is not None for one in row.verdict.answers)
+    ]
+    return (
+        f"Tests over seeds decided {len(decided)} of them. Holm's correction ends with each claim: chance "
+        f"alone may turn one in twenty, up to about {round(len(decided) / 20)} of these, and nothing "
+        "corrects it."
+    )
+
+
+def _turned_and_withdrawn(rows: Sequence[Row]) -> list[str]:
+    turned = [
+        (link(row.claim.id), row.turned.was, badge(row), row.turned.reason) for row in rows if row.turned
+    ]
+    gone = [(one.title, one.verdict, one.reason) for one in WITHDRAWN.values()]
+    return [
+        "### Verdicts that turned",
+        "",
+        "A claim keeps its name when its rule, the judge or its records change. These had another word "
+        "before, and the last column says why.",
+        "",
+        *table(("claim", "before", "now", "why"), turned),
+        "### Withdrawn",
+        "",
+        "These are asked no more.",
+        "",
+        *table(("what was asked", "last verdict", "why it was withdrawn"), gone),
+    ]
 
 
 def _groups(rows: Sequence[Row], documents: Sequence[Document]) -> dict[str, list[Row]]:
@@ -165,10 +203,10 @@ def _when(row: Row) -> str:
 
 
 def badge(row: Row) -> str:
-    """The word of a verdict, in its colour."""
+    """The word of a verdict with its count, in its colour."""
     word = row.verdict.word
     stale = " [stale]{.sepnb-badge .sepnb-stale}" if row.verdict.stale else ""
-    return f"[{word}]{{.sepnb-badge .sepnb-{word.replace(' ', '-')}}}{stale}"
+    return f"[{row.verdict.counted}]{{.sepnb-badge .sepnb-{word.replace(' ', '-')}}}{stale}"
 
 
 def link(claim_id: str) -> str:

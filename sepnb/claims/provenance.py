@@ -2,7 +2,8 @@
 
 `pinned.json` holds, for every claim, the digests that its declaration had (`Claim.digest`), each with the
 commit that first had it, null for the commit that wrote the entry, and the reason for the change. An entry
-with `was`, a verdict, repeats a digest: the declaration stayed, the way from comparisons to a word changed.
+with `was`, the verdict until then, repeats a digest: the word turned, by this change of the rule or by one of
+the judge or of the records.
 """
 
 import json
@@ -52,9 +53,9 @@ class History:
         return commit if commit in self.ancestors else None
 
     def turned(self, claim: Claim) -> Pin | None:
-        """How the verdict last turned under the same declaration; None if it did not."""
-        states = self.pins.get(claim.id, [])
-        return states[-1] if states and states[-1].was is not None else None
+        """How the verdict last turned; None if it did not."""
+        turns = [pin for pin in self.pins.get(claim.id, []) if pin.was is not None]
+        return turns[-1] if turns else None
 
     def precedes(self, rule: str | None, records: Iterable[str]) -> bool | None:
         """Whether the rule's commit is, or is an ancestor of, every record's commit; None if git cannot

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from sepnb.claims.recall import FAR, INSIDE, LEARNED, SEEDS, holds_in_seeds, uses
+from sepnb.claims.recall import AT_8X, FAR, INSIDE, LEARNED, SEEDS, uses
 from sepnb.claims.verdict import HELD, NOT_JUDGED, NOT_RUN
 from sepnb.plots.looks import title
 from sepnb.records.run_table import RunTable, text_of
+from sepnb.records.verdicts import in_mean_and_seeds
 
 AS_TRAINED = "as trained"
 READINGS = {
@@ -61,7 +62,7 @@ def is_learned(table: pd.DataFrame, method: str) -> str:
     inside = RunTable(table).values(method, INSIDE)
     if len(inside) < SEEDS:
         return NOT_JUDGED if len(inside) else NOT_RUN
-    return "yes" if holds_in_seeds(inside - LEARNED) else "no"
+    return "yes" if in_mean_and_seeds(inside - LEARNED) else "no"
 
 
 def readings(table: pd.DataFrame, method: str) -> list[str]:
@@ -122,6 +123,7 @@ def uses_table(table: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
                     "learned": is_learned(table, name),
                     "uses": verdict.word,
                     "4L to 8L back": of.text(name, f"{FAR}{reader}", ".2f"),
+                    "all of 8L": of.text(name, AT_8X.format(reader), ".2f"),
                     "there, window of L": of.text(name, f"{FAR}window", ".2f"),
                     "best guess": text_of(guess(table, 8).iloc[:1], ".2f"),
                 }

@@ -177,15 +177,6 @@ CLAIMS = {
         "Position gaps cost nothing inside the trained length",
         pairs("separated-phase-gaps - separated-phase-long, dense-phase-gaps - dense-phase-long", high=0.03),
     ),
-    "the-phase-read-closes-half-of-the-gap-to-rope": _changed(
-        "A content-to-position term closes half of the gap to RoPE",
-        pairs("separated-phase - separated-sinusoidal+rope", high=0.0),
-        unless=Unless(
-            pairs("rope - separated-sinusoidal", high=0.0),
-            "RoPE is not below separated sinusoidal by the same test",
-            tested=True,
-        ),
-    ),
     "ladder-of-expressivity": _changed(
         "The more a score can say of content and position together, the better",
         pairs(

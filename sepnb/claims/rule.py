@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-from sepnb.claims.asks import ZERO, Ask, Unless
+from sepnb.claims.asks import ZERO, Ask, Floor, Unless
 from sepnb.records.markup import code
 
 WORDS = {
@@ -67,7 +67,7 @@ WORDS = {
 """What columns and their parts say; any other says itself."""
 
 
-def composed(asks: Sequence[Ask], unless: Sequence[Unless], metric: str, parts: bool) -> str:
+def composed(asks: Sequence[Ask], unless: Sequence[Floor | Unless], metric: str, parts: bool) -> str:
     """What a claim asks, a sentence for all that is asked alike, and what would keep it from an answer."""
     shared: dict[tuple, list] = {}
     for ask in asks:
@@ -81,8 +81,14 @@ def composed(asks: Sequence[Ask], unless: Sequence[Unless], metric: str, parts: 
         alike.setdefault((tuple(columns), *how), []).append((a, b))
     told = [_sentence(methods, *how) for how, methods in alike.items()]
     told += ["Some of these give *partly*."] if parts and len(asks) > 1 else []
-    if whys := list(dict.fromkeys(one.why for one in unless)):
-        told.append(f"Not testable where {'; nor where '.join(whys)}.")
+    dropping = [one for one in unless if isinstance(one, Floor) or one.of]
+    voiding = [one for one in unless if one not in dropping]
+    for ones, start, more in (
+        (voiding, "Not testable where", "nor"),
+        (dropping, "A comparison is dropped where", "or"),
+    ):
+        if whys := list(dict.fromkeys(one.why for one in ones if one.why)):
+            told.append(f"{start} {f'; {more} where '.join(whys)}.")
     return " ".join(told)
 
 

@@ -75,15 +75,18 @@ def repairs(group: str, *modes: str) -> Unless:
 
 
 def better_far_away(*of: str) -> dict:
-    """The first of each pair pays less than the second at starts that no loss ever saw; unless, at those of a
-    kind, neither is below the entropy of single bytes: of two that know nothing none is better."""
+    """The first of each pair pays less than the second at starts that no loss ever saw. Where neither is
+    below the entropy of single bytes none is better: of two that know nothing."""
+    asks = pairs(of, *far("never-seen"), high=0.0)
     known = [
-        changes(pair.split(" - "), [(start, "unigram_bits_per_byte")], high=0.0)
-        for pair in of
-        for start in far("never-seen")
+        [Ask(name, f"{name.partition(':')[0]}:unigram_bits_per_byte", high=0.0) for name in (ask.a, ask.b)]
+        for ask in asks
     ]
-    unless = [Unless(asks, "neither is below the entropy of single bytes", any=True) for asks in known]
-    return {"asks": pairs(of, *far("never-seen"), high=0.0), "unless": unless}
+    unless = [
+        Unless(both, "neither is below the entropy of single bytes", any=True, of=ask)
+        for ask, both in zip(asks, known, strict=True)
+    ]
+    return {"asks": asks, "unless": unless}
 
 
 def starts(group: str) -> list[Ask]:

@@ -38,7 +38,7 @@ def show(verdicts: Mapping[str, Verdict], *, caption: str, budget: bool = False)
 
     labels = {name: one.budget for name, one in verdicts.items() if budget and one.budget}
     table = pd.DataFrame(
-        [[get(name).title, one.word, because(get(name), one)] for name, one in verdicts.items()],
+        [[get(name).title, one.counted, because(get(name), one)] for name, one in verdicts.items()],
         columns=["claim", "verdict", "because"],
     )
     if budget:

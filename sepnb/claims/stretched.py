@@ -1,62 +1,109 @@
-"""Positions slowed down in trained models (chapter 12): who reads further, and is it the split that helps?
+"""Positions slowed down in trained models (chapter 12): who reads further, and what has to be tuned for it?
 
-Written before the records. Trials had been seen: one or two seeds of every model on recall and on the latest
-value, at rates that were not swept.
+First nothing is tuned: is it enough that position stands beside the content, and does the split add to it?
+Then one part of a model is tuned on texts of eight trained lengths: is the position part of a separated model
+all that it takes, as far as RoPE with YaRN goes, tuned alike, and further than a dense model with an adapter
+of as many numbers?
+
+Written before the records. Trials had been seen: one or two seeds of every model, at rates that were not
+swept.
 """
+
+from functools import partial
 
 from sepnb.claims.asks import pairs
 from sepnb.claims.claim import Claim
-from sepnb.claims.recall import learned
+from sepnb.claims.recall import FAR, LEARNT, uses_claim
 
 DENSE, BESIDE, SEPARATED, ROPE = "sinusoidal", "concatenated-sinusoidal", "separated-sinusoidal", "rope"
+TUNED = f"{SEPARATED}/position"
 AT_16X = ("accuracy/stretched/16x", "near/stretched/16x")
 """All answers in texts of sixteen trained lengths, and those less than one trained length back."""
+ADAPTED = ("accuracy/adapted/16x", "accuracy/adapted/32x")
 
-TASKS = {
-    "mqar": "recalls values",
-    "latest_value": "finds latest values",
-    "needle": "finds needles",
-}
+TASKS = {"mqar": "recalls values", "latest_value": "finds latest values", "needle": "finds needles"}
 REMARK = "Trials of one or two seeds had been seen."
 
+_of = partial(Claim, higher_is_better=True, floors=(LEARNT,), remark=REMARK)
 
-def of_task(task: str, does: str) -> dict[str, Claim]:
-    """What is asked of every task.
+
+def slowed(task: str, does: str) -> dict[str, Claim]:
+    """What is asked of models whose positions are slowed down and whose weights are left alone.
 
     Args:
         task: its name; the experiment is `stretched_<task>`.
         does: what a model does there, in words.
     """
-    of = {"experiments": (f"experiment/stretched_{task}",), "remark": REMARK}
-
-    def compared(title: str, one: str, other: str, *columns: str, low: float = 0.0) -> Claim:
-        pair = f"{one} - {other}"
-        return Claim(title, pairs(pair, *columns, low=low), unless=learned(f"{one}, {other}"), **of)
-
-    name = f"stretched-{task.replace('_', '-')}"
+    name, of = f"stretched-{task.replace('_', '-')}", {"experiments": (f"experiment/stretched_{task}",)}
+    here = f"with positions slowed down {does} at sixteen trained lengths"
     return {
-        f"{name}-beside-can-be-slowed-added-cannot": compared(
-            f"With positions slowed down, a model with position beside content {does} at sixteen trained "
-            f"lengths more often than one with position added to content",
-            *(BESIDE, DENSE, *AT_16X),
+        f"{name}-beside-can-be-slowed-added-cannot": _of(
+            f"A model with position beside its content {here} more often than one with position added to it",
+            pairs(f"{BESIDE} - {DENSE}", *AT_16X, low=0.0),
+            **of,
         ),
-        f"{name}-the-split-adds-to-it": compared(
-            f"With positions slowed down, a separated model {does} at sixteen trained lengths more often "
-            f"than a model with position beside content that is not split",
-            *(SEPARATED, BESIDE, *AT_16X),
+        f"{name}-the-split-adds-to-it": _of(
+            f"A separated model {here} more often than one with position beside its content and no split",
+            pairs(f"{SEPARATED} - {BESIDE}", *AT_16X, low=0.0),
+            **of,
         ),
-        f"{name}-separated-more-than-dense": compared(
-            f"With positions slowed down, a separated model {does} at sixteen trained lengths more often "
-            f"than a dense one",
-            *(SEPARATED, DENSE, *AT_16X),
+        f"{name}-separated-more-than-dense": _of(
+            f"A separated model {here} more often than a dense one",
+            pairs(f"{SEPARATED} - {DENSE}", *AT_16X, low=0.0),
+            **of,
         ),
-        f"{name}-as-often-as-slowed-rope": compared(
-            f"With positions slowed down, a separated model {does} at sixteen trained lengths as often as "
-            f"RoPE slowed down alike, within 3 points",
-            *(SEPARATED, ROPE, AT_16X[0]),
-            low=-0.03,
+        f"{name}-as-often-as-slowed-rope": _of(
+            f"A separated model {here} as often as RoPE slowed down alike, within 3 points",
+            pairs(f"{SEPARATED} - {ROPE}", AT_16X[0], low=-0.03),
+            **of,
         ),
     }
 
 
-CLAIMS = {key: claim for task, does in TASKS.items() for key, claim in of_task(task, does).items()}
+def adapted(task: str, does: str) -> dict[str, Claim]:
+    """What is asked of models of which one part is tuned at slowed positions, as in `slowed`; the experiment
+    is `adapted_<task>`."""
+    name, of = f"adapted-{task.replace('_', '-')}", {"experiments": (f"experiment/adapted_{task}",)}
+    everything = f"{SEPARATED}/all"
+    return {
+        f"{name}-the-position-part-is-enough": uses_claim(
+            f"adapted_{task}",
+            f"A separated model of which the position part alone is tuned {does} at sixteen and at "
+            f"thirty-two trained lengths",
+            TUNED,
+            f"{FAR}adapted/16x",
+            f"{FAR}adapted/32x",
+            remark=REMARK,
+        ),
+        f"{name}-tuning-everything-adds-nothing": _of(
+            f"A separated model of which the position part alone is tuned {does} as often as one of which "
+            f"everything is, within 3 points",
+            pairs(f"{TUNED} - {everything}", *ADAPTED, low=-0.03),
+            **of,
+        ),
+        f"{name}-no-dense-adapter-of-its-size": _of(
+            f"A separated model of which the position part is tuned {does} more often than a dense one with "
+            f"a low-rank adapter of as many numbers",
+            pairs(f"{TUNED} - {DENSE}/low-rank", *ADAPTED, low=0.0),
+            **of,
+        ),
+        f"{name}-more-than-a-dense-model-tuned-whole": _of(
+            f"A separated model of which the position part is tuned {does} more often than a dense one of "
+            f"which everything is",
+            pairs(f"{TUNED} - {DENSE}/all", *ADAPTED, low=0.0),
+            **of,
+        ),
+        f"{name}-as-often-as-rope-tuned-alike": _of(
+            f"A separated model of which the position part is tuned {does} as often as RoPE with YaRN of "
+            f"which everything is, W_Q and W_K are, or a low-rank adapter is, within 3 points",
+            pairs([f"{TUNED} - {ROPE}/{arm}" for arm in ("all", "maps", "low-rank")], *ADAPTED, low=-0.03),
+            **of,
+        ),
+    }
+
+
+CLAIMS = {
+    key: claim
+    for task, does in TASKS.items()
+    for key, claim in (slowed(task, does) | adapted(task, does)).items()
+}

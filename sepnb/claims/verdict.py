@@ -24,15 +24,23 @@ None."""
 
 
 class Answer(NamedTuple):
-    """What the records say to one ask: `holds`, `fails` or `open`."""
+    """What the records say to one ask: `holds`, `fails` or `open`; where there was a test, its p before
+    Holm's correction, and that of the exact sign-flip test beside it."""
 
     name: str
     value: float
     answer: str
     told: str = ""
+    p: float | None = None
+    exact: float | None = None
 
     def __str__(self) -> str:
-        return f"{self.name} {self.told or f'{self.value:+.3f}'} ({self.answer})"
+        tests = [
+            f"{name} {f'{p:.3f}' if p >= 0.001 else '< 0.001'}"
+            for name, p in (("p", self.p), ("exact p", self.exact))
+            if p is not None
+        ]
+        return f"{self.name} {self.told or f'{self.value:+.3f}'} ({', '.join([self.answer, *tests])})"
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,7 @@ class Verdict:
         numbers: by name; those of the answers if none are given.
         stale: of records that no longer match the code: nothing was run with it, so the word is *not run*.
         budget: what more training makes of it; None where no run says.
+        dropped: comparisons that were not judged, each with what is the matter with it.
     """
 
     word: str
@@ -66,6 +75,7 @@ class Verdict:
     numbers: dict[str, float] = field(default_factory=dict)
     stale: bool = False
     budget: Dependence | None = None
+    dropped: tuple[str, ...] = ()
 
     def __post_init__(self):
         if self.word not in WORDS:
@@ -78,13 +88,28 @@ class Verdict:
         return replace(self, word=OF_OURS.get(self.word, self.word))
 
     @property
-    def detail(self) -> str:
-        """The reason with every answer; of a family that failed, how many of them do."""
+    def count(self) -> str:
+        """Of a family in which one failure is enough, how many comparisons decide it: "1 of 10". Nothing of a
+        single comparison, or where all of them say the same."""
         found = [one.answer for one in self.answers]
-        counted = self.word in (NOT_REPRODUCED, REFUTED) and len(found) > 1
-        many = found.count(FAILS)
-        failed = [f"{many} of {len(found)} fail{'s' * (many == 1)}"] if counted else []
-        return "; ".join([self.why, *failed, *map(str, self.answers)])
+        many = found.count({UNDECIDED: OPEN, NOT_REPRODUCED: FAILS, REFUTED: FAILS}.get(self.word, ""))
+        return f"{many} of {len(found)}" if 0 < many < len(found) else ""
+
+    @property
+    def counted(self) -> str:
+        """The word with its count: "refuted, 1 of 10"."""
+        return f"{self.word}, {self.count}" if self.count else self.word
+
+    @property
+    def detail(self) -> str:
+        """The reason with every answer; of a family, how many fail and how many are open."""
+        found = [one.answer for one in self.answers]
+        failed, still_open = found.count(FAILS), found.count(OPEN)
+        counts = []
+        if len(found) > 1 and self.word in (NOT_REPRODUCED, REFUTED, UNDECIDED):
+            counts += [f"{failed} of {len(found)} fail{'s' * (failed == 1)}"] if failed else []
+            counts += [f"undecided in {still_open} of {len(found)}"] if still_open else []
+        return "; ".join([self.why, *counts, *map(str, self.answers), *self.dropped])
 
     @property
     def in_short(self) -> str:
@@ -95,12 +120,18 @@ class Verdict:
         means = [one.value for one in self.answers]
         if len(means) == 1:
             told = self.answers[0].told or f"mean {means[0]:+.3f}".replace("-", "\N{MINUS SIGN}")
-            return f"{self.why}; {told}"
+            return "; ".join([self.why, told, *self._dropped])
         between = f"means {min(means):+.2f} to {max(means):+.2f}".replace("-", "\N{MINUS SIGN}")
         found = [one.answer for one in self.answers]
         counts = [(found.count(one), words) for one, words in IN_WORDS.items()]
         told = [f"{n} {words[n != 1]}" for n, words in counts if n]
-        return "; ".join([self.why, f"{len(found)} comparisons", *told, between])
+        return "; ".join([self.why, f"{len(found)} comparisons", *told, between, *self._dropped])
+
+    @property
+    def _dropped(self) -> list[str]:
+        return [
+            f"dropped: {why}" for why in dict.fromkeys(one.partition(" dropped: ")[2] for one in self.dropped)
+        ]
 
 
 IN_WORDS = {HOLDS: ("holds", "hold"), FAILS: ("fails", "fail"), OPEN: ("is open", "are open")}

@@ -7,11 +7,13 @@ Every question is: does the mean of some differences lie inside `(low, high)`? I
   *open*;
 - tested two-sidedly, because both answers are possible, at 5 % after Holm's correction over a family.
 
-What a difference is of, the caller says: of one run a seed in claims, of one window of text in a probe.
+What a difference is of, the caller says: of one run a seed in claims, of one window of text in a probe. The
+t-test decides; where there are few differences an exact test, `sign_flip`, is told beside it.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 import numpy as np
 from scipy.special import stdtr
@@ -31,6 +33,9 @@ OF_OURS = {REPRODUCED: HELD, NOT_REPRODUCED: REFUTED}
 WORDS = (REPRODUCED, PARTLY, NOT_REPRODUCED, HELD, REFUTED, UNDECIDED, NOT_JUDGED, NOT_TESTABLE, NOT_RUN)
 
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
+
+OF_THE_SEEDS = Fraction(5, 6)
+"""The share of the seeds that must agree with their mean: five of six, ten of twelve."""
 
 SURVIVES = 0.03
 """Bits per byte, or per token, by which a model that survives may be above its own sliding window."""
@@ -76,9 +81,24 @@ def holm(p_values: Sequence[float], significance: float) -> np.ndarray:
     return significant
 
 
-def p_value(differences: np.ndarray, low: float, high: float) -> float:
+def paired_t(differences: np.ndarray, bound: float) -> float:
+    """Two-sided p of Student's t-test that the mean is `bound` (scipy.stats has the same, and takes half a
+    second to import)."""
+    if np.ptp(differences) == 0:  # no spread: the t statistic is 0/0 or infinite
+        return float(differences[0] == bound)
+    error = differences.std(ddof=1) / math.sqrt(len(differences))
+    return 2 * float(stdtr(len(differences) - 1, -abs(differences.mean() - bound) / error))
+
+
+def p_value(
+    differences: np.ndarray,
+    low: float,
+    high: float,
+    test: Callable[[np.ndarray, float], float] = paired_t,
+) -> float:
     """Two-sided p of the mean lying on the side of the bounds where it is seen: inside, every finite bound
-    must be cleared, so the largest p counts; outside, the bound passed counts."""
+    must be cleared, so the largest p counts; outside, the bound passed counts. The test is `paired_t` or
+    `sign_flip`."""
     if len(differences) < 2:
         return 1.0
     mean = differences.mean()
@@ -87,13 +107,35 @@ def p_value(differences: np.ndarray, low: float, high: float) -> float:
         finite = [low]
     elif mean >= high:
         finite = [high]
-    return max(paired_t(differences, bound) for bound in finite)
+    return max(test(differences, bound) for bound in finite)
 
 
-def paired_t(differences: np.ndarray, bound: float) -> float:
-    """Two-sided p of Student's t-test that the mean is `bound` (scipy.stats has the same, and takes half a
-    second to import)."""
-    if np.ptp(differences) == 0:  # no spread: the t statistic is 0/0 or infinite
-        return float(differences[0] == bound)
-    error = differences.std(ddof=1) / math.sqrt(len(differences))
-    return 2 * float(stdtr(len(differences) - 1, -abs(differences.mean() - bound) / error))
+def p_below(values: np.ndarray, bound: float) -> float:
+    """One-sided p of the same test: small where the mean is below `bound`."""
+    half = paired_t(values, bound) / 2
+    return half if values.mean() < bound else 1 - half
+
+
+def sign_flip(differences: np.ndarray, bound: float, *, below: bool = False) -> float:
+    """Exact p that the differences lie symmetrically about `bound`: of all 2^n ways to flip the signs of
+    their distances from it, the share whose sum is as far from 0 as the one seen; `below`, one-sided: as low.
+    It assumes no normal distribution; with six differences the two-sided p is 2/64 at the least.
+
+    Raises:
+        ValueError: more than 20 differences, of which there would be more than a million ways.
+    """
+    away = np.asarray(differences, dtype=float) - bound
+    if len(away) > 20:
+        raise ValueError(f"{len(away)} differences have 2^{len(away)} flips; give 20 at most")
+    sums = np.zeros(1)
+    for one in away:
+        sums = np.concatenate([sums + one, sums - one])
+    seen, rounding = away.sum(), 1e-12 * np.abs(away).sum()
+    extreme = sums <= seen + rounding if below else np.abs(sums) >= abs(seen) - rounding
+    return float(extreme.mean())
+
+
+def in_mean_and_seeds(margins: np.ndarray) -> bool:
+    """Whether margins are at least 0 in their mean and in `OF_THE_SEEDS` of them."""
+    margins = np.round(np.asarray(margins, dtype=float), 12)  # 0.9 minus 0.9, however it was summed
+    return bool(round(margins.mean(), 12) >= 0 and (margins >= 0).sum() >= OF_THE_SEEDS * len(margins))

@@ -93,7 +93,11 @@ def test_budgets_that_are_missing_or_too_hard_say_nothing():
 def test_a_model_that_is_slow_to_learn_is_judged_and_not_refused():
     """The bar holds for the longest training: to have learned little at first is a place like any other."""
     assert AHEAD.judge(trained(sinusoidal_1=3.4)).word == "held"
-    assert AHEAD.judge(trained(sinusoidal_16=3.4)).word == "not testable here"
+    late = AHEAD.judge(trained(sinusoidal_16=3.4))
+    assert [one.name for one in late.answers] == [
+        f"separated-sinusoidal at {n}x minus sinusoidal at {n}x" for n in (1, 4)
+    ]
+    assert "at 16x dropped: not below the bar of 3.35 bits per byte: sinusoidal at 16x" in late.detail
     assert STABLE.judge(trained(learned_1=3.4)).word == "held"
     assert STABLE.judge(trained(learned_16=3.4)).word == "not testable here"
 

@@ -1,5 +1,7 @@
 """The one judge, on invented tables: every word, for the right reason."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -156,7 +158,11 @@ def test_a_hypothesis_of_ours_is_held_or_refuted():
 def test_in_short_a_family_is_counted_and_of_one_comparison_the_mean_is_told():
     family = judge(two(-0.5), [*BETTER, Ask("b", "a", high=0.0)])
     assert [one.answer for one in family.answers] == ["holds", "fails"]
-    assert family.detail == "6 seeds; 1 of 2 fails; a minus b -0.500 (holds); b minus a +0.500 (fails)"
+    tests = "p < 0.001, exact p 0.031"
+    assert family.detail == (
+        f"6 seeds; 1 of 2 fails; a minus b -0.500 (holds, {tests}); b minus a +0.500 (fails, {tests})"
+    )
+    assert family.counted == "not reproduced, 1 of 2"
     assert family.in_short == "6 seeds; 2 comparisons; 1 holds; 1 fails; means \N{MINUS SIGN}0.50 to +0.50"
     assert judge(two(-0.5), [*BETTER, *BETTER]).in_short.split("; ")[2] == "2 hold"
     one = judge(two(-0.5), BETTER)
@@ -223,6 +229,140 @@ def test_who_has_learned_nothing_is_not_compared():
     assert refused.word == "not testable here" and "not above the bar of 2.3 accuracy: b" in refused.detail
     for floor in (Floor(2.3, "accuracy", only="a"), Floor(2.3, "accuracy", but="b")):
         assert judge(rated, ahead, floors=[floor], **rule).word == "reproduced"
+
+
+# --- a floor voids a pair, not a family ---------------------------------------------------------------------
+
+
+def three(*differences, inside=(1.0,) * 6, **options):
+    """Pairs a0 - b0, a1 - b1, a2 - b2 with these differences; `inside`: what a0, b0, a1 and so on learned."""
+    frames = [
+        two(difference, **options).replace({"method": {"a": f"a{k}", "b": f"b{k}"}})
+        for k, difference in enumerate(differences)
+    ]
+    levels_ = dict(zip([f"{m}{k}" for k in range(3) for m in "ab"], inside, strict=True))
+    frame = pd.concat(frames, ignore_index=True)
+    return frame.assign(inside=frame.method.map(levels_))
+
+
+LEARNT = Floor(0.95, "inside", seeds=True, one_sided=True, why="not learned")
+MORE = [Ask(f"a{k}", f"b{k}", low=0.0) for k in range(3)]
+RULE = {"floors": [LEARNT], "higher_is_better": True}
+
+
+def test_a_partner_that_did_not_learn_is_dropped_by_name_and_the_rest_is_judged_as_if_it_were_not_there():
+    frame = three(0.5, 0.05, 0.05, inside=(1, 1, 1, 1, 1, 0.1), spread=0.04)
+    verdict = judge(frame, MORE, **RULE)
+    assert verdict.dropped == ("a2 minus b2 dropped: not learned: b2 (0.10)",)
+    assert verdict.word == "reproduced" and verdict == replace(
+        judge(frame, MORE[:2], **RULE), dropped=verdict.dropped
+    )
+    assert "b2 (0.10)" in verdict.detail and verdict.in_short.endswith("dropped: not learned: b2 (0.10)")
+    assert judge(frame, MORE[2:], **RULE).word == "not testable here"
+
+
+def test_to_drop_a_partner_leaves_the_p_values_of_the_others_and_only_eases_their_correction():
+    """p of 0.03 passes alone and among two that are left, and not among three."""
+    whole = three(0.5, 0.05, 0.05, spread=0.045)
+    less = three(0.5, 0.05, 0.05, spread=0.045, inside=(1, 1, 1, 1, 1, 0.1))
+    judged, left = judge(whole, MORE, **RULE), judge(less, MORE, **RULE)
+    tests = [
+        [(one.name, one.value, one.p, one.exact) for one in verdict.answers] for verdict in (judged, left)
+    ]
+    assert tests[1] == tests[0][:2]
+    assert 0.05 / 2 < judged.answers[1].p < 0.05
+    assert [one.answer for one in judged.answers] == ["holds", "open", "open"]
+    assert [one.answer for one in left.answers] == ["holds", "holds"] and left.word == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("difference", "bounds", "unlearned", "higher", "word"),
+    [
+        (+0.5, {"low": 0.0}, "a", True, "reproduced"),  # worse than it could be, and still ahead
+        (-0.5, {"low": 0.0}, "a", True, "not testable here"),  # behind, perhaps for that alone
+        (+0.0, {"low": 0.0}, "a", True, "not testable here"),
+        (+0.5, {"low": 0.0}, "b", True, "not testable here"),  # ahead, perhaps for that alone
+        (-0.5, {"low": 0.0}, "b", True, "not testable here"),
+        (-0.5, {"high": 0.0}, "b", True, "reproduced"),
+        (-0.5, {"high": 0.0}, "a", True, "not testable here"),
+        (+0.5, {"low": 0.0}, "b", False, "reproduced"),  # lower is better: b loses too much, and still less
+        (+0.5, {"low": 0.0}, "a", False, "not testable here"),
+        (+0.5, {"low": 0.0}, "ab", True, "not testable here"),
+        (+0.0, {"low": -0.5, "high": 0.5}, "a", True, "not testable here"),  # level with two bounds
+    ],
+)
+def test_a_floor_never_voids_a_comparison_that_holds_although_the_imperfection_works_against_it(
+    difference, bounds, unlearned, higher, word
+):
+    good, bad = (1.0, 0.1) if higher else (0.0, 0.1)
+    floor = LEARNT if higher else Floor(0.03, "inside", one_sided=True, why="not learned")
+    inside = [bad if name in unlearned else good for name in "ab"] + [good] * 4
+    frame = three(difference, 0.0, 0.0, inside=inside)
+    asks = [Ask("a0", "b0", **bounds)]
+    verdict = judge(frame, asks, floors=[floor], higher_is_better=higher)
+    assert verdict.word == word
+    if word == "reproduced":
+        assert verdict.why == f"6 seeds, although not learned: {unlearned}0 (0.10)" and not verdict.dropped
+    else:
+        assert "not learned: " in verdict.why and not verdict.answers
+    two_sided = [floor._replace(one_sided=False)]
+    assert judge(frame, asks, floors=two_sided, higher_is_better=higher).word == "not testable here"
+
+
+def test_a_kept_comparison_counts_in_the_correction_whatever_it_says():
+    frame = three(-0.5, 0.05, 0.05, spread=0.045, inside=(0.1, 1, 1, 1, 1, 1))
+    verdict = judge(frame, MORE, **RULE)
+    assert verdict.dropped == ("a0 minus b0 dropped: not learned: a0 (0.10)",)
+    assert [one.answer for one in verdict.answers] == ["open", "open"], "three were tested, and Holm knows"
+
+
+def test_a_method_of_both_sides_is_dropped():
+    frame = two(0.0, x=1.0, y=0.5, inside=0.1)
+    asks = [Ask("a:x", "a:y", low=0.0)]
+    assert judge(frame, asks, **RULE).word == "not testable here"
+    assert judge(frame.assign(inside=1.0), asks, **RULE).word == "reproduced"
+
+
+def test_five_of_six_seeds_must_have_learned_and_ten_of_twelve():
+    for seeds, few in ((6, 1), (12, 2)):
+        frame = two(0.5, seeds=seeds, inside=1.0)
+        low = frame.copy()
+        low.loc[low.seed < few, "inside"] = 0.94
+        lower = frame.copy()
+        lower.loc[lower.seed <= few, "inside"] = 0.94
+        asks = [Ask("b", "a", high=0.0)]
+        assert judge(low, asks, **RULE).word == "reproduced"
+        assert (
+            judge(lower, asks, **RULE).why
+            == f"not learned: b ({lower.inside.mean():.2f}), a ({lower.inside.mean():.2f})"
+        )
+
+
+def test_a_condition_of_one_comparison_drops_that_one():
+    frame = three(0.5, 0.5, 0.5).assign(x=0.0)
+    frame.loc[frame.method == "a1", "x"] = 1.0
+    conditions = [Unless([Ask(f"a{k}:x", low=0.5)], "too small", of=MORE[k]) for k in range(3)]
+    verdict = judge(frame, MORE, unless=conditions)
+    assert [one.name for one in verdict.answers] == ["a1 minus b1"] and len(verdict.dropped) == 2
+    assert verdict.dropped[0] == "a0 minus b0 dropped: too small; a0:x +0.000"
+    assert judge(frame.assign(x=0.0), MORE, unless=conditions).word == "not testable here"
+    assert judge(frame.assign(x=1.0), MORE, unless=conditions) == judge(frame, MORE)
+
+
+def test_a_method_of_a_condition_that_misses_the_floor_voids_the_claim():
+    frame = three(0.5, 0.5, 0.5, inside=(1, 1, 1, 1, 1, 0.1)).assign(x=1.0)
+    condition = Unless([Ask("b2:x", low=0.5)], "why")
+    assert judge(frame, MORE[:2], unless=[condition], **RULE).word == "not testable here"
+
+
+def test_a_family_says_how_many_of_its_comparisons_decide_it():
+    asks = [Ask("a0", "b0", low=0.0), Ask("a1", "b1", low=0.0), Ask("a2", "b2", low=0.0)]
+    verdict = judge(three(-0.5, 0.0, 0.0), asks)
+    assert verdict.counted == "not reproduced, 1 of 3"
+    assert "; 1 of 3 fails; undecided in 2 of 3; " in verdict.detail
+    assert judge(three(0.5, 0.0, 0.0), asks).counted == "undecided, 2 of 3"
+    assert judge(three(-0.5, -0.5, -0.5), asks).counted == "not reproduced"
+    assert judge(three(0.5, 0.5, 0.5), asks).counted == "reproduced"
 
 
 @pytest.mark.parametrize(

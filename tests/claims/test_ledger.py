@@ -12,7 +12,7 @@ from sepnb import claims, experiments, paths
 from sepnb.claims import Verdict, exact, language_model, ledger, pages
 from sepnb.claims.evidence import judge
 from sepnb.claims.headlines import HEADLINES
-from sepnb.claims.verdict import Dependence
+from sepnb.claims.verdict import Answer, Dependence
 from sepnb.records.store import Record, Store
 
 LEVELS = {
@@ -106,7 +106,12 @@ def test_the_page_shows_every_claim_with_what_decides(tmp_path, monkeypatch, few
     section = text.split("(claim-rope-leads-in-window)=")[1].split("(claim-")[0]
     assert "[held]{.sepnb-badge .sepnb-held} RoPE leads inside the trained length" in section
     assert claims.get("rope-leads-in-window").rule in section
-    assert "[held]" in section and r"\(holds\)" in section and "6 seeds" in section
+    assert (
+        "[held]" in section
+        and r"\(holds\, p " in section
+        and r"exact p 0\.031" in section
+        and "6 seeds" in section
+    )
     assert "54 records, seeds 1, 2, 3, 4, 5, 6" in section and "`aaaaaaaaa`" in section
 
 
@@ -126,8 +131,8 @@ def test_each_claim_stands_once_under_what_says_it():
     rows = claims.evaluate("smoke")
     titles = ["Headlines", *(one.title for one in claims.source_map().documents), "Hypotheses of this book"]
     parts = re.split(r"^### (.+)$", claims.page(rows), flags=re.M)
-    assert parts[1::2] == ["All verdicts", *titles]
-    found = [re.findall(r"\(claim-(.+)\)=", part) for part in parts[4::2]]
+    assert parts[1::2] == ["All verdicts", *titles, "Verdicts that turned", "Withdrawn"]
+    found = [re.findall(r"\(claim-(.+)\)=", part) for part in parts[4:-4:2]]
     assert sorted(name for names in found for name in names) == sorted(row.claim.id for row in rows)
     assert found[0] == list(HEADLINES)
     for document, names in zip(claims.source_map().documents, found[1:], strict=False):
@@ -146,6 +151,21 @@ def fake_row(claim_id="a-start-costs-what-its-window-moved", precedes=True, **ch
         "precedes": dict.fromkeys(claim.experiments, True) | {claim.experiments[0]: precedes},
     }
     return ledger.Row(**facts | changes)
+
+
+def test_the_page_says_how_many_words_may_be_wrong_by_chance():
+    """Only what a test decided counts: not what is open, exact or counted in rounds."""
+    tested = Answer("a", 1.0, "holds", p=0.01, exact=0.03)
+    made = [Verdict("held", "w", (tested,))] * 30 + [Verdict("undecided", "w", (tested,))] * 50
+    made += [Verdict("reproduced", "w", (tested._replace(p=None),))] * 50
+    rows = [fake_row(verdict=one) for one in made]
+    assert "decided 30 of them" in pages._errors(rows) and "about 2 of these" in pages._errors(rows)
+
+
+def test_a_badge_counts_the_comparisons_that_decide_and_keeps_its_colour():
+    answers = [Answer(name, 0.0, found) for name, found in zip("abc", ("fails", "open", "open"), strict=True)]
+    row = fake_row(verdict=Verdict("refuted", "6 seeds", tuple(answers)))
+    assert pages.badge(row) == "[refuted, 1 of 3]{.sepnb-badge .sepnb-refuted}"
 
 
 def test_a_verdict_that_more_training_turns_says_so_on_the_page():

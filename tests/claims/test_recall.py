@@ -1,4 +1,5 @@
-"""The rule of *uses*: learned inside, found far back, not behind a window; in the mean and in five seeds."""
+"""The rule of *uses*: learned inside, found far back and over all, not behind a window; in the mean and in
+five of six seeds, and refuted by a test alone."""
 
 import pandas as pd
 import pytest
@@ -11,6 +12,7 @@ def runs(method="rope", inside=0.99, far=0.95, window=0.1, chance=0.125, seeds=6
     """Runs of a method; a value given as a list is one a seed."""
     columns = {
         "accuracy/native/1x": inside,
+        "accuracy/native/8x": columns.pop("all", 0.97),
         "far/native": far,
         "far/window": window,
         "chance/uniform/8x": chance / 2,
@@ -26,8 +28,21 @@ def runs(method="rope", inside=0.99, far=0.95, window=0.1, chance=0.125, seeds=6
         (runs(), HELD),
         (runs(far=[0.91] * 5 + [0.86]), HELD),
         (runs(far=[0.99] * 4 + [0.89] * 2), UNDECIDED),
-        (runs(far=[0.91] * 5 + [0.3]), REFUTED),
+        (runs(far=[0.91] * 5 + [0.3]), UNDECIDED),  # one seed alone is no test
+        (runs(far=[0.98, 0.19, 0.96, 0.97, 0.93, 0.91]), UNDECIDED),
         (runs(far=0.5), REFUTED),
+        (runs(far=[0.5, 0.6, 0.7, 0.8, 0.4, 0.6]), REFUTED),
+        (runs(all=0.7), REFUTED),  # far answers alone are not enough
+        (runs(all=[0.97] * 5 + [0.86]), HELD),
+        (runs(all=[0.97] * 4 + [0.89] * 2), UNDECIDED),
+        (runs(all=[0.97, 0.97, 0.76, 0.86, 0.71, 0.83]), UNDECIDED),  # p 0.098 one-sided
+        (runs(far=0.9, all=0.9), HELD),  # on the bound
+        (runs(all=float("nan")), NOT_TESTABLE),
+        (runs(seeds=12), HELD),
+        (runs(seeds=12, far=[0.91] * 10 + [0.86] * 2), HELD),
+        (runs(seeds=12, far=[0.99] * 9 + [0.89] * 3), UNDECIDED),
+        (runs(seeds=12, inside=[0.99] * 10 + [0.9] * 2), HELD),
+        (runs(seeds=12, inside=[0.99] * 9 + [0.9] * 3), NOT_TESTABLE),
         (runs(inside=[0.99] * 4 + [0.9] * 2), NOT_TESTABLE),
         (runs(inside=[1.0] * 5 + [0.1]), NOT_TESTABLE),
         (runs(window=0.16), NOT_TESTABLE),
@@ -43,25 +58,57 @@ def test_uses_is_the_word_of_the_rule(table, word):
     assert recall.uses(table, "rope").word == word
 
 
+def test_what_is_refuted_is_below_by_a_test_corrected_over_both_shares():
+    """A p of 0.03 of one share would pass alone."""
+    from scipy.stats import ttest_1samp
+
+    seeds = [0.97, 0.94, 0.76, 0.86, 0.71, 0.83]
+    for lower, within, word in (
+        (0.0, (0.1, 0.2), UNDECIDED),
+        (0.035, (0.025, 0.05), UNDECIDED),
+        (0.07, (0, 0.025), REFUTED),
+    ):
+        every = [one - lower for one in seeds]
+        p = ttest_1samp(every, 0.9, alternative="less").pvalue
+        assert within[0] < p < within[1]
+        verdict = recall.uses(runs(all=every), "rope")
+        assert verdict.word == word and f" and {p:.3f}, exact p" in verdict.why
+
+
 def test_another_way_of_reading_is_judged_by_what_it_finds_and_the_window_of_the_method():
-    table = runs(far=0.2, **{"far/ntk": 0.97})
+    table = runs(far=0.2, **{"far/ntk": 0.97, "accuracy/ntk/8x": 0.97})
     assert recall.uses(table, "rope", "ntk").word == HELD and recall.uses(table, "rope").word == REFUTED
     assert recall.uses(table, "rope", "yarn").word == NOT_TESTABLE
 
 
 def test_a_claim_of_uses_holds_only_with_all_its_methods_and_partly_where_it_counts_parts():
     claim = ledger.get("needle-ntk-generalises")
-    far = {f"far/{name}": 0.95 for name in ("ntk", "ntk-by-parts", "yarn")}
+    names = ("ntk", "ntk-by-parts", "yarn")
+    far = {
+        f"{start}{name}{end}": 0.95 for name in names for start, end in (("far/", ""), ("accuracy/", "/8x"))
+    }
     task = "experiment/needle"
     assert claim.judge({task: runs(**far)}).word == "reproduced"
     assert claim.judge({task: runs(**far | {"far/ntk": 0.2})}).word == "partly"
-    assert claim.judge({task: runs(**far | {"far/ntk": [0.99] * 4 + [0.89] * 2})}).word == UNDECIDED
+    open_one = {"far/ntk": [0.99] * 4 + [0.89] * 2}
+    assert claim.judge({task: runs(**far | open_one)}).word == UNDECIDED
+    assert claim.judge({task: runs(**far | open_one | {"far/yarn": 0.2})}).word == "partly", (
+        "one holds, one fails"
+    )
+    unread = claim.judge({task: runs(**far | {"far/ntk": float("nan")})})
+    assert unread.word == "reproduced" and unread.dropped[0].startswith("rope:far/ntk dropped: a run of rope")
     assert claim.judge({task: runs(**dict.fromkeys(far, 0.2))}).word == "not reproduced"
     assert claim.judge({task: runs(inside=0.3, **far)}).word == NOT_TESTABLE
     assert claim.judge({task: None}).word == NOT_RUN
-    assert set(claim.judge({task: runs(**far)}).numbers) == {f"rope:{name}" for name in far}
+    assert set(claim.judge({task: runs(**far)}).numbers) == {f"rope:far/{name}" for name in names}
 
 
 def test_a_run_that_never_learned_counts_with_all_its_steps():
     derived = recall.steps(runs(**{"steps": 1024, "steps_to_0.95": [512.0] * 5 + [float("nan")]}))
     assert derived["log2_steps"].tolist() == [9.0] * 5 + [10.0]
+
+
+def test_of_twelve_seeds_a_claim_says_so():
+    far = {"far/native": 0.95}
+    verdict = ledger.get("needle-rope-uses").judge({"experiment/needle": runs(seeds=12, **far)})
+    assert verdict.word == HELD and verdict.why == "12 seeds"

@@ -53,7 +53,11 @@ def test_runs_that_learned_by_a_step_are_counted_over_methods_and_those_that_nev
 
 
 def test_every_reading_but_the_window_has_its_verdict():
-    table = with_guess(runs(far=0.2, **{"far/ntk": 0.97}), runs("none", inside=0.5), missing("alibi"))
+    table = with_guess(
+        runs(far=0.2, **{"far/ntk": 0.97, "accuracy/ntk/8x": 0.97}),
+        runs("none", inside=0.5),
+        missing("alibi"),
+    )
     found = shown.uses_table(table, ["rope", "none", "alibi"])
     assert list(zip(found["method"], found["read"], found["learned"], found["uses"], strict=True)) == [
         ("RoPE", "as trained", "yes", REFUTED),
