@@ -11,9 +11,11 @@ swept.
 
 from functools import partial
 
-from sepnb.claims.asks import pairs
+from sepnb.claims.asks import gap, levels, pairs
 from sepnb.claims.claim import Claim
+from sepnb.claims.language_model import BAR
 from sepnb.claims.recall import FAR, LEARNT, uses_claim
+from sepnb.records.verdicts import SURVIVES
 
 DENSE, BESIDE, SEPARATED, ROPE = "sinusoidal", "concatenated-sinusoidal", "separated-sinusoidal", "rope"
 TUNED = f"{SEPARATED}/position"
@@ -102,7 +104,59 @@ def adapted(task: str, does: str) -> dict[str, Claim]:
     }
 
 
-CLAIMS = {
+PAST = ("8x", "16x")
+GAP = gap("slowed", PAST)
+"""At slowed positions, minus the sliding window of the same model as it was trained."""
+LEVEL = [f"slowed/{place}" for place in PAST]
+CONSTANT = f"{SEPARATED}-constant/position"
+
+_text = partial(Claim, floors=(BAR,), remark=REMARK)
+TEXTS = {
+    "stretched-text-beside-can-be-slowed-added-cannot": _text(
+        "Past its trained length a model with position beside its content loses less at slowed positions "
+        "than one with position added to it",
+        pairs(f"{BESIDE} - {DENSE}", *GAP, high=0.0),
+        experiments=("experiment/stretched_text",),
+    ),
+    "stretched-text-the-split-adds-to-it": _text(
+        "Past its trained length a separated model loses less at slowed positions than one with position "
+        "beside its content and no split",
+        pairs(f"{SEPARATED} - {BESIDE}", *GAP, high=0.0),
+        experiments=("experiment/stretched_text",),
+    ),
+    **{
+        f"adapted-text-{name}-survives": _text(
+            f"A separated model{says} of which the position part alone is tuned survives at eight and at "
+            f"sixteen trained lengths",
+            levels(method, *GAP, high=SURVIVES),
+            experiments=("experiment/adapted_text",),
+        )
+        for name, says, method in (
+            ("position-part", "", TUNED),
+            ("constant-stream", " with a constant position stream", CONSTANT),
+        )
+    },
+    "adapted-text-tuning-everything-adds-nothing": _text(
+        "A separated model of which the position part alone is tuned loses no more than one of which "
+        "everything is, within 0.03 bits",
+        pairs(f"{TUNED} - {SEPARATED}/all", *LEVEL, high=0.03),
+        experiments=("experiment/adapted_text",),
+    ),
+    "adapted-text-no-dense-adapter-of-its-size": _text(
+        "A separated model of which the position part is tuned loses less than a dense one with a low-rank "
+        "adapter of as many numbers, each against its own sliding window",
+        pairs(f"{TUNED} - {DENSE}/low-rank", *GAP, high=0.0),
+        experiments=("experiment/adapted_text",),
+    ),
+    "adapted-text-as-good-as-rope-tuned-alike": _text(
+        "A separated model of which the position part is tuned pays no more than RoPE with YaRN of which "
+        "everything is, W_Q and W_K are, or a low-rank adapter is, within 0.03 bits",
+        pairs([f"{TUNED} - {ROPE}/{arm}" for arm in ("all", "maps", "low-rank")], *LEVEL, high=0.03),
+        experiments=("experiment/adapted_text",),
+    ),
+}
+
+CLAIMS = TEXTS | {
     key: claim
     for task, does in TASKS.items()
     for key, claim in (slowed(task, does) | adapted(task, does)).items()

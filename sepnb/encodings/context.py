@@ -298,6 +298,13 @@ class LongRoPE(Extension):
         return divided, sqrt(1 + log(self.factor) / log(self.original_length))
 
 
+def check_extension(extension: Any) -> None:
+    """Refuse what is no context extension."""
+    if isinstance(extension, type) or not callable(extension):
+        such = "a context extension such as PositionInterpolation(4.0)"
+        raise TypeError(f"extension must be {such}, got {shown(extension)}")
+
+
 def stretched(
     inv_freq: Float[Tensor, " n"],
     *,
@@ -312,6 +319,7 @@ def stretched(
     """
     if extension is None:
         return inv_freq, 1.0
+    check_extension(extension)
     if getattr(extension, "by_length", False):
         name = getattr(extension, "name", type(extension).__name__)
         raise ValueError(

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import validation
 from .base import Encoding, Extendable, Heads, Place, QueryKeyModule, Site, check_base
-from .context import LONGEST, ContextExtension, Extension
+from .context import LONGEST, ContextExtension, Extension, check_extension
 
 LAYOUTS = ("half", "interleaved")
 
@@ -43,9 +43,8 @@ def rope_frequencies(
     if validation.whole("dim", dim, 2, validation.WIDEST, needs=needs) % 2:
         raise ValueError(f"dim is {dim}; {needs}")
     check_base(base)
-    if extension is not None and (isinstance(extension, type) or not callable(extension)):
-        such = "a context extension such as PositionInterpolation(4.0)"
-        raise TypeError(f"extension must be {such}, got {validation.shown(extension)}")
+    if extension is not None:
+        check_extension(extension)
     if length is not None:
         validation.whole("length", length, 1, LONGEST, needs="a text has at least 1 token")
     inv_freq = base ** -(torch.arange(0, dim, 2, dtype=torch.float64) / dim)

@@ -116,7 +116,7 @@ class AdaptedRun(StretchedRun):
         return self.method.replace("/", ", ")
 
 
-def reader(config: AdaptedRun, model: LanguageModel, factor: int) -> LanguageModel:
+def reader(config: Any, model: LanguageModel, factor: int) -> LanguageModel:
     """The model as this arm reads texts of `factor` trained lengths."""
     return read_by(model, config.reading, factor) if config.arm.slowed else model
 
@@ -130,7 +130,7 @@ def masks_of(model: LanguageModel, part: str) -> Masks | None:
     return reading_maps(model) if part == "maps" else None
 
 
-def trained_numbers(config: AdaptedRun, model: LanguageModel) -> int:
+def trained_numbers(config: Any, model: LanguageModel) -> int:
     """How many numbers an arm tunes; of a low rank as many as it should."""
     if config.arm.part == "low rank":
         width = config.model.streams.d_model
@@ -160,27 +160,42 @@ def samples_of(config: AdaptedRun, tuning: TrainingConfig) -> Iterator[Weighted]
 
 
 def tuned(
-    config: AdaptedRun,
-    start: Checkpoint,
-    tuning: TrainingConfig,
-    *,
-    device: str = "cpu",
-    stop_after: int | None = None,
+    config: Any, model: LanguageModel, batches: Iterator[Any], tuning: TrainingConfig, **how: Any
 ) -> tuple[LanguageModel, list[float]]:
-    """The trained model with one part tuned, as it was trained to be read, and the losses of the tuning, in
-    nats. Diverged: a loss is not finite."""
-    model = restored(config, start, device)
+    """The trained model with the part of an arm tuned, in place, and the losses of the tuning, in nats. It is
+    tuned as it is read at slowed positions, and given back as it was trained to be read.
+
+    Args:
+        config: a run of this file or of `long_texts`.
+        how: device and `stop_after`, as in `sepnb.training.train`.
+
+    Raises:
+        Diverged: a loss is not finite.
+    """
     around: AbstractContextManager[None] = nullcontext()
     if config.arm.part == "low rank":
         around = low_rank(model, rank_for(model, trained_numbers(config, model)), config.seed)
     with around:
-        slowed, masks = (
-            reader(config, model, TIMES),
-            masks_of(model, config.arm.part),
-        )  # shares its parameters
-        how = {"seed": config.seed, "device": device, "stop_after": stop_after}
-        losses = tune(slowed, samples_of(config, tuning), tuning, masks, **how)
+        slowed = reader(config, model, TIMES)  # shares its parameters
+        losses = tune(slowed, batches, tuning, masks_of(model, config.arm.part), seed=config.seed, **how)
     return model.eval(), losses
+
+
+def tunings_of(arm: Arm, training: TrainingConfig, profile: str) -> tuple[TrainingConfig, ...]:
+    """The tunings of an arm, which differ in their rate, for a model of this training: on texts of 8 L, as
+    many tokens a step as the training had. A smoke run has two steps of one text, at two rates."""
+    length, batch = TIMES * training.length, max(1, training.batch_size // TIMES)
+    tuning = replace(
+        training,
+        steps=max(2, round(arm.share * training.targets / (batch * length))),
+        batch_size=batch,
+        length=length,
+        weight_decay=0.0,
+        positions=DrawnFactors(arm.factors, training.length) if arm.factors else None,
+    )
+    smoke = profile == "smoke"
+    tuning = replace(tuning, steps=2, batch_size=1) if smoke else tuning
+    return tuple(replace(tuning, learning_rate=rate) for rate in arm.rates[-2 if smoke else 0 :])
 
 
 def look(
@@ -193,7 +208,8 @@ def look(
     for tuning in config.tunings:
         row: dict[str, Any] = {"kind": "tuning", "learning_rate": tuning.learning_rate}
         try:
-            changed, losses = tuned(config, start, tuning, device=device)
+            fresh, samples = restored(config, start, device), samples_of(config, tuning)
+            changed, losses = tuned(config, fresh, samples, tuning, device=device)
         except Diverged as error:
             rows.append(row | {"diverged_at_step": error.step})
             continue
@@ -234,21 +250,10 @@ class Adapted(Stretched):
 
     def config(self, profile: str, cell: str, seed: int) -> AdaptedRun:
         method, name = cell.split("/")
-        run, arm = super().config(profile, method, seed), ARMS[name]
-        training, length = run.training, TIMES * run.training.length
-        batch = max(1, training.batch_size // TIMES)
-        steps = max(2, round(arm.share * training.targets / (batch * length)))
-        tuning = replace(
-            training,
-            steps=steps,
-            batch_size=batch,
-            length=length,
-            weight_decay=0.0,
-            positions=DrawnFactors(arm.factors, training.length) if arm.factors else None,
-        )
+        run = super().config(profile, method, seed)
         parts = vars(run) | {"method": cell, "asked": replace(run.asked, times=READ)}
         parts |= {"readings": (READING[method == "rope"],)}
-        return AdaptedRun(**parts, tunings=tuple(replace(tuning, learning_rate=rate) for rate in arm.rates))
+        return AdaptedRun(**parts, tunings=tunings_of(ARMS[name], run.training, profile))
 
     def sweep_of(self, config: Any) -> Any:
         return self.sweep, config.method.split("/")[0]
@@ -265,7 +270,8 @@ class Adapted(Stretched):
         adamw = checkpoints.optimiser(model, config.training)
         losses = train(model, tasks.batches(config), config.training, adamw=adamw, **how)
         start = checkpoints.take(model, adamw, losses, {})
-        _, tuning = tuned(config, start, config.tunings[0], **how)
+        fresh, first = restored(config, start, device), config.tunings[0]
+        _, tuning = tuned(config, fresh, samples_of(config, first), first, **how)
         return {"initial_nats": [initial], "first_losses": losses, "tuning_losses": tuning}
 
 

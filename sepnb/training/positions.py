@@ -18,7 +18,7 @@ import numpy as np
 
 from ..data import text as texts
 from ..data.draws import at_least, generator_of, uniform
-from ..validation import one_of
+from ..validation import instance, one_of
 
 
 class Batch(NamedTuple):
@@ -196,7 +196,7 @@ class DrawnFactors(PositionSampler):
     trained: int
 
     def __post_init__(self) -> None:
-        if not self.factors:
+        if not instance("factors", self.factors, tuple, "(8, 16)"):
             raise ValueError("factors is empty; give one at least, such as (8, 16)")
         at_least(1, trained=self.trained, **{f"factor {n}": factor for n, factor in enumerate(self.factors)})
 
