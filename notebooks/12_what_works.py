@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 12. What makes extrapolation work
 #
-# **Finding.** In these runs models read eight trained lengths with every key visible once their score has a content-to-position term and
+# **Finding.** In these runs models survive eight trained lengths with every key visible once their score has a content-to-position term and
 # their training shows far distances. It was not the separation: a separated model trained so ends at {num}`recipes/separated-torus-phase-long-gaps-wide/native/8x:.3f`
 # bits per byte, ahead of RoPE behind a window ({num}`recipes/rope/native-window/8x:.3f`), and a dense one with no position embedding and
 # somewhat more weights at {num}`recipes/dense-phase-gaps/native/8x:.3f`.
@@ -21,8 +21,12 @@
 # RoPE with the same training stays {num}`recipes/rope-gaps/gap/native/8x:+.2f` bits per byte above its own sliding window, at a learning
 # rate that was swept for its loss inside the trained length.
 #
-# To survive a long text is not yet to use it. Whether anything uses text that far back is
-# *{num}`12_what_works/verdict_something_uses_the_far_past`*: even models trained on long texts gained nothing from it.
+# The lowest loss at eight lengths belongs to a dense model with the term, trained without gaps, that attends only to the last $L$ bytes:
+# {num}`recipes/dense-phase/native-window/8x:.3f`.
+#
+# Surviving a long text is not using it. Text of this kind cannot tell whether a model uses what lies that far back
+# (*{num}`12_what_works/verdict_something_uses_the_far_past`*): even models trained on long texts gained nothing from it, and context beyond
+# eight bytes gives the best of the models that were asked {num}`17_perplexity/beyond_most` bits per byte ({doc}`chapter 17 <17_perplexity>`).
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -706,7 +710,8 @@ figures.provenance(runs)
 #
 # What gaps buy is that far keys may stay visible, which matters where a task asks for them. In {doc}`chapter 18 <18_needle>` a smaller
 # separated model with the term and gaps, trained to find needles, finds {num}`needle/separated-content-gap/far/native:.0%` of their digits
-# four to eight trained lengths back, and its dense twin {num}`needle/sinusoidal-content-gap/far/native:.0%`.
+# four to eight trained lengths back and {num}`needle/separated-content-gap/accuracy/native/8x:.0%` of all; its dense twin finds
+# {num}`needle/sinusoidal-content-gap/far/native:.0%` and {num}`needle/sinusoidal-content-gap/accuracy/native/8x:.0%`.
 #
 # ## What it costs
 #

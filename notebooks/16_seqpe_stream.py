@@ -985,8 +985,8 @@ OURS = ("experiment/seqpe_stream", "experiment/seqpe_stream_geometry")
 IDS = [one.id for one in claims.CLAIMS if one.needs[0] in OURS]
 numbers |= claims.show(
     claims.judge(IDS, tables),
-    caption="The claims of this chapter, judged by rules written beforehand. With "
-    "fewer than six seeds a claim is not judged.",
+    caption="The claims of this chapter. The claims page says of each whether its rule "
+    "came before the records. With fewer than six seeds a claim is not judged.",
 )
 figures.provenance(runs)
 

@@ -363,9 +363,10 @@ print("answers found:", *(f"{n} tokens {a:.0%}" for n, a in by_length.items()))
 #
 # ## Who uses an answer far back
 #
-# The rule was written before the records. A method *uses* far answers if it has learned the task and finds at least ninety in a
-# hundred of those four to eight trained lengths back, in texts of eight. Behind a window of $L$ it must find no more of them
-# than the best guess. RoPE is also read with the context extensions of {doc}`chapter 6 <06_longer_contexts>`, at the factor of each length,
+# A method *uses* far answers if it has learned the task and, in texts of eight trained lengths, finds at least ninety in a hundred of those
+# four to eight lengths back and ninety in a hundred of all answers, in the mean and in five of six seeds. With a window of $L$ it must find
+# no more of the far ones than the best guess. It is *refuted* only where a one-sided test over the seeds puts one of the two shares below
+# ninety. The first rule, written before the records, asked for the far answers alone; this one came after them. RoPE is also read with the context extensions of {doc}`chapter 6 <06_longer_contexts>`, at the factor of each length,
 # without any further training.
 
 # %% tags=["hide-input"]
@@ -424,12 +425,19 @@ figures.provenance(*(tables[name] for name in TWO))
 
 # %% [markdown]
 # In recall, gaps give the separated model {num}`mqar/separated-gap/far/native:.1%` of the far values, RoPE
-# {num}`mqar/rope-gap/far/native:.1%` and the dense sinusoid {num}`mqar/sinusoidal-gap/far/native:.1%`.
+# {num}`mqar/rope-gap/far/native:.1%` and the dense sinusoid {num}`mqar/sinusoidal-gap/far/native:.1%`. Over the dense sinusoid this is
+# {num}`mqar/separated-gap minus sinusoidal-gap/far/native:+.3f`, and at random positions
+# {num}`mqar/separated-randomised minus sinusoidal-randomised/far/native:+.3f`, with about a third fewer parameters in the separated model.
+#
+# RoPE with gaps is the fairer partner. Against it the separated model finds {num}`mqar/separated-gap minus rope-gap/far/native:+.3f` more of the
+# far values, but {num}`mqar/separated-gap minus rope-gap/near/native:+.3f` of the near ones, and over all
+# {num}`mqar/separated-gap minus rope-gap/accuracy/native/8x:+.3f`.
 #
 # With a content-to-position term and a short-period sinusoid as well, the separated model finds
 # {num}`mqar/separated-content-gap/far/native:.1%`. Its dense twin does not learn recall at all, at any rate or scale that was tried, best at the highest rate: inside
-# the trained length it finds {num}`mqar/sinusoidal-content-gap/accuracy/native/1x:.1%`. That separation finds more than its dense twins is therefore
-# *{num}`19_what_and_where/verdict_mqar_separation_finds_more`*: a rule does not read the far answers of a model that has not learned.
+# the trained length it finds {num}`mqar/sinusoidal-content-gap/accuracy/native/1x:.1%`. This twin adds a sinusoid; the dense model with the term and no
+# added sinusoid, the best in text, was not run. So this pair is dropped. The other two decide whether separation finds more than its dense
+# twins: *{num}`19_what_and_where/verdict_mqar_separation_finds_more`*.
 #
 # ## Steps until it is learned
 #
@@ -442,8 +450,9 @@ figures.provenance(*(tables[name] for name in TWO))
 # come as far by then, and {num}`19_what_and_where/order_with_term_sinusoidal` dense ones.
 #
 # Random positions are what makes order slow. At the positions of the text a separated model needs a median of
-# {num}`19_what_and_where/order_steps_separated:.0f` steps, the dense sinusoid {num}`19_what_and_where/order_steps_sinusoidal:.0f` and RoPE
-# {num}`19_what_and_where/order_steps_rope:.0f`.
+# {num}`19_what_and_where/order_steps_separated:.0f` steps, ALiBi {num}`19_what_and_where/order_steps_alibi:.0f`, the dense sinusoid
+# {num}`19_what_and_where/order_steps_sinusoidal:.0f` and RoPE {num}`19_what_and_where/order_steps_rope:.0f`. So the lead of a separated model is one
+# over a dense model that adds the same sinusoid. Concatenation, which splits nothing, was not run here.
 #
 # What is learned so does not extrapolate as trained: of the far values the separated model then finds
 # {num}`latest_value/separated-sinusoidal/far/native:.1%`. No rule asked for these comparisons.
@@ -472,6 +481,7 @@ for short in ("separated", "sinusoidal", "rope"):
         numbers[f"order_with_term_{short}"] = shown.learned_by(
             latest[0], [f"{short}-content-randomised"], latest[1]
         )
+for short in ("separated", "alibi", "sinusoidal", "rope"):
     plain = "separated-sinusoidal" if short == "separated" else short
     reached = RunTable(latest[0]).values(plain, "steps_to_0.95")
     numbers[f"order_steps_{short}"] = chapter_numbers.mean_of([reached.median()])
@@ -546,8 +556,8 @@ figures.provenance(*(tables[name] for name in TWO))
 #
 # In recall the twin guesses: inside the trained length it finds {num}`mqar/sinusoidal-content-randomised/accuracy/native/1x:.1%` of the
 # values. It had five rates at three scales of its content. That it does as well is
-# *{num}`19_what_and_where/verdict_mqar_dense_with_both_too`* and *{num}`19_what_and_where/verdict_latest_value_dense_with_both_too`*:
-# no rule reads the far answers of a model that has not learned.
+# *{num}`19_what_and_where/verdict_mqar_dense_with_both_too`* and *{num}`19_what_and_where/verdict_latest_value_dense_with_both_too`*, because in
+# each task one of the two has not learned.
 #
 # What does both is a trained RoPE read with other frequencies, and no training taught it. With those of YaRN it finds
 # {num}`mqar/rope/far/yarn:.0%` and {num}`latest_value/rope/far/yarn:.0%` of the far answers.
@@ -774,7 +784,8 @@ IDS = [
 verdicts = claims.judge(IDS, {f"experiment/{name}": tables[name] for name in tables})
 numbers |= claims.show(
     verdicts,
-    caption="The claims of this chapter. Their rules came before the records.",
+    caption="The claims of this chapter. The rules of use and of what voids a "
+    "comparison were changed after these records.",
 )
 figures.provenance(*(tables[name] for name in TWO))
 

@@ -304,7 +304,7 @@ for times, each in found.items():
 #
 # ## Who uses an answer far back
 #
-# The rule is that of {doc}`chapter 19 <19_what_and_where>`, and was written before the records. RoPE is
+# The rule is that of {doc}`chapter 19 <19_what_and_where>`, and was changed after these records. RoPE is
 # also read with the context extensions of {doc}`chapter 6 <06_longer_contexts>`, at the factor of each length and without further training.
 
 # %% tags=["hide-input"]
@@ -321,8 +321,8 @@ figures.provenance(table)
 #
 # Random positions can be given to any model. With them the separated model learns the task,
 # {num}`questions/separated-randomised/accuracy/native/1x:.0%` inside the trained length, and the dense sinusoid at the rate and scale that
-# served it best does not, {num}`questions/sinusoidal-randomised/accuracy/native/1x:.0%` in the mean of six seeds. So no rule compares what
-# these two find far back. RoPE at random positions learns it too.
+# served it best does not, {num}`questions/sinusoidal-randomised/accuracy/native/1x:.0%` in the mean of six seeds. So this pair is dropped. RoPE
+# at random positions learns the task too, and is the twin that is compared.
 #
 # The separated model with gaps has no dense twin in this task; chapters {doc}`18 <18_needle>` and
 # {doc}`19 <19_what_and_where>` have the pair.
@@ -398,7 +398,8 @@ figures.provenance(table)
 IDS = [one.id for one in claims.CLAIMS if one.needs == ("experiment/questions",)]
 numbers |= claims.show(
     claims.judge(IDS, {"experiment/questions": table}),
-    caption="The claims of this chapter. Their rules came before the records.",
+    caption="The claims of this chapter. The rules of use and of what voids a "
+    "comparison were changed after these records.",
 )
 figures.provenance(table)
 

@@ -25,8 +25,9 @@ FOUND = (
         },
     ),
     Found(
-        "With a plain sinusoid at random positions {ref}`order is learned sooner "
-        "<claim-separation-learns-order-sooner>` with them; a lead in loss {ref}`vanishes with more training "
+        "With a plain sinusoid at random positions {ref}`order is learned in fewer steps "
+        "<claim-separation-learns-order-sooner>` with them than without. A lead in loss over a dense model "
+        "that adds the same sinusoid {ref}`vanishes with more training "
         "<claim-separation-ahead-at-every-budget>`.",
         {
             "separation-learns-order-sooner": HELD,
@@ -35,9 +36,15 @@ FOUND = (
         },
     ),
     Found(
-        "They do not carry text further: {ref}`none of the five rules <claim-the-five-extrapolate>` "
-        "continues a position past the trained length, and {ref}`separation does not make it easier "
-        "<claim-separation-makes-extrapolation-easier>`, {ref}`nor where losses and parameters are the same "
+        "The position stream {ref}`need not evolve "
+        "<claim-a-constant-untied-table-needs-no-evolving-stream>`: a constant one is as good.",
+        {"a-constant-untied-table-needs-no-evolving-stream": HELD},
+    ),
+    Found(
+        "They do not let text survive past the trained length: {ref}`none of the five rules "
+        "<claim-the-five-extrapolate>` continues a position, and {ref}`separation does not make it easier "
+        "<claim-separation-makes-extrapolation-easier>` under all of them. Where losses and parameters are "
+        "the same {ref}`one comparison fails and the others are open "
         "<claim-separation-makes-extrapolation-easier-at-equal-size>`.",
         {
             "the-five-extrapolate": NOT_REPRODUCED,
@@ -47,20 +54,22 @@ FOUND = (
         },
     ),
     Found(
-        "Better vectors are not enough. Even rows fitted to the frozen weights {ref}`do not carry a "
-        "separated model on <claim-only-new-vectors-are-missing>`; a dense one, whose rows are longer, "
-        "{ref}`they carry one length further <claim-fitted-rows-survive-dense>`. A norm on positions "
-        "{ref}`has a part in that <claim-a-norm-makes-fitting-harder>`.",
+        "Better vectors are not enough. Even rows fitted to the frozen weights {ref}`do not let a separated "
+        "model read on <claim-only-new-vectors-are-missing>`, although they let a dense one read {ref}`one "
+        "length further <claim-fitted-rows-survive-dense>`. Short rows are not the reason: where position is "
+        "only concatenated, rows as short {ref}`lose less <claim-splitting-makes-fitting-harder>`. A norm on "
+        "positions {ref}`has a part in it <claim-a-norm-makes-fitting-harder>`.",
         {
             "only-new-vectors-are-missing": NOT_REPRODUCED,
             "fitted-rows-survive-dense": HELD,
+            "splitting-makes-fitting-harder": HELD,
             "a-norm-makes-fitting-harder": HELD,
             "separation-makes-fitting-easier": REFUTED,
         },
     ),
     Found(
-        "What carries models on is training for far distances. A separated model of RoPE's size so trained "
-        "{ref}`matches RoPE behind a window <claim-a-separated-model-stands-beside-rope>`, but "
+        "Training for far distances lets models survive. A separated model of RoPE's size so trained "
+        "{ref}`matches RoPE with a window <claim-a-separated-model-stands-beside-rope>`, but "
         "{ref}`does not beat a dense one <claim-separation-helps-the-survivor>`.",
         {
             "a-separated-model-stands-beside-rope": HELD,

@@ -123,6 +123,7 @@ def uses_table(table: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
                     "learned": is_learned(table, name),
                     "uses": verdict.word,
                     "4L to 8L back": of.text(name, f"{FAR}{reader}", ".2f"),
+                    "last L": of.text(name, f"near/{reader}", ".2f"),
                     "all of 8L": of.text(name, AT_8X.format(reader), ".2f"),
                     "there, window of L": of.text(name, f"{FAR}window", ".2f"),
                     "best guess": text_of(guess(table, 8).iloc[:1], ".2f"),

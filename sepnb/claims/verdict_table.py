@@ -63,7 +63,14 @@ LINES = (
     Line("dense, random offsets", "sinusoidal-offsets"),
     Line("separated, random offsets", "separated-offsets"),
     Line("separated, short period and offsets, window", "separated-torus-offsets", "native-window"),
-    Line("dense, content-to-position and gaps", "dense-phase-gaps", headline=True),
+    Line("dense, content-to-position and gaps", "dense-phase-gaps", base="sinusoidal", headline=True),
+    Line(
+        "dense, content-to-position, read behind a window",
+        "dense-phase",
+        "native-window",
+        base="sinusoidal",
+        headline=True,
+    ),
     Line("separated, content-to-position and gaps", "separated-phase-gaps"),
     Line(f"dense, {_ALL}", "sinusoidal-torus-phase-long-gaps", task="sinusoidal-content-gap", headline=True),
     Line(

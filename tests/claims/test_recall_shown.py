@@ -65,6 +65,8 @@ def test_every_reading_but_the_window_has_its_verdict():
         ("none", "as trained", "no", NOT_TESTABLE),
         ("ALiBi", "as trained", NOT_RUN, NOT_RUN),
     ]
+    beside = [[str(cell)[:4] for cell in found[name]] for name in ("4L to 8L back", "all of 8L", "last L")]
+    assert beside == [["0.20", "0.97", "0.95", "not "], ["0.97", "0.97", "0.97", "not "], ["not "] * 4]
 
 
 def test_several_methods_without_runs_are_one_line():
