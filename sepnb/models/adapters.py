@@ -51,6 +51,9 @@ def save_adapter(model: LanguageModel, base: LanguageModel, path: str | os.PathL
     masks, weights = _checked(base), weights_of(model)
     if model.config != base.config or model.vocab_size != base.vocab_size:
         raise ValueError("model and base have other configs; give the base that the model was tuned from")
+    mine, its = (next(one.parameters()).dtype for one in (model, base))
+    if mine != its:  # the file would be put on no base
+        raise ValueError(f"the weights of model and base are of {mine} and {its}; give both in one dtype")
     differ = {
         name: weights[name].detach().cpu() != one.detach().cpu() for name, one in weights_of(base).items()
     }

@@ -1,0 +1,249 @@
+"""A tuned part in a file of its own: put on its base it is the tuned model, and it is put on no other."""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+import safetensors
+import torch
+
+from sepnb.encodings import NTKByParts, YaRN
+from sepnb.models import LanguageModel, load_adapter, save, save_adapter
+from sepnb.models.parts import PARTS, counted
+from sepnb.records import sealed
+from sepnb.streams import Streams
+
+from .test_extended import Interpolation
+
+SEPARATED = Streams(pos=8, sem=24)
+RULE = {"extension": NTKByParts(8.0, 64, 0.5, 4), "log_scale": True}
+MODELS = {
+    "sinusoid": {},
+    "strict": {"mode": "strict", "readout": "both", "encoding": ("sinusoidal", "rope")},
+    "constant": {"pos_stream": "constant", "tie_embeddings": True},
+    "three": {"streams": Streams(row=8, col=8, sem=16), "split": ()},
+}
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    return tmp_path / "deep" / "long.safetensors"
+
+
+def tuned(base: LanguageModel, *parts: str, rule=RULE) -> LanguageModel:
+    """A copy in which every number of these parts is another, under a rule."""
+    masks = [base.parts()[part] for part in parts]
+    model = copy.deepcopy(base.extended(**rule) if rule else base)
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            for mask in masks:
+                noise = 1 + torch.rand(weight.shape, generator=generator).to(weight.dtype)
+                weight.add_(noise * mask[name])
+    return model
+
+
+def weights(model: LanguageModel) -> dict[str, torch.Tensor]:
+    return {name: weight.detach().clone() for name, weight in model.named_parameters()}
+
+
+def same(one: LanguageModel, other: LanguageModel, tokens: torch.Tensor) -> None:
+    ours, theirs = weights(one), weights(other)
+    assert ours.keys() == theirs.keys() and one.config == other.config
+    assert all(weight.dtype == theirs[name].dtype for name, weight in ours.items())
+    assert all(torch.equal(weight, theirs[name]) for name, weight in ours.items())
+    assert one.transformer.rules == other.transformer.rules
+    with torch.no_grad():
+        assert torch.equal(one(tokens), other(tokens))
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("kind", MODELS)
+def test_an_adapter_comes_back_bit_for_bit_with_its_rule_and_the_base_is_what_it_was(
+    built, text, path, kind, dtype, part
+):
+    base = built(**{"streams": SEPARATED, "dtype": dtype} | MODELS[kind]).train()
+    before, rules = weights(base), base.transformer.rules
+    model = tuned(base, part).eval()
+    save_adapter(model, base, path)
+    again = load_adapter(base, str(path))
+    same(again, model, text(2, 20))
+    assert base.training and not any(module.training for module in again.modules())
+    assert all(torch.equal(weight, before[name]) for name, weight in base.named_parameters())
+    assert base.transformer.rules == rules
+    assert not {p.data_ptr() for p in base.parameters()} & {p.data_ptr() for p in again.parameters()}
+    kept, told = sealed.read(path)
+    assert told["part"] == part
+    assert sum(one.numel() for one in kept.values()) == counted(base.parts()[part])
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {},
+        {"window": 5, "sinks": 2},
+        {"extension": YaRN(4.0, 64)},
+        {"extrapolator": "clamp", "log_scale": True},
+    ],
+    ids=lambda rule: "-".join(rule) or "none",
+)
+def test_so_it_does_under_any_rule_and_can_be_given_another(built, text, path, rule):
+    base = built(SEPARATED, encoding=("learned", "rope"), max_length=64)
+    model = tuned(base, "position", rule={})
+    model = model.extended(**rule) if rule else model.eval()
+    save_adapter(model, base, path)
+    again, tokens = load_adapter(base, path), text(2, 20)
+    same(again, model, tokens)
+    same(again.extended(window=3), model.extended(window=3), tokens)
+
+
+def test_a_dense_model_is_content_and_any_program_reads_the_file(built, text, path):
+    base = built(Streams.dense(32))
+    model = tuned(base, "content")
+    save_adapter(model, base, path)
+    same(load_adapter(base, path), model, text(2, 9))
+    with safetensors.safe_open(path, "pt") as opened:
+        told = json.loads(opened.metadata()["told"])
+    assert told["part"] == "content" and told["rule"]["extension"] == RULE["extension"].resolved()
+
+
+# --- what is not kept
+
+
+def test_what_is_no_adapter_is_refused_with_a_remedy_and_nothing_is_written(built, path):
+    base = built(SEPARATED)
+    model, narrow = tuned(base, "position"), built(SEPARATED, dtype=torch.bfloat16)
+    save_adapter(model, base, path)
+    before = path.read_bytes()
+    lost = tuned(base, "position")
+    torch.nn.init.constant_(lost.norm.gain["sem"], 0)
+    infinite = tuned(base, "position")
+    name = next(name for name, mask in base.parts()["position"].items() if mask.all())
+    torch.nn.init.constant_(dict(infinite.named_parameters())[name], torch.inf)
+    for one, other, message in (
+        (tuned(base, *PARTS), base, r"both parts were tuned \(.*, .*\).*keep the model by save\(\)"),
+        (lost, base, "both parts were tuned"),
+        (base.extended(**RULE), base, r"the same weights; tune a part of the model first, by adapt\(\)"),
+        (model, base.extended(**RULE), r"extended\(\) \(log_scale, extension\); give it as it was trained"),
+        (tuned(built(SEPARATED, max_length=32), "position"), base, "have other configs; give the base that"),
+        (tuned(narrow, "position").double(), narrow, "are of torch.float64 and torch.bfloat16; give both in"),
+        (tuned(base, "position", rule={"extension": Interpolation()}), base, "told by no name and options"),
+        (infinite, base, "numbers that are not finite: the tuning diverged"),
+        (torch.nn.Linear(2, 2), base, "model must be a LanguageModel"),
+        (model, torch.nn.Linear(2, 2), "base must be a LanguageModel"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            save_adapter(one, other, path)
+    with pytest.raises(ValueError, match=r"deep is a folder; name a file in it"):
+        save_adapter(model, base, path.parent)
+    with pytest.raises(TypeError, match="path must be a str or a Path"):
+        save_adapter(model, base, 3)
+    assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
+
+
+# --- what is not put on
+
+
+@pytest.fixture
+def base(built, path) -> LanguageModel:
+    """A base whose adapter is kept at `path`."""
+    base = built(SEPARATED)
+    save_adapter(tuned(base, "position"), base, path)
+    return base
+
+
+def moved(base: LanguageModel, part: str) -> LanguageModel:
+    """A copy with one number of a part one step of its dtype away."""
+    model = tuned(base, rule={})
+    name = next(name for name, mask in base.parts()[part].items() if mask.all())
+    with torch.no_grad():
+        row = dict(model.named_parameters())[name].view(-1)
+        row[-1] = torch.nextafter(row[-1], row.new_tensor(torch.inf))
+    return model
+
+
+def test_it_is_put_on_no_other_base(base, built, path):
+    for other, message in (
+        (moved(base, "content"), "on a base with other weights; give the model that it was"),
+        (built(SEPARATED, seed=1), "other weights"),
+        (built(SEPARATED, dtype=torch.float32), "other weights"),
+        (built(SEPARATED, max_length=32), "on a base with other settings; give the model that it was tuned"),
+        (built(SEPARATED, dropout=0.1), "other settings"),
+        (base.extended(window=3), r"read by a rule of extended\(\) \(window, sinks\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            load_adapter(other, path)
+    with pytest.raises(TypeError, match="base must be a LanguageModel"):
+        load_adapter(torch.nn.Linear(2, 2), path)
+
+
+def test_what_the_part_was_before_does_not_matter(base, text, path):
+    other = moved(base, "position")
+    same(load_adapter(other, path), load_adapter(base, path), text(2, 9))
+
+
+@pytest.mark.attack("adapters with a flipped bit, or cut short")
+def test_a_damaged_adapter_is_refused(base, path, record_property):
+    content = path.read_bytes()
+    places = range(0, len(content), 997)
+    for place in places:
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << place % 8
+        path.write_bytes(flipped)
+        with pytest.raises(ValueError, match=r"long\.safetensors .*; save the adapter again"):
+            load_adapter(base, path)
+    cuts = (0, 7, 100, len(content) // 2, len(content) - 1)
+    record_property("cases", len(places) + len(cuts))
+    for cut in cuts:
+        path.write_bytes(content[:cut])
+        with pytest.raises(ValueError, match=r"long\.safetensors .*; save the adapter again"):
+            load_adapter(base, path)
+
+
+NAME = "transformer.blocks.0.attention.query_key.0.weight"
+FILES = {
+    "another format": (None, {"format": "sepnb model"}, "holds no adapter; give the path of a file that"),
+    "no part": (None, {"part": "all"}, "holds no adapter"),
+    "another version": (
+        None,
+        {"version": 2, "sepnb": "9.9"},
+        "version 2 .* use the sepnb that wrote it, '9.9'",
+    ),
+    "a weight is missing": (lambda w: {k: v for k, v in w.items() if k != NAME}, {}, "holds other weights"),
+    "a weight more": (lambda w: w | {"head.weight": w[NAME].clone()}, {}, "holds other weights"),
+    "a shorter weight": (lambda w: w | {NAME: w[NAME][1:]}, {}, "holds other weights"),
+    "another dtype": (lambda w: w | {NAME: w[NAME].half()}, {}, "holds other weights"),
+    "not finite": (lambda w: w | {NAME: w[NAME] / 0}, {}, "holds other weights"),
+    "the other part": (None, {"part": "content"}, "on a base with other weights"),
+    "no rule": (None, {"rule": None}, "tells a rule that this base cannot follow: rule must be a dict"),
+    "an unknown rule": (None, {"rule": {"temperature": 2}}, "cannot follow: 'temperature' is an option of"),
+    "another extension": (
+        None,
+        {"rule": {"extension": {"name": "yam"}}},
+        "cannot follow: unknown context ext",
+    ),
+}
+
+
+@pytest.mark.attack("adapters that tell what is not so, under a good seal")
+@pytest.mark.parametrize("what", FILES)
+def test_a_file_that_tells_what_is_not_so_is_refused_with_path_and_remedy(base, path, what):
+    change, more, message = FILES[what]
+    kept, told = sealed.read(path)
+    sealed.write(path, kept if change is None else change(kept), told | more)
+    with pytest.raises(ValueError, match=rf"long\.safetensors .*{message}"):
+        load_adapter(base, path)
+
+
+def test_a_kept_model_is_no_adapter_and_neither_is_a_folder_or_nothing(base, path):
+    save(base, path)
+    with pytest.raises(ValueError, match="holds no adapter; give the path of a file that save_adapter"):
+        load_adapter(base, path)
+    with pytest.raises(ValueError, match="deep is a folder"):
+        load_adapter(base, path.parent)
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*nowhere; give one that save_adapter"):
+        load_adapter(base, path.with_name("nowhere"))
+    with pytest.raises(TypeError, match="path must be a str or a Path"):
+        load_adapter(base, 3)
