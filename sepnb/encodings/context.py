@@ -298,9 +298,9 @@ class LongRoPE(Extension):
         return divided, sqrt(1 + log(self.factor) / log(self.original_length))
 
 
-def check_extension(extension: Any) -> None:
-    """Refuse what is no context extension."""
-    if isinstance(extension, type) or not callable(extension):
+def check_extension(extension: object) -> None:
+    """Refuse what is neither None nor a context extension, such as a factor alone or the class of one."""
+    if extension is not None and (isinstance(extension, type) or not callable(extension)):
         such = "a context extension such as PositionInterpolation(4.0)"
         raise TypeError(f"extension must be {such}, got {shown(extension)}")
 
@@ -317,9 +317,9 @@ def stretched(
     It is for waves that are no rotation of queries and keys. Those are not told how long a text will become,
     so an extension that follows the length of the text is a ValueError.
     """
+    check_extension(extension)
     if extension is None:
         return inv_freq, 1.0
-    check_extension(extension)
     if getattr(extension, "by_length", False):
         name = getattr(extension, "name", type(extension).__name__)
         raise ValueError(

@@ -43,8 +43,7 @@ def rope_frequencies(
     if validation.whole("dim", dim, 2, validation.WIDEST, needs=needs) % 2:
         raise ValueError(f"dim is {dim}; {needs}")
     check_base(base)
-    if extension is not None:
-        check_extension(extension)
+    check_extension(extension)
     if length is not None:
         validation.whole("length", length, 1, LONGEST, needs="a text has at least 1 token")
     inv_freq = base ** -(torch.arange(0, dim, 2, dtype=torch.float64) / dim)
