@@ -126,6 +126,22 @@ def test_a_model_is_kept_with_the_rule_by_which_it_is_read(built, text, path, mo
     same(made, kept(made, path), text(2, 8))
 
 
+@pytest.mark.parametrize("mode", ["separated", "strict"])
+@pytest.mark.parametrize("encoding", ["sinusoidal", ("learned", "phase"), ("sinusoidal", "rope")], ids=str)
+def test_so_it_is_where_waves_that_are_no_rope_are_slowed(built, text, path, mode, encoding):
+    made = built(SEPARATED, encoding=encoding, mode=mode, max_length=8)
+    for rule in (
+        {"extension": encodings.YaRN(4.0, 8), "log_scale": True},
+        {"extension": encodings.NTKAware(2)},
+    ):
+        read = made.extended(**rule)
+        again = kept(read, path)
+        same(read, again, text(2, 8))
+        assert again.transformer.rules == read.transformer.rules
+    read = made.extended("clamp", extension=encodings.YaRN(4.0, 8))
+    same(read, kept(read, path), text(2, 12))
+
+
 def test_rules_that_were_added_one_by_one_are_kept_together_and_can_be_added_to(built, text, path):
     made = built(SEPARATED, encoding=("learned", RoPE(extension=encodings.NTKAware(2.0))), max_length=8)
     read = (
