@@ -18,6 +18,7 @@ import numpy as np
 
 from ..data import text as texts
 from ..data.draws import at_least, generator_of, uniform
+from ..records.settings import plain
 from ..validation import instance, one_of
 
 
@@ -64,7 +65,7 @@ class PositionSampler(ABC):
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
-        return {"name": self.name, **asdict(self)}
+        return {"name": self.name} | {key: plain(value) for key, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from sepnb.data.text import MARKERS, Document, Text, entropies, marked, marks, sample_batches, windows
+from sepnb.data.text import (
+    MARKERS,
+    Document,
+    Text,
+    drawn_windows,
+    entropies,
+    marked,
+    marks,
+    sample_batches,
+    windows,
+)
 
 
 def text(*documents: bytes) -> Text:
@@ -47,6 +57,18 @@ def test_the_stream_depends_on_the_seed_and_on_nothing_else():
     assert (starts(TELLING, length=8, seed=0, draws=64) != starts(TELLING, length=8, seed=1, draws=64)).any()
     np.random.seed(5)
     assert digest(TELLING) == "ddcf0dcc85ed83d83795d111acc46b80749a0c4b2100d0dbff481b569d1d8a3f"
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int16, np.uint32, np.int64])
+def test_windows_of_integers_are_drawn_as_those_of_bytes_and_come_as_int64(kind):
+    documents, sizes = [one.data.astype(kind) for one in TELLING.documents], {"batch_size": 5, "length": 7}
+    found = drawn_windows(documents, "it", **sizes, seed=3, steps=4)
+    for one, other in zip(found, sample_batches(TELLING, **sizes, seed=3, steps=4), strict=True):
+        assert one.dtype == np.int64 and np.array_equal(one, other)
+    (large,) = drawn_windows([np.arange(70_000, 70_020)], "it", batch_size=9, length=7, seed=0, steps=1)
+    assert large.min() >= 70_000 and (np.diff(large, axis=1) == 1).all()
+    with pytest.raises(ValueError, match=r"no document of it has 10 .*longest has 9\).* below 9"):
+        drawn_windows([np.arange(9)], "it", batch_size=1, length=9, seed=0, steps=1)
 
 
 def test_every_start_is_equally_likely():

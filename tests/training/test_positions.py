@@ -14,7 +14,7 @@ from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, target_losses, train
 from sepnb.training.losses import AuxiliaryLoss, BoundLoss
-from sepnb.training.positions import PositionGap, RandomOffset, RandomPositions, TrueGap
+from sepnb.training.positions import DrawnFactors, PositionGap, RandomOffset, RandomPositions, TrueGap
 from sepnb.training.shifts import ShiftSteps
 
 L, B = 8, 4
@@ -73,7 +73,7 @@ def test_positions_are_neighbours_below_the_maximum_and_every_offset_is_as_likel
     "sampler",
     [
         *(RandomOffset(64), RandomOffset(64, "sequence"), ShiftSteps(64), RandomPositions(64), FAR),
-        PositionGap(64),
+        *(PositionGap(64), DrawnFactors((2, 3), L)),
     ],
     ids=repr,
 )
@@ -99,6 +99,26 @@ def test_a_gap_opens_once_at_any_place_and_every_gap_is_as_likely():
     assert gaps.tolist() == [0, 1, 2, 3] and np.allclose(counts / counts.sum(), 0.25, atol=0.03)
     cuts, counts = np.unique(np.nonzero(steps > 1)[1], return_counts=True)
     assert cuts.tolist() == list(range(L - 1)) and np.allclose(counts / counts.sum(), 1 / (L - 1), atol=0.02)
+
+
+# --- drawn factors
+
+
+def test_every_factor_and_every_start_below_its_end_is_as_likely_and_the_bytes_are_those_of_the_seed():
+    sampler, sizes = DrawnFactors((2, 4), 6), {"seed": 3, "steps": 6000}
+    draws = np.array(list(sampler.draws(length=L, **sizes)))
+    for factor in (2, 4):
+        starts = draws[draws[:, 0] == factor, 1]
+        assert abs(len(starts) / len(draws) - 0.5) < 0.03
+        places, counts = np.unique(starts, return_counts=True)
+        assert places.tolist() == list(range(factor * 6 - L + 1))
+        assert np.allclose(counts / counts.sum(), 1 / len(places), atol=0.03)
+    plain = texts.sample_batches(TEXT, seed=3, steps=20, **SIZES)
+    for (_, start), tokens, batch in zip(draws[:20], plain, drawn(sampler, 3, 20), strict=True):
+        assert np.array_equal(batch.positions, start + np.arange(L)) and batch.positions.dtype == np.int64
+        assert np.array_equal(batch.inputs, tokens[:, :-1]) and np.array_equal(batch.targets, tokens[:, 1:])
+    assert all(batch.positions.tolist() == list(range(L)) for batch in drawn(DrawnFactors((1,), L), steps=9))
+    assert sampler.resolved() == {"name": "drawn-factors", "factors": [2, 4], "trained": 6}
 
 
 # --- shift steps
@@ -207,6 +227,14 @@ def test_a_second_chunk_of_another_document_keeps_the_first_chunk_and_all_positi
         (lambda: ShiftSteps(64, probability=float("nan")), "it lies between 0 and 1"),
         (lambda: drawn(RandomPositions(7)), "maximum is 7, and sequences of 8 tokens have as many positions"),
         (lambda: drawn(RandomOffset(7)), "maximum is 7, and sequences of 8 tokens have as many positions"),
+        (lambda: DrawnFactors((), 6), r"factors is empty; give one at least, such as \(8, 16\)"),
+        (lambda: DrawnFactors((8, 0), 6), "factor 1 is 0; it must be at least 1"),
+        (lambda: DrawnFactors((8, 1.5), 6), r"factor 1 must be an int, got 1\.5"),
+        (lambda: DrawnFactors((8,), 0), "trained is 0; it must be at least 1"),
+        (
+            lambda: drawn(DrawnFactors((4, 1), 6)),
+            "length is 8, and 1 times 6 .* are 6: .* at most 6, .* 2",
+        ),
         (lambda: TrueGap(0), "maximum is 0; it must be at least 1"),
         (lambda: TrueGap(9, indices="odd"), "unknown indices 'odd'; use one of true, contiguous"),
         (lambda: TrueGap(9, second="none"), "unknown second 'none'; use one of same, other"),
@@ -305,6 +333,7 @@ SAMPLERS = [
     RandomPositions(30),
     RandomPositions(64, "sequence"),
     PositionGap(30),
+    DrawnFactors((2, 4), 6),
     FAR,
     TrueGap(64, indices="contiguous"),
     TrueGap(64, second="other"),
