@@ -18,11 +18,20 @@ from sepnb import encodings, extrapolators, models, seqpe
 from sepnb.encodings import distance_aware_scores, shaw_output, shaw_scores, transformer_xl_scores
 from sepnb.evaluation import tasks
 from sepnb.extrapolators import extrapolate
-from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig, load, save
+from sepnb.models import (
+    ImageClassifier,
+    LanguageModel,
+    TransformerConfig,
+    load,
+    load_adapter,
+    save,
+    save_adapter,
+)
 from sepnb.models.packed import packed, rounded
 from sepnb.protocol import probe
 from sepnb.seqpe.losses import nearest
 from sepnb.streams import BlockDiagonalLinear, StreamMLP, StreamNorm, Streams
+from sepnb.training import adapt
 
 B, H, N, M, D = 2, 3, 4, 5, 6
 QUERIES, KEYS = torch.arange(1, M), torch.arange(M)
@@ -52,17 +61,21 @@ FOLDER = tempfile.TemporaryDirectory()
 """Where models are kept, the file `7` among them, whose name a path may be."""
 
 
-def in_folder(call: Callable) -> Callable:
+def in_folder(call: Callable, name: str = "") -> Callable:
     """The function, run where it may write."""
 
     def run(**arguments: object) -> object:
-        with contextlib.chdir(FOLDER.name):
+        with contextlib.chdir(Path(FOLDER.name, name)):
             return call(**arguments)
 
     return run
 
 
 save(WRITER, Path(FOLDER.name, "7"))
+TUNED = LanguageModel(WRITER.config, 5)
+TUNED.load_state_dict(WRITER.state_dict())
+torch.nn.init.ones_(TUNED.transformer.blocks[0].attention_norm.bias["pos"])
+save_adapter(TUNED, WRITER, Path(FOLDER.name, "adapters", "7"))
 
 
 Q, K, V = noise(B, H, N, D), noise(B, H, M, D), noise(B, H, M, D)
@@ -269,6 +282,21 @@ DOORS |= {
         WRITER.extended,
         {"extrapolator": "fourier", "form": "literal", "window": 3, "sinks": 1, "n_components": 2},
     ),
+    "LanguageModel.extended, waves": (
+        WRITER.extended,
+        {"extension": encodings.NTKByParts(4.0, 128), "log_scale": True},
+    ),
+    "adapt": (
+        built(adapt, steps=1, batch_size=2, learning_rate=0.1),  # see training/test_training.py
+        {"model": WRITER.extended(extension=encodings.PositionInterpolation(2.0)), "part": "content"}
+        | {"text": torch.arange(40) % 5, "length": 8, "seed": 3}
+        | {"device": "cpu", "factors": (2, 3)},
+    ),
+    "save_adapter": (
+        in_folder(save_adapter, "adapters"),
+        {"model": TUNED, "base": WRITER, "path": Path("tuned")},
+    ),
+    "load_adapter": (in_folder(load_adapter, "adapters"), {"base": WRITER, "path": Path("7")}),
     "LanguageModel.position_tables": (STRICT.position_tables, {"positions": torch.arange(4)}),
     "ImageClassifier": (ImageClassifier, {"config": IMAGES, "n_classes": 3, "patch": 2, "channels": 1}),
     "ImageClassifier, a call": (CLASSIFIER, {"images": noise(2, 1, 4, 6), "positions": torch.arange(1, 7)}),
@@ -472,6 +500,10 @@ TAKEN: dict[str, dict[str, set[str]]] = {
     },
     "save": {"path": {"str"}},
     "load": {"path": {"str"}},
+    "save_adapter": {"path": {"str"}},
+    "load_adapter": {"path": {"str"}},
+    "adapt": {"text": {"axis 0 longer"}, "seed": HUGE | {"0"}},
+    "LanguageModel.extended, waves": {"extension": {"None"}, "log_scale": {"False"}},
     "LanguageModel, a call": {"tokens": {"axis 0 longer", "axis 0 empty"}, "positions": {"None"}},
     "LanguageModel.make_cache": {"batch_size": HUGE, "length": HUGE | {"None"}},
     "LanguageModel.extended": {"window": HUGE, "sinks": HUGE | {"0"}, "n_components": {"None"}},

@@ -64,17 +64,22 @@ def adapt(
     """
     validation.instance("model", model, LanguageModel)
     masks = mask_of(model, part)
-    validation.device("device", device)
-    validation.whole("seed", seed, 0)
-    validation.instance("factors", factors, tuple, "(8, 16)")
+    validation.whole("seed", seed, 0, needs="give 0 or more")
+    device = validation.device("device", device)
     if isinstance(text, Tensor):
-        text = validation.readable("text", validation.tensor("text", text)).detach().cpu()
+        text = validation.readable("text", validation.tensor("text", text)).cpu()
     tokens = np.asarray(text)
     if tokens.ndim != 1 or tokens.dtype.kind not in "iu":
         raise TypeError(
             f"text must be 1-D and hold integers, got shape {tokens.shape} of {tokens.dtype}; give the "
             f"tokens one after another, such as np.frombuffer(data, np.uint8)"
         )
+    if validation.whole("length", length) >= len(tokens):
+        raise ValueError(
+            f"the text has {len(tokens)} tokens, and a window of length {validation.shown(length)} needs one "
+            f"more than its length; give a longer text, or a smaller length"
+        )
+    validation.instance("factors", factors, tuple, "(8, 16)")
     drawn = DrawnFactors(factors, model.config.max_length) if factors else None
     config = TrainingConfig(steps, batch_size, length, learning_rate, weight_decay=0.0, positions=drawn)
     sizes = {"batch_size": batch_size, "length": length, "seed": seed, "steps": steps}

@@ -179,7 +179,7 @@ def test_after_a_divergence_factor_and_gradients_are_what_they_were():
     [
         ({"streams": Streams.dense(32)}, {}, r"the position part of this model is empty.*or part='all'"),
         ({}, {"part": "positions"}, "unknown part 'positions'; use one of position, content, all"),
-        ({}, {"text": TEXT[:LENGTH]}, r"has 13 bytes \(the longest has 12\).*take a length below 12"),
+        ({}, {"text": TEXT[:LENGTH]}, "the text has 12 tokens, and a window of length 12 needs one more"),
         (
             {},
             {"text": TEXT[None]},
