@@ -6,6 +6,7 @@ is read, V the vocabulary.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import log
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 
 from ..evaluation.context import of_another_document, with_another_past
 from ..evaluation.losses import evaluate, sliding
+from ..training.loop import target_losses
 from .adapters import Reader
 
 WINDOWS = 30
@@ -128,7 +130,7 @@ def read(
         ValueError: a token outside of the vocabulary, or a model that looks at later tokens.
     """
     with reader.evaluating():
-        first_look(reader, plan, device)
+        first_look(reader, plan, device, plan.reach)
         follows = _follows_length(reader, plan, device)
         total = _tokens(plan, reader, reference, follows)
         read_before = reader.read
@@ -141,7 +143,7 @@ def read(
     if reference is not None:
         done = reader.read - read_before
         with reference.evaluating():
-            first_look(reference, plan, device)
+            first_look(reference, plan, device, plan.length)
             reference.on_read = None if progress is None else report(reference.read - done)
             found.reference = _losses(reference, plan.tokens[:, : plan.length + 1], device)
             slid = _slid(reference, plan, device)
@@ -211,8 +213,8 @@ def _axes(reader: Reader, plan: Plan, device: str, found: Readings) -> None:
     found.axes["length"] = (many - few).mean(1)
 
 
-def first_look(reader: Reader, plan: Plan, device: str) -> None:
-    """Read one trained length: the model answers, does not look ahead, and hears positions, or not.
+def first_look(reader: Reader, plan: Plan, device: str, reach: int) -> None:
+    """Read one window up to `reach`: the model answers, does not look ahead, and hears positions, or not.
 
     Raises:
         ValueError: a token outside of the vocabulary, or a model that looks at later tokens.
@@ -220,6 +222,8 @@ def first_look(reader: Reader, plan: Plan, device: str) -> None:
     length, one = plan.length, plan.tokens[:1, : plan.length + 1]
     reader(torch.from_numpy(one[:, :-1].copy()).to(device))  # tells the vocabulary
     known_tokens(reader, plan.tokens)
+    for stop in (border for border in plan.borders[1:] if border <= reach):
+        _refuse_looking_ahead(reader, plan.tokens, stop, device)
     whole = _losses(reader, one, device)
     part = _losses(reader, one[:, : plan.half + 1], device)
     if abs(part - whole[:, : plan.half]).mean() > reader.alike:
@@ -244,6 +248,27 @@ def first_look(reader: Reader, plan: Plan, device: str) -> None:
     elif abs(spread - part).max() <= 4 * rounding:
         reader.takes_positions = False
         reader.why_not = "the positions that it is given change nothing in it"
+
+
+def _refuse_looking_ahead(reader: Reader, windows: np.ndarray, stop: int, device: str) -> None:
+    """Exchange the tokens of a text of `stop` from some place on: no answer before it may change. Both texts
+    are of one length, so that a rule which follows the length changes nothing either."""
+    known = np.unique(windows)
+    text = windows[0, : stop + 1]
+    others = known[(np.searchsorted(known, text) + 1) % len(known)]
+
+    def bits(tokens: np.ndarray) -> torch.Tensor:
+        given, asked = (torch.from_numpy(array[None].copy()).to(device) for array in (tokens, text[1:]))
+        return target_losses(reader, given, asked)[0] / log(2)
+
+    before = bits(text[:-1])
+    for cut in (at + one for at in (stop // 2, stop - stop // 4, stop - 2) for one in (0, 1)):
+        after = bits(np.concatenate([text[:cut], others[cut:-1]]))
+        if (most := float((after - before)[:cut].abs().max())) > reader.same:
+            raise ValueError(
+                f"{reader.label} looks at later tokens: of {stop}, what stands after the first {cut} changes "
+                f"what it expects before, by up to {most:.2g} bits; give a causal model"
+            )
 
 
 def _follows_length(reader: Reader, plan: Plan, device: str) -> bool:

@@ -132,6 +132,16 @@ def test_what_is_no_causal_language_model_is_refused(public, build) -> None:
         probe(build("llama"), repeating(NEAR), trained_length=L, times=TIMES)
 
 
+@pytest.mark.parametrize("kind", ["BertLMHeadModel", "BertForMaskedLM"])
+def test_a_bidirectional_model_is_refused_and_no_card_is_made(kind, public) -> None:
+    """With random weights too, of which later tokens change little."""
+    package = public("transformers")
+    torch.manual_seed(0)
+    config = package.BertConfig(**SIZE, intermediate_size=2 * D, max_position_embeddings=N)
+    with pytest.raises(ValueError, match="looks at later tokens"):
+        probe(hf(getattr(package, kind)(config).eval()), repeating(NEAR), trained_length=L, times=TIMES)
+
+
 # --- our model as theirs
 
 

@@ -157,6 +157,45 @@ class Peeking(nn.Module):
         return 5.0 * nn.functional.one_hot(following, 2 * EVERY).float()
 
 
+def peeking(strength: float, start: int = 0, further: int = 1):
+    """A model that knows partners, and from a place on has heard of the token `further` on."""
+    right = looking_back(None)
+
+    def model(tokens):
+        logits = right(tokens)
+        ahead = nn.functional.one_hot(tokens[:, start + further :], 2 * EVERY)
+        logits[:, start : tokens.shape[1] - further] += strength * ahead
+        return logits
+
+    return model
+
+
+@pytest.mark.attack("models that look at later tokens, a little or far out only")
+@pytest.mark.parametrize("strength", [12.0, 0.1])
+@pytest.mark.parametrize(("start", "further"), [(0, 1), (L, 1), (2 * L, 1), (0, 5), (L, 3)])
+@pytest.mark.parametrize("length", [L, 64])
+def test_a_later_token_that_changes_one_answer_at_any_length_is_seen(strength, start, further, length):
+    """Over half a trained length the mean hides it, the more the longer it is."""
+    text = repeating(NEAR, windows=30 * length // L)
+    with pytest.raises(ValueError, match=r"looks at later tokens: of .* bits; give"):
+        probe(peeking(strength, start, further), text, trained_length=length, times=TIMES)
+
+
+def test_a_reference_that_looks_at_later_tokens_is_refused_too():
+    with pytest.raises(ValueError, match="looks at later tokens: of 16"):
+        probe(looking_back(NEAR), repeating(NEAR), **CHOSEN, reference=peeking(0.1))
+
+
+def test_a_model_that_sees_all_tokens_is_refused_however_little_they_change():
+    torch.manual_seed(0)
+    attention = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
+    model = nn.Sequential(nn.Embedding(2 * EVERY, 16), attention, nn.Linear(16, 2 * EVERY))
+    with torch.no_grad():
+        model[2].weight.mul_(0.01)
+    with pytest.raises(ValueError, match="looks at later tokens"):
+        probe(model, repeating(NEAR), **CHOSEN)
+
+
 def spoilt(value: float):
     def model(tokens):
         logits = torch.zeros(*tokens.shape, 2 * EVERY)
