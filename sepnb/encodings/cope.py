@@ -65,7 +65,7 @@ def _scores(q: Tensor, k: Tensor, table: Tensor, gate: str) -> Tensor:
     positions = _positions(products if gate == "raw" else scaled, rows.shape[-1])
     below = positions.detach().floor()
     share = (positions - below).to(rows.dtype)
-    low = below.long()
+    low = below.long().clamp(0, rows.shape[-1] - 1)  # also of NaN, which stays in the share
     high = (low + 1).clamp(max=rows.shape[-1] - 1)
     return scaled + torch.lerp(rows.gather(-1, low), rows.gather(-1, high), share)
 

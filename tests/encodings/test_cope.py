@@ -1,5 +1,6 @@
 """CoPE against a loop that counts, at gates that make it count tokens, and where the count ends."""
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -7,6 +8,7 @@ from torch import Tensor
 from sepnb.encodings import Cope, Heads, cope_positions, cope_scores
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
+from sepnb.training import Diverged, TrainingConfig, train
 
 from .drawn import F64, random
 
@@ -86,3 +88,28 @@ def test_more_queries_than_keys_are_refused(unhooked):
     q = random(1, 1, 3, 2)
     with pytest.raises(ValueError, match="3 queries cannot be the last of 2 keys"):
         cope_scores(q, q[:, :, :2], q[0, 0])
+
+
+@pytest.mark.attack("weights that are not finite, and a rate at which a training diverges")
+def test_what_is_not_finite_stays_so_and_is_no_index():
+    """A place in the table of NaN is none that torch may be asked for."""
+    q, k, table = random(1, 1, 3, 2), random(1, 1, 4, 2, seed=1), random(5, 2)
+    k[0, 0, 1] = float("nan")
+    scores = cope_scores(q, k, table)
+    assert scores[0, 0, :, 1].isnan().all() and scores[0, 0, :, 2:].isfinite().any()
+    table = table * float("inf")
+    assert not cope_scores(q, random(1, 1, 4, 2), table).isfinite().any()
+
+
+def test_a_training_that_diverges_says_so_and_at_which_step():
+    torch.manual_seed(0)
+    model = LanguageModel(TransformerConfig(Streams.dense(16), 1, 2, "cope"), 11)
+    with torch.no_grad():
+        model.transformer.blocks[0].attention.averaging.pairs.table.fill_(float("nan"))
+    config = TrainingConfig(steps=2, batch_size=2, length=6, learning_rate=1e-3)
+    with pytest.raises(Diverged, match="the loss of step 0 is nan; lower learning_rate"):
+        train(model, iter(np.ones((2, 2, 7), dtype=np.int64)), config)
+    model = LanguageModel(TransformerConfig(Streams.dense(16), 1, 2, "cope"), 11)
+    config = TrainingConfig(steps=60, batch_size=2, length=6, learning_rate=1e30, warmup=0.0)
+    with pytest.raises(Diverged, match=r"of step \d+ is (nan|inf)"):
+        train(model, iter(np.random.default_rng(0).integers(0, 11, (60, 2, 7))), config)
