@@ -537,11 +537,13 @@ TAKEN: dict[str, dict[str, set[str]]] = {
     "xpos_scales": {
         "positions": INDICES | {"meta", "floats", "nans", "negative", "huge"},
         "centre": SIGNED,
-        **dict.fromkeys(("scale_base", "gamma"), NUMBERS | {"inf"}),
+        "scale_base": NUMBERS | {"inf"},
+        "gamma": NUMBERS,
     },
     "apply_xpos": {
         "base": BASES,
-        **dict.fromkeys(("scale_base", "gamma"), NUMBERS | {"inf"}),
+        "scale_base": NUMBERS | {"inf"},
+        "gamma": NUMBERS,
         **dict.fromkeys(("q", "k"), BATCHES | {"axis 1 longer", "axis 1 empty", "another dtype"}),
         "query_positions": {"floats", "negative"},
         "key_positions": {"floats", "negative"},

@@ -8,13 +8,13 @@ score; at the middle of the keys no single factor is larger than it must be.
 """
 
 from dataclasses import dataclass
-from math import log
+from math import inf, log, log1p
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..validation import WIDEST, floating, number, one_of, reals, whole
+from ..validation import WIDEST, floating, number, one_of, reals, whole, within
 from .base import Encoding, Heads, QueryKeyModule, Site, check_base
 from .context import ContextExtension
 from .rope import LAYOUTS, RoPE, RotaryQueryKey, apply_rope, rope_frequencies
@@ -31,7 +31,7 @@ def xpos_scales(
     """zeta_m^((p - centre) / scale_base) of every position, `[..., dim/2]` in float64: a query's factors; a
     key's are their inverses. A scale base or a gamma that is not above 0 is refused."""
     for name, value in (("scale_base", scale_base), ("gamma", gamma)):
-        if not isinstance(value, float):  # inf: nothing decays
+        if name == "gamma" or not isinstance(value, float):  # a scale base of inf: nothing decays
             number(name, value)
     if not scale_base > 0:
         raise ValueError(f"scale_base is {scale_base}; it must be above 0, or far keys would weigh more")
@@ -67,15 +67,20 @@ def apply_xpos(
     centre: int | float = 0,
 ) -> tuple[Float[Tensor, "... N dim"], Float[Tensor, "... M dim"]]:
     """Queries and keys, `[..., N, dim]` and `[..., M, dim]`, rotated and scaled by positions `[N]` and `[M]`.
-    Only their products with j <= i have a meaning."""
+    Only their products with j <= i have a meaning. Queries far before the centre and keys far after it, whose
+    factors leave the dtype, are refused."""
     one_of("layout", layout, LAYOUTS)
     for name, x in (("q", q), ("k", k)):
         if not floating(name, x).dim():
             raise ValueError(f"{name} is a single number; give [..., N, dim]")
     inv_freq, _ = rope_frequencies(q.shape[-1], base=base)
+    remedy = "beyond which factors leave their dtype: give the middle of the keys as centre, or a wider dtype"
 
     def turned(x: Tensor, positions: Tensor, sign: int) -> Tensor:
         scales = xpos_scales(positions, x.shape[-1], scale_base=scale_base, gamma=gamma, centre=centre)
+        reach = _reach(scale_base, gamma, x.dtype)
+        name, low, high = ("query", centre - reach, inf) if sign > 0 else ("key", -inf, centre + reach)
+        within(f"{name}_positions", positions, low, high, remedy)
         both = torch.cat([scales] * 2, -1) if layout == "half" else scales.repeat_interleave(2, -1)
         return (apply_rope(x, positions, inv_freq, layout=layout).to(both.dtype) * both**sign).to(x.dtype)
 
@@ -84,6 +89,12 @@ def apply_xpos(
 
 ROOM = 16
 """A query or key of this size is still a number under the largest factor that is allowed."""
+
+
+def _reach(scale_base: int | float, gamma: int | float, dtype: torch.dtype) -> float:
+    """How far from the centre the factor of the fastest pair leaves room in this dtype."""
+    decay = log1p(1 / gamma)
+    return scale_base * log(torch.finfo(dtype).max / ROOM) / decay if decay else inf
 
 
 class XPosQueryKey(RotaryQueryKey):
@@ -120,8 +131,7 @@ class XPosQueryKey(RotaryQueryKey):
 
     def check_span(self, span: int, dtype: torch.dtype) -> None:
         """Refuse a span at whose ends a key times the factor of the fastest pair may be inf in this dtype."""
-        largest = log(torch.finfo(dtype).max / ROOM) / log((1 + self.gamma) / self.gamma)
-        if span > (limit := 2 * self.scale_base * largest):
+        if span > (limit := 2 * _reach(self.scale_base, self.gamma, dtype)):
             raise ValueError(
                 f"the keys span {span} positions; from {int(limit)} on keys times their factors leave "
                 f"{str(dtype).removeprefix('torch.')}: read shorter texts, compute in a wider dtype, or "

@@ -68,6 +68,21 @@ def test_without_decay_it_is_rope():
     assert not torch.allclose(apply_xpos(q, k, at, at)[0], turned[0])
 
 
+@pytest.mark.attack("positions at which factors leave the dtype")
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_positions_whose_factors_are_no_numbers_are_refused_and_a_centre_answers_them(dtype):
+    q = torch.ones(3, 8, dtype=dtype)
+    at = torch.arange(3) + 10_000
+    with pytest.raises(ValueError, match=r"key_positions holds 10000; .* the middle of the keys as centre"):
+        apply_xpos(q, q, at, at, scale_base=64.0)
+    with pytest.raises(ValueError, match=r"query_positions holds 0; .* the middle of the keys as centre"):
+        apply_xpos(q, q, at - 10_000, at, scale_base=64.0, centre=10_001)
+    for_queries, for_keys = apply_xpos(q, q, at, at, scale_base=64.0, centre=10_001)
+    assert (for_queries @ for_keys.T).isfinite().all()
+    with pytest.raises(ValueError, match="gamma is inf"):
+        apply_xpos(q, q, at, at, gamma=math.inf)
+
+
 def test_keys_may_span_what_leaves_room_in_float32_and_no_more():
     module, q = XPos().at_query_key(Heads(width=8)), random(1, 1, 1, 8).float()
     for span in (8192, 65_536, 70_000):
