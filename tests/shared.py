@@ -13,6 +13,14 @@ from typing import Any
 import filelock
 import pytest
 
+MADE = {
+    "started": "2026-11-21T10:00:00+00:00",
+    "cpu_s": 61.2,
+    "torch": "2.13.0",
+    "device_name": "a processor",
+}
+"""What every record must tell of its making, beside its seed."""
+
 
 def folder(tmp_path_factory: pytest.TempPathFactory, name: str) -> Path:
     """A folder of this session, the same one in every worker of it."""

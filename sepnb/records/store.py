@@ -109,6 +109,13 @@ class Store:
         return self.root.resolve() == (paths.root() / "results").resolve()
 
     def path(self, profile: str, experiment: str, key: str) -> Path:
+        """Where a record of these names lies; a RecordError where one is none of a file below the root."""
+        for name, part in {"profile": profile, "experiment": experiment, "key": key}.items():
+            if not _is_name(part):
+                raise RecordError(
+                    f"{self.root}: the {name} is {str(part)[:80]!r}, which names no file or folder of this "
+                    f"store; give a name without / that does not begin with a dot"
+                )
         return self.root / profile / experiment / f"{key}.json"
 
     def write(self, record: Record) -> Path:
@@ -251,7 +258,10 @@ _TYPES: dict[str, type] = {
 """What a stored record consists of."""
 _PARTS = {"metrics": float | int, "fingerprint": list, "rows": dict}
 """What these hold."""
-_FACTS = {"seed": int, "commit": str | None}
+_FACTS = {
+    **{"seed": int, "commit": str | None, "cpu_s": float | int},
+    **dict.fromkeys(("started", "torch", "device_name"), str),
+}
 """What every reader of the provenance asks for."""
 
 
@@ -277,11 +287,25 @@ def _fault(content: Any) -> str | None:
         for part in parts.values() if isinstance(parts, dict) else parts:
             if not isinstance(part, kind):
                 return f"{name} holds a {type(part).__name__}"
+    for name, numbers in content["fingerprint"].items():
+        for number in numbers:
+            if not isinstance(number, float | int):
+                return f"{name} of its fingerprint holds a {type(number).__name__}"
     for name, kind in _FACTS.items():
         fact = content["provenance"].get(name)
         if not isinstance(fact, kind):
             return f"the {name} of its provenance is {fact!r}"
+    if (seed := content["config"].get("seed", told := content["provenance"]["seed"])) != told:
+        return f"its seed is {seed!r} in its config and {told} in its provenance"
+    for name in ("profile", "experiment", "key"):
+        if not _is_name(content[name]):
+            return f"its {name} {content[name]!r} is no name of a file or a folder"
     return None
+
+
+def _is_name(part: Any) -> bool:
+    """Whether this names a file or a folder right below another one."""
+    return isinstance(part, str) and Path(part).name == part != "" and part[0] != "." and "\0" not in part
 
 
 def _parsed(path: Path, remedy: str) -> Any:

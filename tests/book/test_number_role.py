@@ -12,6 +12,8 @@ from sepnb.companion.number_role import number
 from sepnb.records import numbers
 from sepnb.records.store import Record, Store
 
+from ..shared import MADE
+
 VALUES = {"loss": 2.34567, "gain": -0.25, "error": 3.1e-15, "seeds": 3, "winner": "rope"}
 VALUES["gap"] = numbers.NOT_RUN
 
@@ -142,10 +144,12 @@ def recorded(tmp_path_factory: pytest.TempPathFactory):
         if config.method in levels and config.seed <= 3:
             level = levels[config.method] + 0.1 * config.seed * (config.method == "rope")
             metrics = {"bits_per_byte": level, "floor": 1.0}
-            facts = {"dirty": False, "seed": config.seed, "commit": "a" * 40}
+            facts = {"dirty": False, "seed": config.seed, "commit": "a" * 40, **MADE}
             store.write(Record.of(config, metrics=metrics, rows=[], fingerprint={}, provenance=facts))
     first = experiments.get("in_window").grid("smoke")[0]
-    made = Record.of(first, metrics={"parameters": 3}, rows=[], fingerprint={}, provenance=facts)
+    made = Record.of(
+        first, metrics={"parameters": 3}, rows=[], fingerprint={}, provenance=facts | {"seed": first.seed}
+    )
     Store(build / "smoke" / "results").write(made)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SEPNB_BUILD", str(build))

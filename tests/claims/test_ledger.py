@@ -15,6 +15,8 @@ from sepnb.claims.headlines import HEADLINES
 from sepnb.claims.verdict import Answer, Dependence
 from sepnb.records.store import Record, Store
 
+from ..shared import MADE
+
 LEVELS = {
     "none": 2.90,
     "sinusoidal": 2.60,
@@ -38,7 +40,7 @@ def publish(store: Store, profile: str, commit: str, *, leave_out: int = 0) -> N
     jitter = 0.002 * np.random.default_rng(0).standard_normal(len(grid))
     for config, shift in zip(grid[: len(grid) - leave_out], jitter, strict=False):
         metrics = {"bits_per_byte": LEVELS[config.method] + shift, "block_parameters": 788_480}
-        facts = {"commit": commit, "dirty": False, "seed": config.seed}
+        facts = {"commit": commit, "dirty": False, "seed": config.seed, **MADE}
         store.write(Record("in_window", profile, config.key, config.resolved(), metrics, [], {}, facts))
 
 

@@ -10,6 +10,9 @@ from typing import Any
 
 from sepnb.records.store import Record
 
+MADE = {"started": "2026-11-21T10:00:00+00:00", "torch": "2.13.0", "device_name": "a processor"}
+"""What every record must tell of its making."""
+
 
 @dataclass(frozen=True)
 class FakeRun:
@@ -76,7 +79,7 @@ class Fake:
             time.sleep(self.slow / steps)
             if progress:
                 progress(step + 1, steps)
-        facts = {"seed": config.seed, "dirty": self.dirty, "device": device}
+        facts = {"seed": config.seed, "dirty": self.dirty, "device": device, "cpu_s": self.slow, **MADE}
         metrics = {"loss": 1.0 + config.seed}
         first = self.fingerprint(config, device=device)
         return Record(self.name, "laptop", config.key, config.resolved(), metrics, [], first, facts)

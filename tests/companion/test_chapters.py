@@ -12,6 +12,8 @@ from sepnb.companion.runs import store_for
 from sepnb.records import numbers
 from sepnb.records.store import Record, Store
 
+from ..shared import MADE
+
 PARAMETERS = {"profile": "smoke", "seed": 0, "device": "cpu"}
 
 
@@ -29,7 +31,7 @@ def ran(write_chapter: Callable[..., Chapter]) -> Chapter:
 
 
 def record(loss: float) -> Record:
-    return Record("in_window", "smoke", "a", {}, {"loss": loss}, [], {}, {"seed": 0})
+    return Record("in_window", "smoke", "a", {}, {"loss": loss}, [], {}, {"seed": 0, **MADE})
 
 
 def why(chapter: Chapter) -> str | None:

@@ -20,6 +20,7 @@ from sepnb.models import LanguageModel
 from sepnb.records.store import Record, Store
 from sepnb.training import Diverged
 
+from ..shared import MADE
 from .smoke_runs import assert_same, differing, shortened
 
 IN_WINDOW, SCREEN = experiments.get("in_window"), experiments.get("lr_screen")
@@ -46,7 +47,7 @@ def record_of(config: lm.LanguageModelRun, **metrics: float) -> Record:
         metrics=metrics,
         rows=[{"kind": "position", "start": 0, "bits_per_byte": 3.0}, {"kind": "document", "bits": 9.0}],
         fingerprint={},
-        provenance={"dirty": False, "seed": config.seed},
+        provenance={"dirty": False, "seed": config.seed, **MADE},
     )
 
 

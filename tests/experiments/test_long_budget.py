@@ -15,6 +15,7 @@ from sepnb.models import LanguageModel
 from sepnb.records.store import Store
 from sepnb.training import Diverged, checkpoints
 
+from ..shared import MADE
 from .smoke_runs import assert_same, differing, shortened
 
 MATCHED, LONG = experiments.get("matched_loss"), experiments.get("long_budget")
@@ -182,7 +183,8 @@ def test_the_list_of_a_record_is_that_on_which_models_are_scored(one_thread, tmp
     metrics, rows = selector.look(config, model, device="cpu", progress=None)
     assert metrics["key/window"] > metrics["key/long"]
     record = lm.recorded(config, lm.Clock("cpu"), metrics, rows, {})
-    Store(tmp_path / "results").write(dataclasses.replace(record, provenance={"dirty": False, "seed": 0}))
+    made = {"dirty": False, "seed": config.seed, **MADE}
+    Store(tmp_path / "results").write(dataclasses.replace(record, provenance=made))
     keys = selector.published("laptop")
     assert sum(map(len, keys.values())) == metrics["key_bytes"]
     assert selector.digest("laptop") not in (key_bytes.DRAWN, None) and selector.digest("smoke") == "drawn"

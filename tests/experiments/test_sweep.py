@@ -18,6 +18,7 @@ from sepnb.experiments.scale_sweep import CONTENT, TABLES, ScaleSweep, scale_of
 from sepnb.experiments.sweep import LEVEL, MORE_SEEDS, RATES, Sweep, Swept
 from sepnb.records.store import Record, Store
 
+from ..shared import MADE
 from .smoke_runs import differing
 
 ALL = {name: experiments.get(name) for name in experiments.names()}
@@ -44,7 +45,7 @@ def publish(root, one: Sweep, profile: str, losses: dict[str, list[float | None]
         for trial, loss in zip(one.trials(profile, method), own, strict=False):
             config = one.config(profile, trial, seed)
             metrics = {} if loss is None else {one.score: loss}
-            about = {"rows": [], "fingerprint": {}, "provenance": {"dirty": False, "seed": seed}}
+            about = {"rows": [], "fingerprint": {}, "provenance": {"dirty": False, "seed": seed, **MADE}}
             Store(root / "results").write(Record.of(config, metrics=metrics, **about))
 
 

@@ -22,6 +22,8 @@ from hypothesis import strategies as st
 from sepnb import paths
 from sepnb.records.store import Record, RecordError, Store, canonical, digest
 
+from ..shared import MADE
+
 RECORD = Record(
     experiment="in_window",
     profile="laptop",
@@ -30,7 +32,7 @@ RECORD = Record(
     metrics={"bits_per_byte": 2.125, "parameters": 788_480, "tiny": 1e-300, "third": 1 / 3},
     rows=[{"kind": "document", "document": "Émile", "bits": 0.1}, {"kind": "position", "start": 0}],
     fingerprint={"first_losses": [5.5, 5.25]},
-    provenance={"commit": "abc", "dirty": False, "seed": 1},
+    provenance={"commit": "abc", "dirty": False, "seed": 1, **MADE},
 )
 
 
@@ -204,6 +206,13 @@ def test_a_record_in_another_place_is_refused(store):
         ({"fingerprint": {"first_losses": 5.5}}, "fingerprint holds a float"),
         ({"provenance": {}}, "the seed of its provenance is None"),
         ({"provenance": {"seed": 1, "commit": ["abc"]}}, "the commit of its provenance is ['abc']"),
+        *(
+            ({"provenance": RECORD.provenance | {name: None}}, f"the {name} of its provenance is None")
+            for name in ("started", "cpu_s", "torch", "device_name")
+        ),
+        ({"fingerprint": {"first_losses": [5.5, "5.2"]}}, "first_losses of its fingerprint holds a str"),
+        ({"config": RECORD.config | {"seed": 2}}, "its seed is 2 in its config and 1 in its provenance"),
+        ({"key": "../../../x"}, "its key '../../../x' is no name of a file or a folder"),
     ],
 )
 def test_a_well_signed_record_of_another_form_is_refused(store, changes, said):
@@ -212,6 +221,18 @@ def test_a_well_signed_record_of_another_form_is_refused(store, changes, said):
     with pytest.raises(RecordError) as refused:
         store.read(path)
     assert str(refused.value) == f"{path}: {said}; run it again"
+
+
+@pytest.mark.attack("records whose names lead out of the store")
+@pytest.mark.parametrize("field", ["profile", "experiment", "key"])
+@pytest.mark.parametrize("name", ["../../../x", "/x", "a/b", "..", ".hidden", "", "a\0b", None, 7])
+def test_no_record_is_written_or_looked_for_outside_of_its_store(store, field, name):
+    record = dataclasses.replace(RECORD, **{field: name})
+    with pytest.raises(RecordError, match=f"the {field} is .* names no file or folder of this store; give"):
+        store.write(record)
+    with pytest.raises(RecordError, match=field):
+        store.path(record.profile, record.experiment, record.key)
+    assert not list(store.root.parent.iterdir())
 
 
 @pytest.mark.attack("folders, links in a circle and unreadable files where records should be")
