@@ -16,8 +16,9 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sepnb.companion import workers
+from sepnb.companion import contradictions, workers
 from sepnb.companion.fingerprints import PREFIX, Fingerprint, of_small, part
+from sepnb.records.provenance import history
 from sepnb.records.settings import other_settings
 from sepnb.records.store import Record, Store
 
@@ -97,15 +98,19 @@ def check(
             found += [Replay(one, experiment, configs.get(one.key), device) for one in records.values()]
     if sample is not None:
         found = sorted(found, key=lambda one: hashlib.sha256(one.key.encode()).hexdigest())[:sample]
-    absent = absent_data({(one.experiment, one.record.profile) for one in found})
+    pairs = {(one.experiment, one.record.profile) for one in found}
+    absent, registered, commits = absent_data(pairs), digests(pairs), history()
 
     replays, jobs = [], []
     for one in found:
+        pair = one.experiment.name, one.record.profile
         if one.config is None:
             told = ("orphaned", "no grid has this run any more; delete its file")
         elif why := other_settings(one.record.config, one.config.resolved()):
             told = ("stale", why)
-        elif why := absent.get((one.experiment.name, one.record.profile)):
+        elif why := contradictions.of(one.record, registered[pair], commits):
+            told = ("stale", f"it contradicts itself: {why}")
+        elif why := absent.get(pair):
             told = ("not replayed", why)
         else:
             jobs.append(one)
@@ -125,9 +130,9 @@ def check(
 
 
 def exit_status(replays: Sequence[Replay]) -> int:
-    """0: all that was replayed is equal; 1: something is stale; 2: something could not be replayed."""
+    """0: all that was replayed is equal; 1: something is stale; 2: something, or all, was not replayed."""
     statuses = {replay.status for replay in replays}
-    return 1 if "stale" in statuses else 2 if "not replayed" in statuses else 0
+    return 1 if "stale" in statuses else 2 if "not replayed" in statuses or "equal" not in statuses else 0
 
 
 def _judged(job: Replay, now: Fingerprint | None, error: BaseException | None) -> tuple[str, str]:
@@ -153,6 +158,16 @@ def _fingerprint(job: Replay, report: workers.Report) -> Fingerprint:
     # What was compiled for a GPU costs a minute and a C++ compiler here, and differs by the order of sums.
     with torch.compiler.set_stance("force_eager"):
         return job.experiment.fingerprint(job.config, device=job.device)
+
+
+def digests(wanted: set[tuple[Any, str]]) -> dict[tuple[str, str], dict[str, str]]:
+    """Of these (experiment, profile) pairs the data sets and their registered digests."""
+    from sepnb.data import registry
+
+    return {
+        (one.name, profile): {name: registry.get(name).sha256 for name in one.data_sets(profile)}
+        for one, profile in wanted
+    }
 
 
 def absent_data(wanted: set[tuple[Any, str]]) -> dict[tuple[str, str], str]:

@@ -269,6 +269,11 @@ def check_published(console: Console, profiles: Sequence[str], sample: int | Non
             side_by_side=min(2, os.cpu_count() or 1),
             on_end=lambda done, total: status.update(f"replayed {done} of {total} published runs"),
         )
+    if not replays and not store.refused:
+        raise ValueError(
+            f"{store.root} holds no record of {' or '.join(profiles)}, so that nothing was checked; "
+            f"`sepnb results` says what is published, and SEPNB_RESULTS names another store"
+        )
     if odd := [(one.status, one.name, one.detail) for one in replays if one.detail]:
         console.print(screens.rows(("", "record", "why"), odd))
     counts = Counter(one.status for one in replays)
@@ -308,6 +313,8 @@ def check_numbers(
     tolerances."""
     chosen = [chapters.find(name).name for name in names]
     known = [chapter.name for chapter in chapters.discover()]
+    if not known:
+        raise ValueError(f"{paths.root()} holds no chapters: numbers are checked in a checkout of the book")
     say = partial(screens.say, console)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="sepnb-check-") as work:
@@ -326,7 +333,8 @@ def check_numbers(
     problems = [*chain(*compared), *regression.orphans(known, profile)]
     for problem in problems:
         say(problem)
-    count = sum(len(metrics) for metrics in numbers.values())
+    if not (count := sum(len(metrics) for metrics in numbers.values())):
+        raise ValueError(f"{', '.join(chosen or known)} published no number, so that nothing was checked")
     verdict = f"{len(problems)} differ" if problems else "all as the reference says"
     took = screens.duration(time.monotonic() - began)
     say(f"{count} numbers of {len(numbers)} chapters: {verdict} ({took})")

@@ -44,6 +44,14 @@ def git_state(root: Path | None = None) -> tuple[str | None, bool | None]:
     return (None, None) if commit is None or changed is None or below else (commit, bool(changed))
 
 
+def history() -> set[str] | None:
+    """Every commit up to the one that is checked out; None where some are not at hand, or outside of one."""
+    root = paths.root()
+    if git_state()[0] is None or _said(["git", "rev-parse", "--is-shallow-repository"], root) != "false":
+        return None
+    return set((_said(["git", "rev-list", "HEAD"], root) or "").split())
+
+
 def tree_digest(folder: Path) -> str:
     """What git calls the tree of a folder, computed from the files themselves: the digest of their content.
 

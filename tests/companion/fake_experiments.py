@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from sepnb.data import registry
 from sepnb.records.store import Record
 
 MADE = {"started": "2026-11-21T10:00:00+00:00", "torch": "2.13.0", "device_name": "a processor"}
@@ -80,6 +81,7 @@ class Fake:
             if progress:
                 progress(step + 1, steps)
         facts = {"seed": config.seed, "dirty": self.dirty, "device": device, "cpu_s": self.slow, **MADE}
+        facts["data"] = {name: registry.get(name).sha256 for name in self.needs}
         metrics = {"loss": 1.0 + config.seed}
         first = self.fingerprint(config, device=device)
         return Record(self.name, "laptop", config.key, config.resolved(), metrics, [], first, facts)

@@ -54,6 +54,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> None:
         (["check", "01_oder"], "did you mean 01_order"),
         (["check", "01_order", "--published"], "not chapters: 01_order"),
         (["check", "--published", "--whole"], "--published --whole --sample N"),
+        (["check", "--published"], "holds no record of laptop or gpu, so that nothing was checked"),
         (["check", "--draw", "1"], "--published --whole --sample N"),
         (["check", "--published", "--whole", "--sample", "1"], "no published run of laptop can be trained"),
         (["results", "encodings", "in_windw"], "no name holds 'in_windw'; did you mean in_window"),
@@ -166,6 +167,16 @@ def test_a_list_is_cut_to_the_names_that_are_asked_for(checkout) -> None:
 def test_a_folder_without_chapters_is_no_book(checkout) -> None:
     status, output = sepnb("build")
     assert status == 2 and "holds no chapters: the book is built in a checkout" in output
+
+
+@pytest.mark.attack("a check in a place where there is nothing to check")
+def test_nothing_checked_is_an_error_and_no_pass(checkout, write_chapter, monkeypatch) -> None:
+    status, output = sepnb("check")
+    assert status == 2 and "holds no chapters: numbers are checked in a checkout of the book" in output
+    write_chapter("01_order")
+    monkeypatch.setattr(regression, "recompute", lambda work, **_: {"01_order": {}})
+    status, output = sepnb("check")
+    assert status == 2 and "01_order published no number, so that nothing was checked" in output
 
 
 def test_a_grid_is_run_resumed_and_summed_up(checkout, fake, registered) -> None:

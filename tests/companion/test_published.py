@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sepnb.companion import published
-from sepnb.records.store import Store
+from sepnb.companion import contradictions, published
+from sepnb.data.dataset import DataSet
+from sepnb.records.store import Record, Store
 
 
 @pytest.fixture
@@ -86,12 +87,11 @@ def test_more_seeds_than_the_grid_declares_are_replayed_and_lost_runs_are_orphan
 
 
 def test_data_that_is_not_at_hand_is_named_with_the_remedy(fake, store, monkeypatch, tmp_path) -> None:
-    from sepnb.data import registry
-
-    monkeypatch.setattr(
-        registry, "get", lambda name: type("Absent", (), {"status": lambda self: "missing"})()
-    )
-    replays = published.check([fake(needs=("eltec-eng",))])
+    monkeypatch.setattr(DataSet, "status", lambda self: "missing")
+    reading = fake(needs=("eltec-eng",))
+    for config in reading.grid("laptop"):
+        store.write(reading.run(config))
+    replays = published.check([reading])
     assert set(statuses(replays).values()) == {"not replayed"} and published.exit_status(replays) == 2
     assert "data set eltec-eng is missing: run `sepnb data eltec-eng`" in replays[0].detail
 
@@ -108,3 +108,70 @@ def test_data_that_is_not_at_hand_is_named_with_the_remedy(fake, store, monkeypa
 def test_how_fingerprints_differ_is_said(now: dict, why: str) -> None:
     said = published.differs({"losses": [1.0, 2.0]}, now, 1e-4)
     assert said is not None and re.match(why, said)
+
+
+def test_nothing_checked_is_no_success(fake, store) -> None:
+    assert published.exit_status([]) == 2
+    assert published.exit_status(published.check([fake(methods=("c",))])) == 2, "all are orphaned"
+
+
+# --- what a record tells twice
+
+
+TEXT = Record(
+    "in_window",
+    "laptop",
+    "rope",
+    {"seed": 1, "text": {}, "training": {"steps": 3, "batch_size": 2, "length": 5, "learning_rate": 0.1}},
+    {"bits_per_byte": 2.0, "test_bytes": 30, "learning_rate": 0.1, "moved-far": 0.5, "canvas-9": 0.25}
+    | {"accuracy/native/2x": 0.75, "val_accuracy": 0.5, "ratio": 1.5, "steps": 3},
+    [
+        {"kind": "document", "bits": 40.0, "bytes": 10},
+        {"kind": "document", "bits": 20.0, "bytes": 20},
+        {"kind": "learning", "accuracy": 0.5},
+        {"kind": "distance", "reader": "native", "times": 2, "accuracy": 1.0, "n": 10},
+        {"kind": "distance", "reader": "native", "times": 2, "accuracy": 0.5, "n": 10},
+        {"kind": "moved", "move": "far", "accuracy": 0.5},
+        {"kind": "view", "change": "canvas", "side": 9, "accuracy": 0.25},
+        *({"kind": "pair", "ratio": ratio} for ratio in (1.0, 1.5, 9.0)),
+    ],
+    {},
+    {"seed": 1, "commit": "a", "data": {"novels": "d1"}, "bytes_seen": 30},
+)
+
+
+@pytest.mark.attack("one number of a record that is told twice, and a record that is signed again")
+@pytest.mark.parametrize(
+    ("part", "changes", "told"),
+    [
+        ("provenance", {"data": {"novels": "d2"}}, "the digest of its data is"),
+        ("provenance", {"data": {}}, "the digest of its data is {}"),
+        ("provenance", {"commit": "c"}, "its commit is 'c', and the history has None"),
+        ("provenance", {"bytes_seen": 31}, "bytes_seen is 31, and steps x batch x length are 30"),
+        ("provenance", {"bytes_seen": None}, "bytes_seen is None"),
+        *(
+            ("metrics", {name: value + 1}, f"{name} is {value + 1}, and ")
+            for name, value in TEXT.metrics.items()
+        ),
+        ("metrics", {"bits_per_byte": 2.00001}, "bits_per_byte is 2.00001, and its rows give 2.0"),
+        ("rows", [{"kind": "document", "bits": "2", "bytes": 1}], "another form than a run gives them"),
+        ("rows", [{"kind": "document", "bits": 2.0, "bytes": 0}], "test_bytes|another form"),
+        ("config", {"training": {"steps": 4}}, "steps is 3, and its config says 4|another form"),
+    ],
+)
+def test_a_record_that_contradicts_itself_is_told_by_one_of_its_two_numbers(part, changes, told) -> None:
+    of = {"data": {"novels": "d1"}, "commits": {"a", "b"}}
+    assert contradictions.of(TEXT, **of) is None
+    assert contradictions.of(TEXT, of["data"], None) is None, "without a history"
+    changed = changes if part == "rows" else getattr(TEXT, part) | changes
+    assert re.search(told, contradictions.of(replace(TEXT, **{part: changed}), **of))
+
+
+def test_a_record_that_contradicts_itself_is_stale(fake, store) -> None:
+    record = store.load("laptop", "fake")["a-seed1"]
+    store.write(replace(record, provenance=record.provenance | {"data": {"novels": "another"}}))
+    replays = published.check([fake()])
+    assert statuses(replays) == {"a-seed1": "stale"} | dict.fromkeys(
+        ("a-seed2", "b-seed1", "b-seed2"), "equal"
+    )
+    assert "it contradicts itself: the digest of its data" in store.load("laptop", "fake")["a-seed1"].stale

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sepnb.companion import published, retrained
+from sepnb.records.provenance import processor_name
 from sepnb.records.store import Record, Store
 
 
@@ -13,11 +14,11 @@ def texts(fake) -> type:
     """A fake experiment on texts: its runs have losses per byte, `off` by so much."""
 
     class Texts(fake):
-        off = 0.0
+        off, found = 0.0, None
 
         def run(self, config, *, device="cpu", progress=None) -> Record:
             record = super().run(config, device=device, progress=progress)
-            found = {"val_bits_per_byte": 2.0 + self.off, "train_cpu_s": 3.0}
+            found = self.found or {"val_bits_per_byte": 2.0 + self.off, "train_cpu_s": 3.0}
             return replace(record, metrics=found, provenance=record.provenance | {"cpu_s": 9.0})
 
     return Texts
@@ -46,6 +47,34 @@ def test_a_number_that_somebody_wrote_into_a_record_is_found(texts, store) -> No
     assert told == "val_bits_per_byte is 1.9000 in the record and 2.0000 here (allowed 0.03)"
     assert published.exit_status(ended) == 1
     assert store.load("laptop", "fake")["a-seed1"].stale is None, "it judges, and marks nothing"
+
+
+@pytest.mark.attack("a number of a task, an image or a sweep written into a record that is signed again")
+@pytest.mark.parametrize("kind", ["accuracy/native/8x", "val_accuracy", "adjacency/trained", "parameters"])
+def test_on_its_own_processor_a_record_of_any_kind_is_drawn_and_held_to_its_own_metric(texts, store, kind):
+    import torch
+
+    here = {"device_name": processor_name(), "torch": torch.__version__}
+    measured = texts()
+    object.__setattr__(measured, "found", {kind: 0.5, "train_cpu_s": 3.0})
+    for config in measured.grid("laptop"):
+        record = measured.run(config)
+        store.write(replace(record, provenance=record.provenance | here))
+    record = store.load("laptop", "fake")["a-seed1"]
+    store.write(replace(record, metrics={kind: 0.502, "train_cpu_s": 2.0}))
+    ended = {one.key: one for one in retrained.check(retrained.drawn([measured], 9))}
+    assert len(ended) == 4 and [key for key, one in ended.items() if one.status == "stale"] == ["a-seed1"]
+    told = f"{kind} is 0.5020 in the record and 0.5000 here (allowed 0.001)"
+    assert ended["a-seed1"].detail == told, "times may differ"
+    object.__setattr__(measured, "alone", True)
+    assert retrained.drawn([measured], 9) == [], "no two times are alike"
+
+
+def test_what_a_text_alone_gives_may_be_missing_in_the_run_of_today_and_nothing_else(texts):
+    stored = {"val_bits_per_byte": 2.0, "unigram_bits_per_byte": 4.0}
+    assert retrained.differs(stored, {"val_bits_per_byte": 2.0}, 0.03) is None
+    assert "unigram" in retrained.differs(stored, stored | {"unigram_bits_per_byte": 4.1}, 0.03)
+    assert "the run gives" in retrained.differs(stored, {"unigram_bits_per_byte": 4.0}, 0.03)
 
 
 @pytest.mark.parametrize(("off", "status"), [(0.02, "equal"), (0.04, "stale"), (float("nan"), "stale")])
