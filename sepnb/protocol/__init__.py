@@ -86,7 +86,7 @@ def probe(
     readable = [k for k in rising if first.limit is None or k * length <= first.limit]
     plan = Plan(windows(tokens, longest), length, rising, readable[-1] * length)
     found = read(first, readers[1] if len(readers) > 1 else None, plan, device=where, progress=progress)
-    return card(plan, found, [one.label for one in readers], where)
+    return card(plan, found, readers, where)
 
 
 def _rising(times: Sequence[int]) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ a callable, of a `LanguageModel`, or by `hf` of a model of transformers.
 import importlib
 import importlib.util
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -16,8 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from .. import validation
+from ..encodings.context import ContextExtension, Extension
 from ..models import LanguageModel
+from ..models.extension import extension_of
 from ..seqpe.injection import held_embeddings
+from .stretching import stretched
 
 MISSING = "transformers is not installed; `pip install 'sepnb[run,hf]'` brings it"
 TABLES = ("wpe", "position_embeddings", "embed_positions", "position_embedding", "pos_emb")
@@ -39,6 +42,8 @@ class Reader(nn.Module):
         limit: positions below it can be read, the rows of a table; None: no bound is known.
         takes_positions: whether it can be given positions at all.
         why_not: the reason where it cannot.
+        under: what was done to a trained model before it is read, in JSON's types: its context `extension` by
+            name and options, `log_scale`, the name of its `adapter`; of these what there is.
         read: tokens read so far; `on_read` is called with it after each pass.
     """
 
@@ -52,9 +57,12 @@ class Reader(nn.Module):
         limit: int | None = None,
         takes_positions: bool = True,
         why_not: str = "",
+        under: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self.label, self.vocab_size, self.limit = label, vocab_size, limit
+        self.under = dict(under or {})
+        self.label = ", ".join([label, *in_words(self.under)])
+        self.vocab_size, self.limit = vocab_size, limit
         self.takes_positions, self.why_not = takes_positions, why_not
         self.read, self.on_read = 0, None
         # Not submodules: whoever calls `to` or `eval` on the reader must not move somebody else's model.
@@ -112,6 +120,27 @@ class Reader(nn.Module):
         return logits
 
 
+def in_words(under: Mapping[str, Any]) -> list[str]:
+    """What a model is read under, each rule as the label has it."""
+    words = []
+    if "extension" in under:
+        told = under["extension"]
+        by = next((f" with {key} {told[key]:g}" for key in ("factor", "base") if key in told), "")
+        words.append(told["name"] + by)
+    if under.get("log_scale"):
+        words.append("log scale")
+    if "adapter" in under:
+        words.append(f"adapter {under['adapter']}")
+    return words
+
+
+def resolved(extension: ContextExtension) -> dict[str, Any]:
+    """Name and options of an extension; of one of another kind than ours its name."""
+    if isinstance(extension, Extension):
+        return extension.resolved()
+    return {"name": str(getattr(extension, "name", type(extension).__name__))}
+
+
 def checked(logits: Any, tokens: Tensor, label: str) -> Tensor:
     """Logits for each of the tokens, on their device; finite ones."""
     if not isinstance(logits, Tensor):
@@ -155,8 +184,9 @@ def reader(model: Any) -> Reader:
     )
 
 
-def ours(model: LanguageModel) -> Reader:
-    """The reader of a model of this package; its limit is that of its tables."""
+def ours(model: LanguageModel, adapter: str | None = None) -> Reader:
+    """The reader of a model of this package; its limit is that of its tables. A model does not know the name
+    of an adapter that it was put under: where it is to stand on the card, it is given here."""
     config = model.config
     if config.axes != 1 or not config.causal:
         raise ValueError("the model is no causal model of texts; give one with a causal mask and one axis")
@@ -165,16 +195,24 @@ def ours(model: LanguageModel) -> Reader:
     named += [one.method for one in model.transformer.input_encodings if hasattr(one, "method")]
     if model.transformer.window is not None:
         named.append(f"window {model.transformer.window}")
+    under: dict[str, Any] = {}
+    if (extension := extension_of(model)) is not None:
+        under["extension"] = resolved(extension)
+    if model.transformer.log_scale:
+        under["log_scale"] = True
+    if adapter is not None:
+        under["adapter"] = adapter
     return Reader(
         model,
         ", ".join(["sepnb", *named]),
         module=model,
         vocab_size=model.vocab_size,
         limit=min(limits, default=None),
+        under=under,
     )
 
 
-def hf(model: Any) -> Reader:
+def hf(model: Any, extension: Extension | None = None) -> Reader:
     """A causal language model of transformers, such as `AutoModelForCausalLM.from_pretrained` gives.
 
     It is read without a cache. Positions go through `position_ids` where its `forward` takes them, with a
@@ -183,10 +221,15 @@ def hf(model: Any) -> Reader:
     each pass, and after the last. A table's number of rows is found here, on the host, so that no device is
     asked for a row that there is not.
 
+    Args:
+        extension: of `sepnb.encodings`, such as `YaRN(8.0, original_length=1024)`: what is read is a copy
+            with slower rotations and the same weights, as its own `rope_parameters` make it.
+
     Raises:
         ModuleNotFoundError: transformers is not installed; the message says how to install it.
-        TypeError: not a model of transformers.
-        ValueError: one that does not predict the next token, such as an encoder-decoder.
+        TypeError: not a model of transformers, no extension.
+        ValueError: one that does not predict the next token, such as an encoder-decoder; with an extension
+            one without RoPE, one whose rotations are scaled already or whose class scales none.
     """
     if not isinstance(model, nn.Module) or not isinstance(model, transformers().PreTrainedModel):
         raise TypeError(
@@ -197,6 +240,8 @@ def hf(model: Any) -> Reader:
     config = model.config.get_text_config()
     if getattr(config, "is_encoder_decoder", False) or model.get_output_embeddings() is None:
         raise ValueError(f"{name} has no logits of the next token; load it by AutoModelForCausalLM")
+    if extension is not None:
+        model = stretched(model, extension)
     takes = _takes(model.forward, "position_ids")
     return Reader(
         _Transformers(model, takes),
@@ -206,6 +251,7 @@ def hf(model: Any) -> Reader:
         limit=_rows(model),
         takes_positions=takes,
         why_not="" if takes else f"{name} takes no position_ids",
+        under=None if extension is None else {"extension": resolved(extension)},
     )
 
 

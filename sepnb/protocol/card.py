@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from ..plots import figures, shapes
 from ..plots.looks import FAINT, INK
+from .adapters import Reader
 from .readings import Plan, Readings
 from .verdicts import Verdict, judged
 
@@ -41,7 +42,8 @@ class Card:
         survives, uses, quality, price: the verdicts; each has `.verdict`, a bare word, and its numbers.
         axes: by name, what an unseen index, length or distance does by itself.
         curve: the loss by position of the model and of its sliding window, in bits per token.
-        meta: what was read and how, and `limits`, what the card cannot say.
+        meta: what was read and how, and `limits`, what the card cannot say. `under` has the context extension
+            and the adapter that the model was read under; its name says them, too.
     """
 
     survives: Verdict
@@ -126,7 +128,8 @@ class Card:
             shapes.powers_of_two(ax, ticks)
             figures.trained_length(ax, length)
             ax.set(xlabel="position in the text", ylabel="bits per token")
-            ax.set_title(textwrap.shorten(str(self.meta["model"]), 44, placeholder="…"), pad=18)
+            named = textwrap.wrap(str(self.meta["model"]), 44, max_lines=3, placeholder="…")
+            ax.set_title("\n".join(named), pad=18)
             low = min(*model, *slid)
             ax.set_ylim(bottom=low - 0.12 * max(0.1, max(*model, *slid) - low))
             ax.text(0.02, 0.03, "line: all keys visible; dashed: own sliding window", fontsize=8.5,
@@ -159,13 +162,14 @@ svg {{ max-width: 100%; height: auto; }}
 """
 
 
-def card(plan: Plan, found: Readings, labels: Sequence[str], device: str) -> Card:
-    """The card of these readings; labels of the model and, where there is one, of the reference."""
+def card(plan: Plan, found: Readings, readers: Sequence[Reader], device: str) -> Card:
+    """The card of these readings of a model and, where there is one, of a reference."""
     four, apart = judged(plan, found)
     length, stride = plan.length, plan.stride
     meta = {
-        "model": labels[0],
-        "reference": labels[1] if len(labels) > 1 else None,
+        "model": readers[0].label,
+        "under": readers[0].under,
+        "reference": readers[1].label if len(readers) > 1 else None,
         "trained_length": length,
         "times": list(plan.times),
         "windows": len(plan.tokens),

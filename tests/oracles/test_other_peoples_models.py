@@ -11,7 +11,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sepnb.encodings import RoPE
+from sepnb.encodings import (
+    DynamicNTK,
+    Llama3,
+    LongRoPE,
+    NTKAware,
+    NTKByParts,
+    PositionInterpolation,
+    RaisedBase,
+    RoPE,
+    YaRN,
+)
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.protocol import hf, probe
 from sepnb.streams import Streams
@@ -39,6 +49,11 @@ MODELS: dict[str, tuple[str, dict]] = {
     "gpt2": ("GPT2", {"vocab_size": V, "n_embd": D, "n_layer": LAYERS, "n_head": HEADS, "n_positions": N}),
     "bloom": ("Bloom", {"vocab_size": V, "hidden_size": D, "n_layer": LAYERS, "n_head": HEADS}),
 }
+UNSTRETCHED: dict[str, tuple[str, dict]] = {
+    "falcon": ("Falcon", SIZE),
+    "gemma": ("Gemma3Text", ROTARY | {"head_dim": D // HEADS}),
+}
+"""Architectures whose RoPE no extension can act on."""
 
 
 @pytest.fixture
@@ -46,9 +61,9 @@ def build(public) -> Callable[..., nn.Module]:
     """`build(architecture, …)`: a random model of it; what is given replaces its config."""
 
     def made(name: str, **changes) -> nn.Module:
-        kind, settings = MODELS[name]
+        kind, settings = (MODELS | UNSTRETCHED)[name]
         package = public("transformers")
-        heads = {"GPT2": "GPT2LMHeadModel"}
+        heads = {"GPT2": "GPT2LMHeadModel", "Gemma3Text": "Gemma3ForCausalLM"}
         torch.manual_seed(0)
         config = getattr(package, f"{kind}Config")(**ENDS | settings | changes)
         return getattr(package, heads.get(kind, f"{kind}ForCausalLM"))(config).eval()
@@ -185,21 +200,29 @@ def from_llama(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: torch.cat([theirs[one] for one in others.split("+")]) for name, others in pairs()}
 
 
+def twins(
+    build: Callable[..., nn.Module], shared: int = 1, dtype: torch.dtype = torch.float32, **changes
+) -> tuple[LanguageModel, nn.Module]:
+    """A model of ours and a Llama with the same weights."""
+    torch.manual_seed(1)
+    shape = {"n_layers": LAYERS, "n_heads": 4, "n_kv_heads": 4 // shared, "encoding": RoPE(layout="half")}
+    look = {"norm_kind": "rms", "activation": "swiglu", "expansion": 2}
+    ours = LanguageModel(TransformerConfig(Streams.dense(D), **shape, **look), V).to(dtype).eval()
+    for parameter in ours.parameters():
+        nn.init.normal_(parameter, std=0.3)  # gains too, and scores that are no longer uniform
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 4 // shared}
+    settings = heads | {"rms_norm_eps": 1e-5, "tie_word_embeddings": False} | changes
+    theirs = build("llama", **settings).to(dtype)
+    theirs.load_state_dict(to_llama(ours.state_dict(), theirs.state_dict()))
+    return ours, theirs
+
+
 @pytest.mark.parametrize("shared", [1, 2])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_rope_with_rms_norm_and_swiglu_is_llama_there_and_back(shared, dtype, build, agree) -> None:
     """Also with shared keys and values, and at positions that jump."""
-    torch.manual_seed(1)
-    shape = {"n_layers": LAYERS, "n_heads": 4, "n_kv_heads": 4 // shared, "encoding": RoPE(layout="half")}
-    look = {"norm_kind": "rms", "activation": "swiglu", "expansion": 2}
-    config = TransformerConfig(Streams.dense(D), **shape, **look)
-    ours = LanguageModel(config, V).to(dtype).eval()
-    for parameter in ours.parameters():
-        nn.init.normal_(parameter, std=0.3)  # gains too, and scores that are no longer uniform
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 4 // shared}
-    theirs = build("llama", **heads, rms_norm_eps=1e-5, tie_word_embeddings=False).to(dtype)
-    theirs.load_state_dict(to_llama(ours.state_dict(), theirs.state_dict()))
-    back = LanguageModel(config, V).to(dtype).eval()
+    ours, theirs = twins(build, shared, dtype)
+    back = LanguageModel(ours.config, V).to(dtype).eval()
     back.load_state_dict(from_llama(theirs.state_dict()))
     tokens = torch.from_numpy(repeating(NEAR)[: 2 * L].reshape(2, L))
     jumping = torch.cat([torch.arange(L // 2), torch.arange(40, 40 + L // 2)])
@@ -208,3 +231,104 @@ def test_rope_with_rms_norm_and_swiglu_is_llama_there_and_back(shared, dtype, bu
             asked = (tokens,) if at is None else (tokens, at)
             agree(ours(*asked), hf(theirs)(*asked), 1e-5)
             assert torch.equal(back(*asked), ours(*asked))
+
+
+# --- under a context extension
+
+EXTENSIONS = [
+    PositionInterpolation(4.0),
+    NTKAware(4.0),
+    DynamicNTK(4.0, L),
+    NTKByParts(4.0, L, beta=2),
+    YaRN(4.0, L),
+    YaRN(4.0, L, beta_fast=2, beta_slow=0.5),
+    Llama3(4.0, L),
+    RaisedBase(5e5),
+]
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS, ids=lambda one: one.name)
+def test_an_extension_is_the_same_for_ours_and_for_theirs_and_leaves_both_as_they_were(
+    extension, build, agree
+) -> None:
+    """Their config may name another length than the trained one."""
+    ours, theirs = twins(build, max_position_embeddings=4 * N)
+    tokens = torch.from_numpy(repeating(NEAR)[: 2 * N].reshape(2, N))
+    with torch.no_grad():
+        before, told = hf(theirs)(tokens), theirs.config.to_dict()
+        stretched = hf(theirs, extension)
+        agree(ours.extended(extension=extension)(tokens), stretched(tokens), 1e-5)
+        assert not torch.allclose(stretched(tokens), before, atol=1e-3)
+        assert torch.equal(hf(theirs)(tokens), before) and theirs.config.to_dict() == told
+        weights = zip(stretched.module.parameters(), theirs.parameters(), strict=True)
+        assert all(one is other for one, other in weights)
+        halved = hf(theirs.bfloat16(), extension)(tokens)  # whose frequencies a cast has rounded
+    assert halved.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("name", ["qwen", "gpt-neox", "deepseek-v3"])
+def test_partial_rotations_and_those_of_latent_attention_are_stretched_too(name, build) -> None:
+    """As a model whose config said so from the beginning."""
+    yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": L, "rope_theta": 10_000.0}
+    yarn |= {"partial_rotary_factor": 0.25} if name == "gpt-neox" else {}
+    model, written = build(name), build(name, rope_parameters=yarn)
+    written.load_state_dict(model.state_dict())
+    tokens = torch.from_numpy(repeating(NEAR)[None, :N])
+    with torch.no_grad():
+        assert torch.equal(hf(model, YaRN(4.0, L))(tokens), hf(written)(tokens))
+
+
+def test_a_card_says_what_stretching_gives_a_model(build) -> None:
+    model = schooled(build("llama"))
+    asked = {"trained_length": L, "times": TIMES}
+    card = probe(hf(model, DynamicNTK(4.0, L)), repeating(NEAR), **asked, reference=hf(model))
+    assert card.meta["model"] == "LlamaForCausalLM (llama), dynamic-ntk with factor 4"
+    assert card.meta["under"] == {"extension": DynamicNTK(4.0, L).resolved()}
+    assert card.meta["follows_length"] and card.price.numbers["difference"]["mean"] == 0.0
+    inside, last = card.curve[0], card.curve[-1]
+    plain = probe(hf(model), repeating(NEAR), **asked).curve
+    assert inside["model"] == plain[0]["model"] and last["model"] != plain[-1]["model"]
+
+
+@pytest.mark.attack("models that no extension can act on, and extensions that are none")
+@pytest.mark.parametrize(
+    ("name", "changes", "extension", "told"),
+    [
+        ("gpt2", {}, YaRN(4.0, L), "this gpt2 model has none .* no rope_parameters; read it without"),
+        ("bloom", {}, YaRN(4.0, L), "this bloom model has none"),
+        ("falcon", {"alibi": True}, YaRN(4.0, L), "this falcon model has none .* it has ALiBi"),
+        ("gemma", {}, YaRN(4.0, L), "differ by layer .sliding_attention, full_attention."),
+        (
+            "llama",
+            {"rope_parameters": DYNAMIC},
+            YaRN(4.0, L),
+            "scaled already .rope_type dynamic",
+        ),
+        ("llama", {}, YaRN(4.0, L, ramp="rotations"), "cannot say YaRN"),
+        ("llama", {}, NTKByParts(4.0, L, alpha=0), "cannot say NTKByParts"),
+        ("llama", {}, LongRoPE((1,) * 8, (2,) * 8, 4.0, L), "cannot say LongRoPE"),
+        ("llama", {}, RaisedBase(100.0), "below 10000"),
+    ],
+)
+def test_what_cannot_be_stretched_is_refused(name, changes, extension, told, build) -> None:
+    with pytest.raises(ValueError, match=told):
+        hf(build(name, **changes), extension)
+
+
+def test_an_extension_is_one_of_ours_and_a_class_that_ignores_it_is_found_out(public, build) -> None:
+    model = build("llama")
+    with pytest.raises(TypeError, match=r"extension must be a Extension, such as YaRN\(8.0"):
+        hf(model, "yarn")
+    rotary = public("transformers.models.llama.modeling_llama").LlamaRotaryEmbedding
+
+    class Deaf(rotary):
+        def __init__(self, config):
+            super().__init__(config)
+            self.inv_freq, self.attention_scaling = self.compute_default_rope_parameters(config)
+
+    model.model.rotary_emb = Deaf(model.config)
+    with pytest.raises(ValueError, match=r"Deaf .* has other frequencies than these"):
+        hf(model, YaRN(4.0, L))
+    model.model.rotary_emb.rope_type = None
+    with pytest.raises(ValueError, match="Deaf of LlamaForCausalLM takes no scaling"):
+        hf(model, YaRN(4.0, L))

@@ -3,10 +3,18 @@
 import pytest
 from torch import nn
 
+from sepnb.encodings import NTKAware, RaisedBase, YaRN
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.protocol import hf
 from sepnb.protocol.adapters import reader
 from sepnb.streams import Streams
+
+
+class Halved:
+    """A context extension of somebody's own."""
+
+    def __call__(self, inv_freq, *, dim, base, length):
+        return inv_freq / 2, 1.0
 
 
 def test_without_transformers_its_adapter_says_how_to_get_it(monkeypatch):
@@ -26,6 +34,11 @@ def test_what_is_no_module_is_no_model():
         ("rope", {}, "sepnb, rope"),
         ("rope", {"window": 8}, "sepnb, rope, window 8"),
         ("learned", {"extrapolator": "wrap"}, "sepnb, learned, wrap"),
+        ("rope", {"extension": YaRN(8.0, 16)}, "sepnb, rope, yarn with factor 8"),
+        ("rope", {"extension": RaisedBase(5e5)}, "sepnb, rope, raised-base with base 500000"),
+        ("sinusoidal", {"extension": NTKAware(2.5)}, "sepnb, sinusoidal, ntk-aware with factor 2.5"),
+        ("rope", {"extension": Halved()}, "sepnb, rope, Halved"),
+        ("alibi", {"log_scale": True}, "sepnb, alibi, log scale"),
     ],
 )
 def test_a_model_of_ours_is_called_by_its_encoding_and_its_rule_of_evaluation(encoding, rule, label):

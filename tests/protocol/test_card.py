@@ -5,10 +5,15 @@ from html.parser import HTMLParser
 
 import matplotlib.pyplot as plt
 import pytest
+import torch
 
+from sepnb.encodings import PositionInterpolation, YaRN
+from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.protocol import Card, probe
+from sepnb.protocol.adapters import ours
+from sepnb.streams import Streams
 
-from .shapes import TIMES, L, looking_back, repeating
+from .shapes import EVERY, TIMES, L, looking_back, repeating
 
 LABEL = "<script>alert(1)</script> | a"
 
@@ -60,4 +65,26 @@ def test_the_figure_draws_both_curves_and_the_trained_length(card):
     said = [text.get_text() for text in words.texts]
     assert said[:4] == ["survives", "held", "uses", "held"]
     assert f"trained length {L}" in [text.get_text() for text in ax.texts]
+    plt.close(fig)
+
+
+def test_every_form_of_a_card_names_what_the_model_was_read_under():
+    """A reference is named with its own, and the figure breaks the line before it would leave it out."""
+    torch.manual_seed(0)
+    config = TransformerConfig(Streams.dense(8), n_layers=1, n_heads=2, encoding="rope")
+    model = LanguageModel(config, 2 * EVERY)
+    read = ours(model.extended(extension=YaRN(8.0, L)), "somebody's long novels.safetensors")
+    slower = model.extended(extension=PositionInterpolation(4.0))
+    card = probe(read, repeating(L), trained_length=L, times=(1, 2), reference=slower)
+    name = "sepnb, rope, yarn with factor 8, adapter somebody's long novels.safetensors"
+    told = json.loads(card.to_json())["meta"]
+    assert told["under"] == {
+        "extension": {"name": "yarn", "factor": 8.0, "original_length": L}
+        | {"beta_fast": 32, "beta_slow": 1, "ramp": "dimension"},
+        "adapter": "somebody's long novels.safetensors",
+    }
+    assert card.to_markdown().startswith(f"# Past the trained length: {name}\n")
+    assert "beside sepnb, rope, position-interpolation with factor 4" in card.to_markdown()
+    fig = card.figure()
+    assert " ".join(fig.axes[0].get_title("left").split()) == name
     plt.close(fig)
