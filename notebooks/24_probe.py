@@ -127,6 +127,8 @@ for name, one in window.four.items():
 # ```
 #
 # On the command line `sepnb probe path/to/model --text novel.txt --length 1024` prints the card and writes it as a page.
+# The card says what slower waves give the model where `--extension yarn --factor 8` is added, and what an adapter gives a model of this
+# package with `--adapter FILE`.
 #
 # ## What the verdicts are made of
 #

@@ -298,6 +298,21 @@ def probe(
     reference: Annotated[
         str | None, typer.Option(help="Another model with the same tokens, for quality and price.")
     ] = None,
+    extension: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Read it with slower waves: yarn, ntk-by-parts, ntk-aware, dynamic-ntk, llama3 or "
+            "position-interpolation.",
+        ),
+    ] = None,
+    factor: Annotated[float | None, typer.Option(help="How many trained lengths it is to reach.")] = None,
+    adapter: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="An adapter of sepnb, tuned on MODEL.")
+    ] = None,
+    log_scale: Annotated[
+        bool, typer.Option("--log-scale", help="Sharpen attention over many keys; models of sepnb only.")
+    ] = False,
     device: opt.OnDevice = None,
     out: Annotated[Path, typer.Option(help="Where the card goes, as HTML and JSON.")] = Path("probe"),
 ) -> None:
@@ -309,6 +324,7 @@ def probe(
         from sepnb.companion import tasks
 
         options = {"times": times, "reference": reference, "device": tasks.device(device, "laptop")}
+        options |= {"extension": extension, "factor": factor, "adapter": adapter, "log_scale": log_scale}
         from sepnb.companion import probe as probes
 
         probes.probe(console, model, text, length=length, out=out, **options)

@@ -1,5 +1,6 @@
 """`sepnb probe` from files: what it prints and writes, and what it refuses before a model is read."""
 
+import copy
 import json
 from pathlib import Path
 
@@ -10,7 +11,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from sepnb import cli
-from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig, save
+from sepnb.companion.probe import BY_FACTOR
+from sepnb.encodings import NTKByParts, YaRN
+from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig, save, save_adapter
 from sepnb.streams import Streams
 
 WORDS = b"the quick brown fox jumps over the lazy dog and sleeps. " * 40
@@ -57,6 +60,67 @@ def test_tokens_of_a_file_are_read_as_they_are_and_a_reference_decides_the_price
     assert status == 0 and told["price"]["numbers"]["difference"]["mean"] == 0.0
 
 
+@pytest.fixture
+def base(tmp_path) -> Path:
+    """A separated model with a sinusoid, and beside it `long.safetensors`, an adapter tuned under an
+    extension."""
+    torch.manual_seed(1)
+    streams = Streams(pos=4, sem=8)
+    config = TransformerConfig(streams, n_layers=1, n_heads=2, encoding="sinusoidal", max_length=16)
+    trained = LanguageModel(config)
+    tuned = copy.deepcopy(trained)
+    with torch.no_grad():
+        for name, mask in tuned.parts()["position"].items():
+            tuned.get_parameter(name)[mask] += 0.1
+    tuned = tuned.extended(extension=NTKByParts(2.0, 16), log_scale=True)
+    save(trained, tmp_path / "base.safetensors")
+    save_adapter(tuned, trained, tmp_path / "long.safetensors")
+    return tmp_path / "base.safetensors"
+
+
+def test_a_model_is_read_under_an_adapter_and_an_extension_and_its_card_says_both(base, tmp_path) -> None:
+    """One that is given stands in place of the one that the adapter was tuned under; the rest of that rule
+    stays. Cards of one model under several rules lie beside each other."""
+    text, out = tmp_path / "text.txt", tmp_path / "cards"
+    text.write_bytes(WORDS)
+    asked = (base, "--text", text, "--length", 16, "--times", "2", "--out", out)
+    adapter, yarn = ("--adapter", tmp_path / "long.safetensors"), ("--extension", "yarn", "--factor", 4)
+    for options in ((), adapter, (*adapter, *yarn), ("--log-scale",)):
+        status, output = sepnb(*asked, *options)
+        assert status == 0, output
+    assert "adapter long.safetensors" not in output and "sepnb, sinusoidal, log scale" in output
+    cards = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in out.glob("*.json")}
+    tuned = "base.safetensors-ntk-by-parts-with-factor-2-log-scale-adapter-long.safetensors"
+    both = tuned.replace("ntk-by-parts-with-factor-2", "yarn-with-factor-4")
+    assert cards.keys() == {"base.safetensors", tuned, both, "base.safetensors-log-scale"}
+    assert cards["base.safetensors"]["meta"]["under"] == {}
+    told = cards[both]["meta"]
+    assert told["model"] == "sepnb, sinusoidal, yarn with factor 4, log scale, adapter long.safetensors"
+    assert told["under"] == {
+        "extension": YaRN(4.0, 16).resolved(),
+        "log_scale": True,
+        "adapter": "long.safetensors",
+    }
+    last = {card["curve"][-1]["model"] for card in cards.values()}
+    assert len(last) == len(cards), "each was read as it is named"
+
+
+@pytest.mark.parametrize("name", BY_FACTOR)
+def test_every_extension_that_the_help_names_reaches_the_model_with_the_length_as_trained(
+    files, tmp_path, name
+) -> None:
+    _, text = files
+    model = tmp_path / "rope.safetensors"
+    save(LanguageModel(TransformerConfig(Streams.dense(8), n_layers=1, n_heads=2, encoding="rope")), model)
+    asked = ("--text", text, "--length", 16, "--times", "2", "--extension", name, "--factor", 2)
+    status, output = sepnb(model, *asked, "--out", tmp_path / "cards")
+    assert status == 0, output
+    (card,) = (tmp_path / "cards").glob(f"rope.safetensors-{name}-with-factor-2.json")
+    told = json.loads(card.read_text(encoding="utf-8"))["meta"]["under"]["extension"]
+    assert (told["name"], told["factor"], told.get("original_length", 16)) == (name, 2.0, 16)
+    assert name in " ".join(sepnb("--help")[1].split())
+
+
 @pytest.mark.attack("models, texts and options that cannot be probed")
 @pytest.mark.parametrize(
     ("changes", "told"),
@@ -71,6 +135,20 @@ def test_tokens_of_a_file_are_read_as_they_are_and_a_reference_decides_the_price
         ({"--text": "empty.npy"}, "no array that numpy saved"),
         ({"model": "picture.safetensors"}, "holds ImageClassifier"),
         ({"model": "no/such-model"}, "pip install 'sepnb[run,hf]'"),
+        ({"--length": 15}, "--length is 15; it must be at least 16"),
+        ({"--extension": "yarm", "--factor": 8}, "unknown context extension 'yarm'; did you mean yarn?"),
+        ({"--extension": "longrope", "--factor": 8}, "longrope needs more than a factor; use one of posi"),
+        ({"--extension": "yarn"}, "yarn has no factor; add one of at least 1, such as --factor 8"),
+        ({"--extension": "yarn", "--factor": 0.5}, "factor is 0.5; it must be finite and at least 1"),
+        ({"--extension": "yarn", "--factor": "nan"}, "factor is nan; it must be finite and at least 1"),
+        ({"--factor": 8}, "--factor 8 is that of a context extension; add one: --extension yarn"),
+        ({"--extension": "yarn", "--factor": 8}, "this model has none (alibi)"),
+        ({"--adapter": "nowhere.safetensors"}, "does not exist"),
+        ({"--adapter": "picture.safetensors"}, "holds no adapter"),
+        (
+            {"--adapter": "picture.safetensors", "model": "no/such-model"},
+            "is for models of sepnb, and no/such",
+        ),
     ],
 )
 def test_what_cannot_be_probed_is_refused_with_a_remedy_and_nothing_is_written(

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from rich.console import Console
 from torch import Tensor, nn
+from typer.testing import CliRunner
 
+from sepnb import cli
 from sepnb.encodings import (
     DynamicNTK,
     Llama3,
@@ -332,3 +335,24 @@ def test_an_extension_is_one_of_ours_and_a_class_that_ignores_it_is_found_out(pu
     model.model.rotary_emb.rope_type = None
     with pytest.raises(ValueError, match="Deaf of LlamaForCausalLM takes no scaling"):
         hf(model, YaRN(4.0, L))
+
+
+def test_the_command_line_asks_the_config_before_it_loads_a_model(
+    tmp_path, monkeypatch, public, build
+) -> None:
+    """And reads one that can be stretched."""
+    monkeypatch.setattr(cli, "console", Console(width=200, highlight=False))
+    np.save(tmp_path / "text.npy", repeating(NEAR))
+    asked = ["--text", tmp_path / "text.npy", "--length", L, "--times", "2", "--out", tmp_path / "cards"]
+    asked += ["--extension", "ntk-aware", "--factor", 2]
+    for name in ("llama", "gpt2"):
+        build(name).save_pretrained(tmp_path / name)
+    done = CliRunner().invoke(cli.app, ["probe", *map(str, (tmp_path / "llama", *asked))])
+    assert done.exit_code == 0, done.output
+    assert [file.name for file in (tmp_path / "cards").glob("*.json")] == [
+        "llama-ntk-aware-with-factor-2.json"
+    ]
+    loads = public("transformers").AutoModelForCausalLM
+    monkeypatch.setattr(loads, "from_pretrained", lambda *_, **__: pytest.fail("a model was loaded"))
+    done = CliRunner().invoke(cli.app, ["probe", *map(str, (tmp_path / "gpt2", *asked))])
+    assert done.exit_code == 2 and "this gpt2 model has none" in " ".join(done.output.split())
