@@ -50,7 +50,7 @@ TIMES = (1, 2, 4, 8, 16, 32)
 NATIVE, WINDOW, APART = (1, 2, 4, 8, 16), (8, 16), (8, 16, 32)
 """Lengths that are read as trained, through a window, and of which near and far answers are told apart."""
 
-RATES = (1.5e-3, 3e-3, 6e-3)
+RATES = (7.5e-4, 1.5e-3, 3e-3, 6e-3)
 TASKS = {
     grid.name: grid for grid in GRIDS if grid.name in ("mqar", "latest_value", "needle", "indirect_index")
 }
