@@ -15,7 +15,7 @@ from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import methods as book
 from sepnb.experiments.base import Experiment
 from sepnb.experiments.scale_sweep import CONTENT, TABLES, ScaleSweep, scale_of
-from sepnb.experiments.sweep import LEVEL, MORE_SEEDS, RATES, Sweep, Swept
+from sepnb.experiments.sweep import LEVEL, MORE_SEEDS, RATES, MedianSweep, Sweep, Swept
 from sepnb.records.store import Record, Store
 
 from ..shared import MADE
@@ -107,6 +107,26 @@ def test_of_trials_that_one_seed_does_not_rank_the_mean_of_three_decides(checkou
     assert one.rate("laptop", "rope") == 4e-3, "of what is level; another has one seed"
     assert not one.waiting("laptop", "rope")
     assert [run.seed for run in one.grid("laptop") if run.training.learning_rate == 8e-3] == [0]
+
+
+def test_where_every_trial_has_three_seeds_their_median_decides_and_none_counts_before_all_are_there(
+    checkout,
+):
+    one = sweep(MedianSweep, methods=("rope",), beyond={})
+    assert sorted({run.seed for run in one.grid("laptop")}) == [0, *MORE_SEEDS] == [0, 7, 8]
+    assert {run.seed for run in one.grid("smoke")} == {0}
+    publish(checkout, one, "laptop", {"rope": [2.1, 2.5, 2.9]})
+    publish(checkout, one, "laptop", {"rope": [2.8, 2.5, 2.4]}, seed=7)
+    assert not one.best("laptop") and one.rate("laptop", "rope") == one.default
+    with pytest.raises(ValueError, match="no published record gives 'rope' a learning rate"):
+        one.require("laptop", "rope")
+    publish(checkout, one, "laptop", {"rope": [2.7, None]}, seed=8)
+    assert not one.best("laptop"), "the last rate has two seeds"
+    publish(checkout, one, "laptop", {"rope": [2.7, None, 2.3]}, seed=8)
+    assert one.scores("laptop") == {("rope", 2e-3): 2.7, ("rope", 4e-3): 2.5, ("rope", 8e-3): 2.4}
+    assert one.rate("laptop", "rope") == 8e-3, "one seed, and the mean of two, would take others"
+    assert not one.waiting("laptop", "rope")
+    one.require("laptop", "rope")
 
 
 def test_a_table_is_drawn_at_the_scale_that_is_best_with_its_rate_and_by_default_as_ever(checkout):
