@@ -7,7 +7,15 @@ RECALL = (
     "dense twins, RoPE and its context extensions, ALiBi, no encoding. Other encodings wait."
 )
 SECOND = "Recall and the latest value already part content from order; these were to be cut first."
+SLOWED = "Declared with its rules: rates come first, then recall, the latest value, novels and needles."
 REASONS = {
+    **dict.fromkeys(
+        (
+            *(f"stretched_{name}" for name in ("mqar", "latest_value", "needle", "indirect_index", "text")),
+            *(f"adapted_{name}" for name in ("mqar", "latest_value", "needle", "text")),
+        ),
+        SLOWED,
+    ),
     **dict.fromkeys(("mqar", "latest_value", "needle"), RECALL),
     "questions": "First come the methods that the other tasks had put in front.",
     "indirect_index": "First came the models that differ in what is mixed; those at random positions wait.",
