@@ -153,8 +153,14 @@ figures.show(
 # index, and nothing has to be trained or stored. `sinusoidal` is this formula; a double loop says so.
 #
 # ```{literalinclude} ../../sepnb/encodings/sinusoidal.py
+# :pyobject: _frequencies
+# :start-at: step =
+# :dedent:
+# ```
+#
+# ```{literalinclude} ../../sepnb/encodings/sinusoidal.py
 # :pyobject: _embedding
-# :start-at: exponents =
+# :start-at: angles =
 # :dedent:
 # ```
 
