@@ -13,6 +13,7 @@ import copy
 import hashlib
 import json
 import os
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -41,13 +42,13 @@ def save_adapter(model: LanguageModel, base: LanguageModel, path: str | os.PathL
         path: of the file; one that is there is replaced, folders are made.
 
     Raises:
-        TypeError: no language model, no path.
+        TypeError: no language model, or a subclass of one; no path.
         ValueError: another config or dtype; weights that are the same, or that differ in both parts; weights
             that are not finite; a base that follows a rule; a folder.
     """
     path = file_at(path)
     for name, one in (("model", model), ("base", base)):
-        validation.instance(name, one, LanguageModel)
+        _a_model(name, one)
     masks, weights = _checked(base), weights_of(model)
     if model.config != base.config or model.vocab_size != base.vocab_size:
         raise ValueError("model and base have other configs; give the base that the model was tuned from")
@@ -62,7 +63,7 @@ def save_adapter(model: LanguageModel, base: LanguageModel, path: str | os.PathL
         name: weights[name].detach()[mask.to(weights[name].device)].cpu() for name, mask in _in(masks[part])
     }
     for name, tensor in kept.items():
-        if not validation.readable(name, tensor).isfinite().all():
+        if not tensor.isfinite().all():
             raise ValueError(f"the weight {name} holds numbers that are not finite: the tuning diverged")
     told = {
         "format": FORMAT,
@@ -82,13 +83,13 @@ def load_adapter(base: LanguageModel, path: str | os.PathLike[str]) -> LanguageM
     base stays as it is, and no weight is shared.
 
     Raises:
-        TypeError: no language model, no path.
+        TypeError: no language model, or a subclass of one; no path.
         FileNotFoundError: there is no file.
         ValueError: a file that is damaged or holds no adapter; one that was tuned on another base; a base
             that follows a rule of `extended`.
     """
     path = file_at(path)
-    masks = _checked(validation.instance("base", base, LanguageModel))
+    masks = _checked(_a_model("base", base))
     try:
         kept, told = sealed.read(path, AGAIN)
     except FileNotFoundError:
@@ -120,6 +121,15 @@ def load_adapter(base: LanguageModel, path: str | os.PathLike[str]) -> LanguageM
         return follow(model, validation.instance("rule", told.get("rule"), dict)).eval()
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} tells a rule that this base cannot follow: {error}; {AGAIN}") from None
+
+
+def _a_model(name: str, model: Any) -> LanguageModel:
+    """A language model whose weights have values, and no subclass, which may be more than its config says."""
+    if type(model) is not LanguageModel:
+        raise TypeError(f"{name} must be a LanguageModel, no subclass, got {shown(model)}")
+    for weight, tensor in weights_of(model).items():
+        validation.readable(f"the weight {weight} of {name}", tensor)
+    return model
 
 
 def _checked(base: LanguageModel) -> dict[str, Masks]:

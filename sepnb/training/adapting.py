@@ -57,8 +57,9 @@ def adapt(
             has the factor that `model` has.
 
     Raises:
-        ValueError: a part without a number, such as "position" of a dense model; a text that is too short; a
-            factor f with f L below `length`; factors for a model without an extension that has one.
+        ValueError: a part without a number, such as "position" of a dense model; a text that is too short or
+            holds a token that the model does not know; a factor f with f L below `length`; factors for a
+            model without an extension that has one.
         TypeError: another type of model or text.
         Diverged: a loss is not finite.
     """
@@ -79,6 +80,10 @@ def adapt(
             f"the text has {len(tokens)} tokens, and a window of length {validation.shown(length)} needs one "
             f"more than its length; give a longer text, or a smaller length"
         )
+    for token in (tokens.min(), tokens.max()):
+        if not 0 <= token < model.vocab_size:
+            known = f"the vocabulary 0 to {model.vocab_size - 1}"
+            raise ValueError(f"the text holds token {token}, which is outside {known}; give tokens of it")
     validation.instance("factors", factors, tuple, "(8, 16)")
     drawn = DrawnFactors(factors, model.config.max_length) if factors else None
     config = TrainingConfig(steps, batch_size, length, learning_rate, weight_decay=0.0, positions=drawn)

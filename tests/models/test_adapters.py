@@ -112,6 +112,10 @@ def test_a_dense_model_is_content_and_any_program_reads_the_file(built, text, pa
 # --- what is not kept
 
 
+class Larger(LanguageModel):
+    """More than its config says."""
+
+
 def test_what_is_no_adapter_is_refused_with_a_remedy_and_nothing_is_written(built, path):
     base = built(SEPARATED)
     model, narrow = tuned(base, "position"), built(SEPARATED, dtype=torch.bfloat16)
@@ -119,6 +123,7 @@ def test_what_is_no_adapter_is_refused_with_a_remedy_and_nothing_is_written(buil
     before = path.read_bytes()
     lost = tuned(base, "position")
     torch.nn.init.constant_(lost.norm.gain["sem"], 0)
+    larger = Larger(base.config, base.vocab_size).double()
     infinite = tuned(base, "position")
     name = next(name for name, mask in base.parts()["position"].items() if mask.all())
     torch.nn.init.constant_(dict(infinite.named_parameters())[name], torch.inf)
@@ -133,6 +138,10 @@ def test_what_is_no_adapter_is_refused_with_a_remedy_and_nothing_is_written(buil
         (infinite, base, "numbers that are not finite: the tuning diverged"),
         (torch.nn.Linear(2, 2), base, "model must be a LanguageModel"),
         (model, torch.nn.Linear(2, 2), "base must be a LanguageModel"),
+        (larger, base, "model must be a LanguageModel, no subclass, got Larger"),
+        (model, larger, "base must be a LanguageModel, no subclass, got Larger"),
+        (copy.deepcopy(model).to("meta"), base, "of model is on the device meta and has no values"),
+        (model, copy.deepcopy(base).to("meta"), "of base is on the device meta and has no values"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):
             save_adapter(one, other, path)
@@ -175,8 +184,11 @@ def test_it_is_put_on_no_other_base(base, built, path):
     ):
         with pytest.raises(ValueError, match=message):
             load_adapter(other, path)
-    with pytest.raises(TypeError, match="base must be a LanguageModel"):
-        load_adapter(torch.nn.Linear(2, 2), path)
+    for other in (torch.nn.Linear(2, 2), Larger(base.config, base.vocab_size)):
+        with pytest.raises(TypeError, match="base must be a LanguageModel, no subclass"):
+            load_adapter(other, path)
+    with pytest.raises(ValueError, match="is on the device meta and has no values"):
+        load_adapter(copy.deepcopy(base).to("meta"), path)
 
 
 def test_what_the_part_was_before_does_not_matter(base, text, path):

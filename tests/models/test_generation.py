@@ -49,7 +49,7 @@ EXTENDED = {
     "extrapolator": ("learned", {"extrapolator": "fourier", "window": 5}),
     "interpolate": ("learned", {"extrapolator": "interpolate", "length": 2 * L}),
     "extension": (("sinusoidal", "rope"), {"extension": encodings.YaRN(4.0, L)}),
-    "by length": (("sinusoidal", "rope"), {"extension": encodings.DynamicNTK(4.0, L)}),
+    "by length": (("learned", "rope"), {"extrapolator": "clamp", "extension": encodings.DynamicNTK(4.0, L)}),
 }
 
 
@@ -224,7 +224,7 @@ def test_a_position_without_a_row_is_refused_with_the_remedy_before_anything_is_
 
 
 def test_a_length_that_a_cache_was_not_told_is_refused_before_anything_is_computed(built, text):
-    reader = built(SEPARATED, encoding=("sinusoidal", "rope"))
+    reader = built(SEPARATED, encoding=("learned", "rope"))
     reader = reader.extended(extension=encodings.DynamicNTK(2.0, L))
     with pytest.raises(ValueError, match=r"say it beforehand: make_cache\(batch_size, length=...\)"):
         reader.generate(text(2, 4), 3, cache=reader.make_cache(2))

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.models.parts import PARTS, counted, reading_maps
 from sepnb.streams import Streams
 
@@ -99,3 +99,47 @@ def test_the_masks_of_an_extended_model_are_those_of_its_parameters(built, mode)
     own, other = model.parts(), model.extended("clamp").parts()
     for part in PARTS:
         assert len(own[part]) == len(other[part]) and counted(own[part]) == counted(other[part])
+
+
+@pytest.mark.parametrize("shape", [shape for shape in ISOLATED if shape["readout"] == "sem"], ids=shapes.name)
+def test_what_reads_position_tables_is_made_of_the_content_part_to_the_number(shape):
+    """By the gradients of the logits, the tables given: the other side of what makes them."""
+    model, tokens = model_of(shape), torch.arange(2 * 12).reshape(2, 12) % 13
+    with torch.no_grad():
+        tables = model.position_tables(12)
+    model(tokens, tables=tables).square().sum().backward()
+    for name, mask in model.parts()["content"].items():
+        parameter = dict(model.named_parameters())[name]
+        moved = torch.zeros_like(mask) if parameter.grad is None else parameter.grad != 0
+        assert torch.equal(moved, mask), name
+
+
+@pytest.mark.parametrize("shape", JOINT, ids=shapes.name)
+def test_under_the_attention_that_it_has_each_part_computes_its_own_streams(shape):
+    """With the weights of attention held, another position part changes nothing of the content, and another
+    content part nothing of the position streams, as the last block is given and gives them."""
+    model, tokens, states = model_of(shape), torch.arange(2 * 6).reshape(2, 6), {}
+
+    def note(_, given: tuple, found: dict) -> None:
+        states.update({name: x.clone() for name, x in {**given[0], **found}.items()})
+
+    model.transformer.blocks[-1].register_forward_hook(note)
+    own = {name: weight.clone() for name, weight in model.state_dict().items()}
+    with frozen_attention(model), torch.no_grad():
+        model(tokens)
+        before = dict(states)
+        for part, mine in zip(PARTS, (model.config.position_streams, ("sem",)), strict=True):
+            for name, weight in model.named_parameters():
+                weight[model.parts()[part][name]] *= -1.5
+            model(tokens)
+            for name, x in before.items():
+                moves = name in mine and filled(model, name)
+                assert torch.equal(x, states[name]) != moves, (part, name)
+            model.load_state_dict(own)
+
+
+def filled(model: LanguageModel, stream: str) -> bool:
+    """Whether a stream as the last block has it depends on weights at all: a sinusoid does not, where blocks
+    leave it as it was."""
+    table = any(encoding.name == "learned" for encoding in model.config.input_encodings)
+    return stream == "sem" or table or model.config.pos_stream != "constant"
