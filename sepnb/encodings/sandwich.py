@@ -34,7 +34,7 @@ def sandwich_bias(
     _check(width, base)
     check_pairs(query_positions, key_positions)
     distance = relative_positions(query_positions, key_positions).abs()
-    waves = _sum_of_waves(distance, _frequencies(width, base))[..., None, :, :]
+    waves = _sum_of_waves(distance, _frequencies(width, base).tolist())[..., None, :, :]
     return waves * _compression(n_heads).to(distance.device)[:, None, None]
 
 
@@ -43,11 +43,11 @@ def _frequencies(width: int, base: float) -> Float[Tensor, " half"]:
     return torch.tensor([base ** (-2 * m / width) for m in range(1, width // 2 + 1)], dtype=torch.float64)
 
 
-def _sum_of_waves(distance: Tensor, frequencies: Tensor) -> Tensor:
+def _sum_of_waves(distance: Tensor, frequencies: list[float]) -> Tensor:
     """sum_m (cos(distance w_m) - 1) in float64, wave by wave: the largest tensor is the result."""
     distance = distance.to(torch.float64)
     total = torch.full_like(distance, -float(len(frequencies)))
-    for frequency in frequencies.tolist():
+    for frequency in frequencies:
         total += torch.cos(distance * frequency)
     return total
 
@@ -77,7 +77,8 @@ class SandwichScore(DistanceBias, Extendable):
     def extend(self, extension: ContextExtension | None) -> None:
         self.extension = extension
         own = {"dim": self.width, "base": self.base, "extension": extension}
-        self.frequencies, self.attention_factor = stretched(_frequencies(self.width, self.base), **own)
+        changed, self.attention_factor = stretched(_frequencies(self.width, self.base), **own)
+        self.frequencies = changed.tolist()  # numbers, which a compiler takes for constants
 
     def of_distance(self, relative: Tensor) -> Tensor:
         waves = _sum_of_waves(relative.abs(), self.frequencies)

@@ -184,7 +184,8 @@ def tuned(
 def tunings_of(arm: Arm, training: TrainingConfig, profile: str) -> tuple[TrainingConfig, ...]:
     """The tunings of an arm, which differ in their rate, for a model of this training: on texts of 8 L, as
     many tokens a step as the training had. A smoke run has two steps of one text, at two rates."""
-    length, batch = TIMES * training.length, max(1, training.batch_size // TIMES)
+    texts = training.batch_size // TIMES * (2 if profile == "gpu" else 1)  # four would not fill a GPU
+    length, batch = TIMES * training.length, max(1, texts)
     tuning = replace(
         training,
         steps=max(2, round(arm.share * training.targets / (batch * length))),

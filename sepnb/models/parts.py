@@ -28,9 +28,9 @@ def parts(model: Model) -> dict[str, Masks]:
     """The parts of a model, as masks of its parameters by the names of `named_parameters`.
 
     Returns:
-        `{"position": {name: mask}, "content": {name: mask}}`, bool masks of the shapes of the parameters and
-        on their devices. No entry is in both parts, and each is in one. Without a position stream the masks
-        of "position" are False throughout.
+        Under the keys "position" and "content" a mask for the name of every parameter: bool, of its shape and
+        on its device. No entry is in both parts, and each is in one. Without a position stream the masks of
+        "position" are False throughout.
     """
     streams = model.config.position_streams if model.config.separated else ()
     position = _named(model, [*_own(model, streams), *_readers(model, streams)])

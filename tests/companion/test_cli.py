@@ -169,7 +169,6 @@ def test_a_folder_without_chapters_is_no_book(checkout) -> None:
     assert status == 2 and "holds no chapters: the book is built in a checkout" in output
 
 
-@pytest.mark.attack("a check in a place where there is nothing to check")
 def test_nothing_checked_is_an_error_and_no_pass(checkout, write_chapter, monkeypatch) -> None:
     status, output = sepnb("check")
     assert status == 2 and "holds no chapters: numbers are checked in a checkout of the book" in output

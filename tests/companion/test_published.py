@@ -140,7 +140,6 @@ TEXT = Record(
 )
 
 
-@pytest.mark.attack("one number of a record that is told twice, and a record that is signed again")
 @pytest.mark.parametrize(
     ("part", "changes", "told"),
     [

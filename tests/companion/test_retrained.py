@@ -49,7 +49,6 @@ def test_a_number_that_somebody_wrote_into_a_record_is_found(texts, store) -> No
     assert store.load("laptop", "fake")["a-seed1"].stale is None, "it judges, and marks nothing"
 
 
-@pytest.mark.attack("a number of a task, an image or a sweep written into a record that is signed again")
 @pytest.mark.parametrize("kind", ["accuracy/native/8x", "val_accuracy", "adjacency/trained", "parameters"])
 def test_on_its_own_processor_a_record_of_any_kind_is_drawn_and_held_to_its_own_metric(texts, store, kind):
     import torch

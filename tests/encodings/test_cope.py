@@ -90,7 +90,6 @@ def test_more_queries_than_keys_are_refused(unhooked):
         cope_scores(q, q[:, :, :2], q[0, 0])
 
 
-@pytest.mark.attack("weights that are not finite, and a rate at which a training diverges")
 def test_what_is_not_finite_stays_so_and_is_no_index():
     """A place in the table of NaN is none that torch may be asked for."""
     q, k, table = random(1, 1, 3, 2), random(1, 1, 4, 2, seed=1), random(5, 2)

@@ -68,7 +68,6 @@ def test_without_decay_it_is_rope():
     assert not torch.allclose(apply_xpos(q, k, at, at)[0], turned[0])
 
 
-@pytest.mark.attack("positions at which factors leave the dtype")
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
 def test_positions_whose_factors_are_no_numbers_are_refused_and_a_centre_answers_them(dtype):
     q = torch.ones(3, 8, dtype=dtype)

@@ -14,6 +14,7 @@ from sepnb.evaluation.long_windows import BLOCKS
 from sepnb.evaluation.protocols import Protocol
 from sepnb.experiments import context_extension as ce
 from sepnb.experiments import language_modelling as lm
+from sepnb.experiments import trained_once
 from sepnb.models import LanguageModel
 from sepnb.records.store import Store
 from sepnb.training import Diverged
@@ -38,7 +39,7 @@ def run_of(method: str, seed: int = 1) -> ce.ContextExtensionRun:
 def checkpoints_in(tmp_path, monkeypatch):
     """A clean tree of a commit, and a folder of its own for what is built."""
     monkeypatch.setenv("SEPNB_BUILD", str(tmp_path / "build"))
-    monkeypatch.setattr(ce, "code_state", lambda: ("a" * 40, False))
+    monkeypatch.setattr(trained_once, "code_state", lambda: ("a" * 40, False))
     return tmp_path / "build" / "checkpoints"
 
 
@@ -217,11 +218,11 @@ def test_a_checkpoint_is_that_of_one_commit_and_one_config_and_code_without_a_na
     checkpoints_in, monkeypatch
 ):
     for state in (("a" * 40, True), (None, None)):
-        monkeypatch.setattr(ce, "code_state", lambda state=state: state)
+        monkeypatch.setattr(trained_once, "code_state", lambda state=state: state)
         ce.trained(run_of("yarn"))
         assert not checkpoints_in.exists()
     for commit, seed, kept in (("a", 1, 1), ("a", 2, 2), ("b", 1, 3)):
-        monkeypatch.setattr(ce, "code_state", lambda commit=commit: (commit * 40, False))
+        monkeypatch.setattr(trained_once, "code_state", lambda commit=commit: (commit * 40, False))
         ce.trained(run_of("yarn", seed=seed))
         assert len(list(checkpoints_in.iterdir())) == kept
 

@@ -276,7 +276,8 @@ def test_a_table_only_loads_and_says_of_every_run_of_the_grid_how_it_stands(stor
     copied = table[table["status"] == "ok"].copy().attrs["records"]
     assert copied is table.attrs["records"]  # every step of pandas copies attrs; records would cost seconds
     assert IN_WINDOW.table("laptop", store)["status"].eq("not run").all()
-    store.write(dataclasses.replace(first, config=first.config | {"seed": 9}))  # the name is that of seed 1
+    other = {"config": first.config | {"seed": 9}, "provenance": first.provenance | {"seed": 9}}
+    store.write(dataclasses.replace(first, **other))  # the name is that of seed 1
     table = IN_WINDOW.table("smoke", store)
     assert table["status"][0] == "stale" and "seed is 9 there and 1 here" in table.attrs["records"][0].stale
 

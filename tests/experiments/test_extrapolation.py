@@ -24,6 +24,7 @@ from sepnb.records.store import Store, canonical
 from sepnb.streams import Streams
 from sepnb.training import Diverged
 
+from ..shared import MADE
 from .smoke_runs import bits_of, differing, shortened
 
 EXPERIMENT = experiments.get("extrapolation")
@@ -497,7 +498,9 @@ def test_bins_are_loaded_by_scope(tmp_path):
         about | {"reading": "native", "scope": "part", "bits_per_byte": 2.5},
         about | {"reading": "oracle", "scope": "tight", "bits_per_byte": 3.0},
     ]
-    record = lm.Record("extrapolation", "smoke", config.key, config.resolved(), {}, rows, {}, {"seed": 1})
+    record = lm.Record(
+        "extrapolation", "smoke", config.key, config.resolved(), {}, rows, {}, {"seed": 1, **MADE}
+    )
     store.write(record)
     (part,) = EXPERIMENT.by_bin("smoke", store=store).to_dict("records")
     told = {"method": "rope", "seed": 1, "reading": "native", "bits_per_byte": 2.5}

@@ -196,7 +196,6 @@ def test_what_the_part_was_before_does_not_matter(base, text, path):
     same(load_adapter(other, path), load_adapter(base, path), text(2, 9))
 
 
-@pytest.mark.attack("adapters with a flipped bit, or cut short")
 def test_a_damaged_adapter_is_refused(base, path, record_property):
     content = path.read_bytes()
     places = range(0, len(content), 997)
@@ -239,7 +238,6 @@ FILES = {
 }
 
 
-@pytest.mark.attack("adapters that tell what is not so, under a good seal")
 @pytest.mark.parametrize("what", FILES)
 def test_a_file_that_tells_what_is_not_so_is_refused_with_path_and_remedy(base, path, what):
     change, more, message = FILES[what]

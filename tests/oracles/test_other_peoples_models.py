@@ -293,7 +293,6 @@ def test_a_card_says_what_stretching_gives_a_model(build) -> None:
     assert inside["model"] == plain[0]["model"] and last["model"] != plain[-1]["model"]
 
 
-@pytest.mark.attack("models that no extension can act on, and extensions that are none")
 @pytest.mark.parametrize(
     ("name", "changes", "extension", "told"),
     [

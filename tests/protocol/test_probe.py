@@ -170,7 +170,6 @@ def peeking(strength: float, start: int = 0, further: int = 1):
     return model
 
 
-@pytest.mark.attack("models that look at later tokens, a little or far out only")
 @pytest.mark.parametrize("strength", [12.0, 0.1])
 @pytest.mark.parametrize(("start", "further"), [(0, 1), (L, 1), (2 * L, 1), (0, 5), (L, 3)])
 @pytest.mark.parametrize("length", [L, 64])
