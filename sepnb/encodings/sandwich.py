@@ -77,11 +77,11 @@ class SandwichScore(DistanceBias, Extendable):
     def extend(self, extension: ContextExtension | None) -> None:
         self.extension = extension
         own = {"dim": self.width, "base": self.base, "extension": extension}
-        changed, self.attention_factor = stretched(_frequencies(self.width, self.base), **own)
-        self.frequencies = changed.tolist()  # numbers, which a compiler takes for constants
+        self.frequencies, self.attention_factor = stretched(_frequencies(self.width, self.base), **own)
+        self.waves = self.frequencies.tolist()  # numbers, which a compiler takes for constants
 
     def of_distance(self, relative: Tensor) -> Tensor:
-        waves = _sum_of_waves(relative.abs(), self.frequencies)
+        waves = _sum_of_waves(relative.abs(), self.waves)
         wide = torch.promote_types(self.cast.dtype, torch.float32)
         return (self.compression.to(relative.device)[:, None] * waves).to(wide)
 
