@@ -88,12 +88,27 @@
 
   const gelu = (x) => 0.5 * x * (1 + erf(x / Math.SQRT2));
 
-  /** Sines and cosines in turn: column 2m is sin(p w_m), column 2m + 1 cos(p w_m), w_m = base^(-2m/w). */
-  const sinusoid = (positions, width, base) => {
-    const x = matrix(positions.length, width);
+  /** Angular frequencies of a sinusoid, w_m = base^(-2m/width), one for every sine with its cosine.
+   *
+   * Slowed down by parts: a wave with at least `beta` turns in `length` positions is kept, one with at most
+   * `alpha` is divided by `factor`, and in between the share that is kept grows linearly with the turns. */
+  const frequencies = (width, base, slowed) =>
+    Float64Array.from({ length: Math.ceil(width / 2) }, (_, m) => {
+      const w = base ** ((-2 * m) / width);
+      if (!slowed) return w;
+      const { factor, length, alpha, beta } = slowed,
+        turns = (length * w) / (2 * Math.PI),
+        kept = Math.min(1, Math.max(0, (turns - alpha) / (beta - alpha)));
+      return kept * w + ((1 - kept) * w) / factor;
+    });
+
+  /** Sines and cosines in turn: column 2m is sin(p w_m), column 2m + 1 cos(p w_m). */
+  const sinusoid = (positions, width, base, slowed = null) => {
+    const x = matrix(positions.length, width),
+      w = frequencies(width, base, slowed);
     positions.forEach((p, i) => {
       for (let c = 0; c < width; c++) {
-        const angle = p * base ** (-(c - (c % 2)) / width);
+        const angle = p * w[c >> 1];
         x.data[i * width + c] = c % 2 ? Math.cos(angle) : Math.sin(angle);
       }
     });
@@ -110,20 +125,28 @@
     );
   };
 
+  /** What the logits of a query are multiplied by that sees so many keys: with log-n scaling
+   * max(1, ln keys / ln L), so that attention over more keys than in training is as sharp as it was. */
+  const sharpness = (model, keys) =>
+    model.log_scale ? Math.max(1, Math.log(keys) / Math.log(model.length)) : 1;
+
   /** Scores of one head, [N, N], from queries in columns q and keys in columns k on; -Infinity where a query
    * may not look: ahead, and `window` or more back. */
-  const scoresOf = (queries, keys, q, k, d, window) => {
+  const scoresOf = (model, queries, keys, q, k, window) => {
     const n = queries.rows,
+      d = model.head_width,
       scores = matrix(n, n, new Float64Array(n * n).fill(-Infinity));
     const asked = queries.data,
       given = keys.data;
     for (let i = 0; i < n; i++) {
-      for (let j = Math.max(0, i - window + 1); j <= i; j++) {
+      const first = Math.max(0, i - window + 1),
+        scale = sharpness(model, i - first + 1) / Math.sqrt(d);
+      for (let j = first; j <= i; j++) {
         let sum = 0;
         const a = i * queries.cols + q,
           b = j * keys.cols + k;
         for (let c = 0; c < d; c++) sum += asked[a + c] * given[b + c];
-        scores.data[i * n + j] = sum / Math.sqrt(d);
+        scores.data[i * n + j] = sum * scale;
       }
     }
     return scores;
@@ -168,10 +191,10 @@
       group.heads.forEach(({ head, writes }, h) => {
         const q = h * d,
           k = (group.heads.length + h) * d;
-        const weights = softmax(scoresOf(joined, joined, q, k, d, window));
+        const weights = softmax(scoresOf(model, joined, joined, q, k, window));
         const offset = head * d - starts(model, Object.keys(model.streams))[writes];
         average(weights, values[writes], z[writes], offset, d);
-        const term = ([a, x], [b, y]) => [`${a} · ${b}`, scoresOf(x, y, q, k, d, window)];
+        const term = ([a, x], [b, y]) => [`${a} · ${b}`, scoresOf(model, x, y, q, k, window)];
         watch(head, {
           weights,
           terms: () =>
@@ -214,7 +237,7 @@
         i * sem.cols,
       );
     });
-    let x = { pos: sinusoid(positions, model.streams.pos, model.base), sem };
+    let x = { pos: sinusoid(positions, model.streams.pos, model.base, model.slowed), sem };
     model.layers.forEach((layer, number) => {
       const at = `transformer.blocks.${number}`;
       const normed = (which, name) =>
@@ -239,6 +262,13 @@
     });
     return linear(norm(x.sem, w["norm.gain.sem"], w["norm.bias.sem"]), w["head.weight"]);
   };
+
+  /** The same weights, read at positions that are slowed down by this factor, by parts in the bands `alpha` and
+   * `beta`, with log-n scaling; factor 1 is the model as it was trained. */
+  const slowedDown = (model, factor, { alpha, beta } = {}) =>
+    factor === 1
+      ? { ...model, slowed: null, log_scale: false }
+      : { ...model, slowed: { factor, length: model.length, alpha, beta }, log_scale: true };
 
   /** The rules of evaluation: a model, tokens and a start index to logits [N, 256]. `watch` is told besides of
    * which tokens a piece serves, those between `from` and `to`, and which token stands first in it. */
@@ -290,6 +320,6 @@
     tokens.slice(1).map((token, i) => -Math.log2(probabilities(found, i)[token]));
 
   window.sepnb = Object.assign(window.sepnb || {}, {
-    model: { unpack, logits, RULES, probabilities, bits, half, sinusoid },
+    model: { unpack, logits, RULES, slowedDown, frequencies, probabilities, bits, half, sinusoid },
   });
 })();

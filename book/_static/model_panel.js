@@ -11,7 +11,7 @@
     ["reread", "sliding window, from index 0"],
   ];
   const SHOWN = 96; // rows and columns of a map at most
-  const SMOOTH = 16; // bytes in a running mean
+  const SMOOTH = 32; // bytes in a running mean
   const GUESSES = 5;
 
   /** A byte as a reader sees it. */
@@ -27,12 +27,20 @@
   /** The bytes of a text in UTF-8, as many as the panel reads. */
   const bytesOf = (text, most) => [...new TextEncoder().encode(text)].slice(0, most);
 
+  const slowed = (factor) => (factor === 1 ? "as trained" : `${factor} times slower`);
+
   /** What a model says to tokens under a rule, and what its heads did, by layer and head. */
   const read = (model, tokens, start, rule) => {
     const heads = {};
     const watch = (layer, head, parts) => (heads[`${layer}.${head}`] ||= []).push(parts);
     const logits = M.RULES[rule](model, tokens, start, { watch });
     return { logits, heads, bits: M.bits(logits, tokens) };
+  };
+
+  /** Bits per byte of the first trained length of a text, read as in training: what a text should keep to. */
+  const levelOf = (model, tokens) => {
+    const short = tokens.slice(0, model.length + 1);
+    return mean(M.bits(M.RULES.plain(M.slowedDown(model, 1), short, 0), short));
   };
 
   /** A term of the score, less its mean over the keys that a query sees, which no softmax notices. */
@@ -63,12 +71,12 @@
 
   // --- the three pictures -----------------------------------------------------------------------------------
 
-  const drawLosses = (stage, { bits, start, rule, length, inside, trained, chosen }) => {
+  const drawLosses = (stage, { bits, start, rule, length, inside, trained, factor, chosen }) => {
     const begin = rule === "reread" ? 0 : start,
       x = bits.map((_, i) => begin + i);
     const running = bits.map((_, i) => mean(bits.slice(Math.max(0, i - SMOOTH + 1), i + 1)));
     const end = begin + bits.length,
-      border = rule === "reread" ? length : trained;
+      border = rule === "reread" ? length : trained * factor;
     const bands = end > border && rule !== "reread" ? [{ from: border, to: end, look: "mixed" }] : [];
     chart(stage, {
       height: 230,
@@ -77,7 +85,7 @@
       bands,
       marks: [
         { x: length, words: rule === "reread" ? "L: from here on the window moves" : "L" },
-        { y: inside, words: "inside L, held-out" },
+        { y: inside, words: `its first ${length} bytes, as trained`, below: true },
         { x: begin + chosen },
       ],
       series: [
@@ -87,7 +95,8 @@
       alt: `Loss of every byte from index ${begin} to ${end}, and its running mean`,
     });
     if (bands.length) {
-      stage.lastElementChild.append(element("span", { class: "mixed soft" }, "indices never trained"));
+      const beyond = factor === 1 ? "indices never trained" : "past the trained indices, even slowed down";
+      stage.lastElementChild.append(element("span", { class: "mixed soft" }, beyond));
     }
   };
 
@@ -172,18 +181,19 @@
 
   // --- together ---------------------------------------------------------------------------------------------
 
-  const sentence = ({ bits, length, start, rule, best, terms, head }) => {
+  const sentence = ({ bits, length, start, rule, factor, best, terms, head }) => {
     const [near, far] = [bits.slice(0, length), bits.slice(length)].map((some) =>
       some.length ? mean(some) : null,
     );
     const where = rule === "reread" || start === 0 ? "" : ` at indices from ${start} on`;
-    const first = `The first ${Math.min(length, bits.length)} bytes${where} cost ${near.toFixed(2)} bits each`;
+    const opening = factor === 1 ? "The" : `With positions ${slowed(factor)}, the`;
+    const first = `${opening} first ${Math.min(length, bits.length)} bytes${where} cost ${near.toFixed(2)} bits each`;
     const rest = far === null ? "." : `, those after them ${far.toFixed(2)}.`;
     const parts = terms.map(({ name, size }) => `${name} ${told(size, 2)}`).join(", ");
     return `${first}${rest} The likeliest next byte is ${letter(best[0])}. Scores of ${head}, by part: ${parts}.`;
   };
 
-  figure("model", (box, { models, texts, levels, length }) => {
+  figure("model", (box, { models, texts, length, bands }) => {
     const built = models.map((one) => M.unpack(one.packed)),
       most = 8 * length;
     const headsOf = (model) =>
@@ -212,6 +222,7 @@
           most,
           value: texts[0][0],
         },
+        { name: "factor", label: "Slow positions down", min: 1, max: 16, value: 1, text: slowed },
         {
           name: "model",
           label: "Model",
@@ -244,12 +255,14 @@
         const tokens = bytesOf(state.text, most);
         stage.replaceChildren();
         if (tokens.length < 2) return "Type at least two bytes.";
-        const { rule, start } = state,
-          model = built[Number(state.model)];
+        const { rule, start, factor } = state,
+          own = built[Number(state.model)],
+          model = M.slowedDown(own, factor, bands);
         const chosen = Math.min(state.chosen, tokens.length - 2);
         parts.chosen.set({ max: tokens.length - 2, value: chosen });
-        const key = JSON.stringify([state.model, tokens, rule, rule === "reread" ? 0 : start]);
-        if (held.key !== key) held = { key, ...read(model, tokens, start, rule) };
+        const key = JSON.stringify([state.model, tokens, rule, factor, rule === "reread" ? 0 : start]);
+        if (held.key !== key)
+          held = { key, level: levelOf(own, tokens), ...read(model, tokens, start, rule) };
         const pieces = held.heads[state.head];
         const piece = pieces.find((one) => one.from <= chosen && chosen < one.to);
         const { trained } = models[Number(state.model)];
@@ -259,13 +272,14 @@
           rule,
           length,
           trained,
+          factor,
           chosen,
-          inside: levels[Number(state.model)],
+          inside: held.level,
         });
         const best = drawGuesses(stage, { logits: held.logits, tokens, chosen });
         const terms = drawHead(stage, piece, chosen, SHOWN);
         const [, head] = heads.find(([one]) => one === state.head);
-        return sentence({ bits: held.bits, length, start, rule, best, terms, head });
+        return sentence({ bits: held.bits, length, start, rule, factor, best, terms, head });
       },
     });
   });

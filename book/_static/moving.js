@@ -146,7 +146,7 @@
   /** Lines over axes as an SVG.
    *
    * x, y: {range, label, log, at, text}; series: {x, y, look, words, points, end}, `look` a class, `words` its
-   * name, which stands at its end or above the drawing; marks: {x or y, words}, dashed lines; `bands`: {from,
+   * name, which stands at its end or above the drawing; marks: {x or y, words, below}, dashed lines; `bands`: {from,
    * to, look} along x. `alt` is what the drawing shows, in words. */
   const chart = (
     stage,
@@ -208,7 +208,7 @@
         text(at + (beyond ? -4 : 4), top + 8, mark.words || "", beyond ? "end" : "start", "faint");
       } else if (mark.y !== undefined) {
         line(left, up.place(mark.y), right, up.place(mark.y), "mark");
-        text(left + 6, up.place(mark.y) - 5, mark.words || "", "start", "faint");
+        text(left + 6, up.place(mark.y) + (mark.below ? 15 : -5), mark.words || "", "start", "faint");
       }
     }
     stage.append(svg);

@@ -5,7 +5,7 @@ laid out, the names and shapes of the weights as torch has them, and all weights
 float16, little-endian. A model whose weights are `rounded` first says the same in both places.
 
 It holds what that script computes and refuses the rest: position streams that read the text or not, whole
-heads, a sinusoid, split LayerNorms, GELU, no biases.
+heads, a sinusoid, as trained or slowed down by parts, split LayerNorms, GELU, no biases.
 """
 
 import base64
@@ -17,8 +17,9 @@ import numpy as np
 import torch
 
 from .. import validation
+from ..encodings.context import NTKByParts
 from ..encodings.sinusoidal import Sinusoidal
-from .extension import ExtrapolatedInput
+from .extension import ExtrapolatedInput, extension_of
 from .language import LanguageModel
 from .layout import BlockLayout
 
@@ -33,9 +34,10 @@ def packed(model: LanguageModel) -> dict[str, Any]:
     """The model, as JSON has it.
 
     Returns:
-        `streams` (name to width), `head_width`, `length` (L), `base` of the sinusoid, `layers`, of each the
-        streams that it reads (`normalised`) and computes (`outputs`) and its `groups` of heads; `tensors`,
-        pairs of a name and a shape in their order, and `weights`, their values.
+        `streams` (name to width), `head_width`, `length` (L), `base` of the sinusoid, `slowed` (`factor`,
+        `length`, `alpha` and `beta` of an `NTKByParts` that the model is read with, else None), `log_scale`,
+        `layers`, of each the streams that it reads (`normalised`) and computes (`outputs`) and its `groups`
+        of heads; `tensors`, pairs of a name and a shape in their order, and `weights`, their values.
 
     Raises:
         TypeError, ValueError: no language model, or one with something that the script does not compute.
@@ -55,6 +57,8 @@ def packed(model: LanguageModel) -> dict[str, Any]:
         "head_width": config.head_width,
         "length": config.max_length,
         "base": encoding.base,
+        "slowed": _slowed(extension_of(model)),
+        "log_scale": model.transformer.log_scale,
         "layers": [_layer(block) for block in model.transformer.layout.blocks],
         "tensors": [[name, list(one.shape)] for name, one in named.items()],
         "weights": base64.b64encode(halves.tobytes()).decode("ascii"),
@@ -68,6 +72,13 @@ def rounded(model: LanguageModel) -> LanguageModel:
         for parameter in clone.parameters():
             parameter.copy_(parameter.to(torch.float16))
     return clone
+
+
+def _slowed(extension: NTKByParts | None) -> dict[str, Any] | None:
+    if extension is None:
+        return None
+    bands = {"alpha": extension.alpha, "beta": extension.beta}
+    return {"factor": extension.factor, "length": extension.original_length, **bands}
 
 
 def _layer(block: BlockLayout) -> dict[str, Any]:
@@ -95,7 +106,11 @@ def _check(model: LanguageModel) -> None:
         raise ValueError(f"encoding is {config.encoding!r}; a packed model has a sinusoid, interleaved")
     if model.vocab_size != 256:
         raise ValueError(f"vocab_size is {model.vocab_size}; a page reads bytes, give 256")
-    if transformer.window is not None or transformer.log_scale:
+    if type(extension := extension_of(model)) not in (type(None), NTKByParts):
+        raise ValueError(
+            f"the frequencies are those of {extension!r}; a packed model has NTKByParts, or none"
+        )
+    if transformer.window is not None:
         raise ValueError("the model follows a rule such as window=...; pack the model that was extended")
     if any(isinstance(one, ExtrapolatedInput) for one in transformer.input_encodings):
         raise ValueError("the model follows an extrapolator; pack the model that was extended")

@@ -1,6 +1,7 @@
 """Figures that move, on a page that the book's own extension built, read from a folder in Chromium."""
 
 import itertools
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,13 +86,22 @@ def panel_of(*models: LanguageModel, text: str = "for i in range(9):\n    f(i)\n
         {"says": f"model {at}", "packed": packed(one), "trained": LENGTH} for at, one in enumerate(models)
     ]
     texts = [[text, "code"], ["caf\N{LATIN SMALL LETTER E WITH ACUTE} " * 5, "above 127"]]
-    return {"models": carried, "texts": texts, "length": LENGTH, "levels": [3.0] * len(models)}
+    return {"models": carried, "texts": texts, "length": LENGTH, "bands": BANDS}
 
 
-COMPUTED = """([which, rule, tokens, start]) => {
-  const { models } = document.querySelector("#moving-one").sepnb;
-  return [...sepnb.model.RULES[rule](models[which], tokens, start).data];
-}"""
+BANDS = {"alpha": 0.5, "beta": 4}
+COMPUTED = """([which, rule, tokens, start, factor]) => {
+  const { models } = document.querySelector("#moving-one").sepnb, M = sepnb.model;
+  const model = factor ? M.slowedDown(models[which], factor, BANDS) : models[which];
+  return [...M.RULES[rule](model, tokens, start).data];
+}""".replace("BANDS", json.dumps(BANDS))
+
+
+def slowed_down(model: LanguageModel, factor: int) -> LanguageModel:
+    """What the slider of the page reads a model with; factor 1 is the model as it was trained."""
+    if factor == 1:
+        return model
+    return model.extended(extension=NTKByParts(factor, LENGTH, **BANDS), log_scale=True)
 
 
 def test_the_page_computes_the_logits_of_torch(chromium, built) -> None:
@@ -111,9 +121,41 @@ def test_the_page_computes_the_logits_of_torch(chromium, built) -> None:
                         "masked": model.extended(window=LENGTH)(one, at),
                     }
                 for rule, logits in wanted.items():
-                    got = page.evaluate(COMPUTED, [which, rule, tokens.tolist(), start])
+                    got = page.evaluate(COMPUTED, [which, rule, tokens.tolist(), start, 1])
                     apart = np.abs(np.reshape(got, (-1, 256)) - logits[0].numpy()).max()
                     assert apart < 1e-4, (which, rule, start, apart)
+
+
+def test_the_page_slows_positions_down_as_the_package_does(chromium, built) -> None:
+    """Of every mode, at every factor, for texts and start indices past L: the logits of `extended`."""
+    models = tiny("strict"), tiny("separated", 1)
+    tokens = np.random.default_rng(2).integers(0, 256, 3 * LENGTH)
+    one = torch.from_numpy(tokens)[None]
+    with opened(chromium, built("model", panel_of(*models))) as page:
+        for which, factor, start in itertools.product((0, 1), (1, 2, 3, 8, 16), (0, 5 * LENGTH)):
+            model, at = slowed_down(rounded(models[which]), factor), torch.arange(len(tokens)) + start
+            with torch.no_grad():
+                wanted = {"plain": model(one, at), "masked": model.extended(window=LENGTH)(one, at)}
+            for rule, logits in wanted.items():
+                got = page.evaluate(COMPUTED, [which, rule, tokens.tolist(), start, factor])
+                apart = np.abs(np.reshape(got, (-1, 256)) - logits[0].numpy()).max()
+                assert apart < 1e-4, (which, factor, start, rule, apart)
+        for factor, (alpha, beta) in itertools.product((1.5, 16), ((1, 32), (0.5, 4))):
+            told = {"factor": factor, "length": LENGTH, "alpha": alpha, "beta": beta}
+            got = page.evaluate("told => [...sepnb.model.frequencies(32, 10000, told)]", told)
+            by_parts = NTKByParts(factor, LENGTH, alpha, beta)
+            wanted = rope_frequencies(32, base=10_000, extension=by_parts)[0]
+            np.testing.assert_allclose(got, wanted, rtol=1e-12)
+
+
+def test_a_model_that_was_packed_slowed_down_is_read_so(chromium, built) -> None:
+    model = slowed_down(rounded(tiny("strict")), 4)
+    tokens = np.random.default_rng(3).integers(0, 256, 3 * LENGTH)
+    with opened(chromium, built("model", panel_of(model))) as page:
+        got = page.evaluate(COMPUTED, [0, "plain", tokens.tolist(), 0, 0])
+    with torch.no_grad():
+        wanted = model(torch.from_numpy(tokens)[None])[0]
+    assert np.abs(np.reshape(got, (-1, 256)) - wanted.numpy()).max() < 1e-4
 
 
 def test_the_sliding_window_of_the_page_is_that_of_the_package(chromium, built) -> None:
@@ -173,6 +215,23 @@ def test_keys_move_the_start_and_the_text_and_what_is_seen_follows(chromium, bui
         page.locator(".moving-maps > *").nth(2).wait_for(state="detached")
         page.get_by_label("Change it").fill("a")
         page.locator(".moving-said", has_text="Type at least two bytes").wait_for()
+
+
+def test_a_slider_slows_positions_down_and_the_level_of_the_text_stays(chromium, built) -> None:
+    with opened(chromium, built("model", panel_of(tiny("strict"))), viewport=reading.PHONE) as page:
+        said, slower = page.locator(".moving-said"), page.get_by_label("Slow positions down")
+        level = "() => document.querySelector('#moving-one').sepnb.held().level"
+        before = page.evaluate(level)
+        assert slower.get_attribute("aria-valuetext") == "as trained"
+        slower.focus()
+        page.keyboard.press("ArrowRight")
+        page.locator(".moving-said", has_text="With positions 2 times slower, the first").wait_for()
+        page.keyboard.press("End")
+        page.locator(".moving-said", has_text="With positions 16 times slower, the first").wait_for()
+        assert slower.get_attribute("aria-valuetext") == "16 times slower"
+        page.keyboard.press("Home")
+        page.wait_for_function("said => document.querySelector('.moving-said').textContent.startsWith('The')")
+        assert page.evaluate(level) == before and "slower" not in said.text_content()
 
 
 def test_controls_have_labels_and_drawings_say_what_they_show(chromium, built) -> None:

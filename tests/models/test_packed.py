@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from sepnb.encodings.context import NTKByParts, PositionInterpolation
 from sepnb.encodings.sinusoidal import Sinusoidal
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.models.packed import packed, rounded
@@ -43,6 +44,14 @@ def test_the_layout_says_which_heads_read_and_write_what():
     assert joint[0]["groups"] == [{"reads": ["pos", "sem"], "heads": [pos, *sem]}]
     assert [layer["outputs"] for layer in strict] == [["pos", "sem"], ["sem"]]
     assert strict[1]["groups"][-1]["heads"] == sem
+
+
+def test_slowed_positions_are_told():
+    model = model_of()
+    assert packed(model)["slowed"] is None and packed(model)["log_scale"] is False
+    slowed = packed(model.extended(extension=NTKByParts(8, 16, 0.5, 4), log_scale=True))
+    assert slowed["slowed"] == {"factor": 8, "length": 16, "alpha": 0.5, "beta": 4}
+    assert slowed["log_scale"] is True and slowed["weights"] == packed(model)["weights"]
 
 
 def test_rounding_leaves_the_original_as_it_is():
@@ -82,6 +91,8 @@ def test_another_rule_of_evaluation_and_weights_beyond_float16_are_refused():
         packed(model_of().extended(window=4))
     with pytest.raises(ValueError, match="extrapolator"):
         packed(model_of().extended("clamp"))
+    with pytest.raises(ValueError, match="NTKByParts"):
+        packed(model_of().extended(extension=PositionInterpolation(2)))
     with pytest.raises(TypeError, match="LanguageModel"):
         packed(torch.nn.Linear(2, 2))
     loud = model_of()
