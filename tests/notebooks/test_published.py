@@ -14,6 +14,7 @@ AWAITED: tuple[str, ...] = (
         for task in ("latest_value", "needle", "indirect_index")
         for sweep in ("", "_sweep")
     ),
+    "score_terms",
     *(f"adapted_{task}" for task in ("mqar", "latest_value", "needle")),
     *("stretched_text_sweep", "stretched_text", "adapted_text"),
 )

@@ -1,0 +1,60 @@
+"""Terms of scores at slowed positions: with none the model reads as trained, with all it is slowed."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from sepnb import experiments
+from sepnb.analysis.scores import split_scores
+from sepnb.evaluation.tasks.grid import found
+from sepnb.experiments import score_terms, tasks
+from sepnb.experiments.readings import CHOSEN_AT, READINGS, read_by
+
+EXPERIMENT = experiments.get("score_terms")
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module", params=EXPERIMENT.methods)
+def looked(request):
+    """A run whose model has large weights, so that its answers differ from reading to reading; the model, and
+    what is told of it."""
+    config = EXPERIMENT.config("smoke", request.param, 1)
+    model = tasks.build(config).eval()
+    for parameter in model.parameters():
+        parameter.data.mul_(3)
+    return config, model, *score_terms.look(config, model, None, "cpu")
+
+
+def test_no_term_slowed_is_the_model_as_trained_and_all_are_the_slowed_model(looked):
+    config, model, metrics, rows = looked
+    told = {row["reading"]: row["nats"] for row in rows if row["kind"] == "reading"}
+    assert set(told) == set(READINGS)
+    slowed = read_by(model, min(told, key=told.get), CHOSEN_AT)
+    samples = config.generator("test")(
+        score_terms.SAMPLES["smoke"], CHOSEN_AT * config.training.length, seed=tasks.TEST_SEED
+    )
+    for name, reader in (("none", model), ("all", slowed)):
+        assert metrics[f"accuracy/{name}"] == pytest.approx(found(reader, samples)["accuracy"].mean())
+
+
+def test_every_term_of_every_head_is_told_and_the_head_that_one_moves_most_by_distance(looked):
+    _, model, _, rows = looked
+    moved = pd.DataFrame([row for row in rows if row["kind"] == "moved"])
+    assert ((moved[["trained", "slowed"]] >= 0) & (moved[["trained", "slowed"]] <= 1)).all(axis=None)
+    told = {(row.layer, row.head, row.term) for row in moved.itertuples()}
+    built = split_scores(model, torch.zeros(1, 4, dtype=torch.int64))
+    assert told == {(one.layer, head, term) for one in built for head in one.heads for term in one.terms}
+    most = moved.loc[moved["trained"].idxmax()]
+    terms = pd.DataFrame([row for row in rows if row["kind"] == "term"])
+    assert set(zip(terms["layer"], terms["head"], strict=True)) == {(most["layer"], most["head"])}
+    shares = terms.groupby(["read", "term"])["share"].sum()
+    np.testing.assert_allclose(shares, 1, atol=1e-2)
+
+
+def test_the_training_is_that_of_the_run_that_reads_slowed_positions():
+    for method in EXPERIMENT.methods:
+        own, other = (
+            one.config("laptop", method, 3) for one in (EXPERIMENT, experiments.get("stretched_mqar"))
+        )
+        assert own.base == other.base
