@@ -28,7 +28,17 @@ INSTALL_ORACLES = $(BIN)/uv pip install -q $(UV_FLAGS) --no-deps --target $(ORAC
 # So is what submits to clusters; Slurm itself is the system's.
 SUBMITIT := $(CURDIR)/build/submitit
 
-.PHONY: help book pdf epub french test oracles cluster bench notebooks lab serve gpu install lock clean
+# What `make slowed` runs, and where. To try it on a CPU in a minute: PROFILE=smoke DEVICE=cpu JOBS=1 SEEDS=1
+# COMPARED=separated-sinusoidal TUNED=separated-sinusoidal/position.
+PROFILE ?= gpu
+DEVICE ?= cuda
+SEEDS ?= 1,2
+JOBS ?= 9
+COMPARED ?= separated-sinusoidal,rope
+TUNED ?= separated-sinusoidal/position,rope/maps
+SLOWED = $(BIN)/sepnb run --profile $(PROFILE) --device $(DEVICE) --jobs $(JOBS)
+
+.PHONY: help book pdf epub french test oracles cluster bench notebooks lab serve slowed gpu install lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1 \2/p' Makefile | awk '{ $$2 = sprintf("%-10s", $$2) } 1'
@@ -75,6 +85,11 @@ serve: ## serve the built book on this machine
 	@test -f build/html/index.html || { echo "There is no book yet: run make book" >&2; exit 1; }
 	@echo "The book is at http://127.0.0.1:$(PORT)/ (Ctrl-C stops)"
 	@$(BIN)/python -m http.server --bind $(BIND) --directory build/html $(PORT)
+
+slowed: install ## needles at slowed positions on a GPU in ten minutes (SEEDS=1,2 by default), and again for more seeds
+	@$(SLOWED) stretched_needle_sweep --methods $(COMPARED)
+	@$(SLOWED) stretched_needle --methods $(COMPARED) --seeds $(SEEDS)
+	@$(SLOWED) adapted_needle --methods $(TUNED) --seeds $(SEEDS)
 
 gpu: install ## run the experiments of the gpu profile; what is finished is kept, so it can be resumed
 	@$(BIN)/sepnb run --profile gpu

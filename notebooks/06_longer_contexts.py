@@ -982,6 +982,10 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 # 3. **YaRN is two methods**, one in the paper and one in the code. Published borders such as 32 turns presume long trained lengths.
 # 4. **Frequencies that follow the length need a length.** A base for the moment of each token is one method, a base for the whole text
 #    another. Under the second a prefix depends on what comes after it, and an evaluation must name its slices.
+# 5. **An extension is not about RoPE.** It slows waves down, and RoPE is not the only encoding that has waves. The same call,
+#    `model.extended(extension=YaRN(8, L))`, slows a sinusoid at the input, the content-to-position term, TUPE, Transformer-XL and Sandwich.
+#    Extensions that follow the length are for RoPE alone. {doc}`Chapter 12 <12_what_works>` slows the position stream of a separated
+#    model, which leaves its content alone.
 #
 # **Limits.** The identities are exact. The measurement is of one small model of bytes, trained at a length of 128 or 256. Heads are
 # narrow, so that a head has few pairs. One factor, 4, was tuned, at the best of three rates. In every seed YaRN, llama3 and the raised

@@ -32,6 +32,7 @@ import pandas as pd
 import torch
 
 from sepnb import analysis, claims, experiments
+from sepnb.analysis.scores import split_scores
 from sepnb.data import text
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.inspection import FAR, SHOWN
@@ -846,6 +847,31 @@ figures.show(
 figures.provenance(table)
 
 # %% [markdown]
+# ## What a score is made of
+#
+# Attention is where the streams meet, so look at one score. Queries and keys are linear in the normalised state, and in a separated model
+# this state is content plus position. The score of a pair is therefore a sum of four products: content asks and content answers,
+# position asks and position answers, and the two that cross. Nothing is left over.
+
+# %%
+torch.manual_seed(seed)
+parted = LanguageModel(model_config("separated-sinusoidal", small)).to(device).eval()
+parts = next(split_scores(parted, tokens[:2, : small.length]))
+shares = {name: float(term.std()) for name, term in parts.terms.items()}
+content = parts.terms["content-content"]
+later = next(
+    split_scores(
+        parted, tokens[:2, : small.length], torch.arange(small.length) + small.length
+    )
+).terms["content-content"]
+assert torch.equal(content, later), "content with content does not hear the index"
+print({name: round(share, 3) for name, share in shares.items()})
+
+# %% [markdown]
+# In the first layer the term of content with content is the same at any index, to the last bit. The other three are what breaks in
+# long texts, and they can be mended by themselves: {doc}`chapter 12 <12_what_works>` follows the terms of a trained head past the trained
+# length.
+#
 # ## Verdicts
 #
 # The rules stand in {mod}`sepnb.claims`; each was committed before the records it judges.

@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 from typer.main import get_command
 
-from sepnb import cli
+from sepnb import cli, experiments
 from sepnb.data import registry
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -611,3 +611,15 @@ def test_a_skipped_test_fails_in_ci(tmp_path, ci):
     ended = subprocess.run(command, env=os.environ | {"CI": ci}, cwd=tmp_path, capture_output=True, text=True)
     outcome = "1 failed, 1 skipped" if ci else "2 skipped"
     assert outcome in ended.stdout and "no data here" in ended.stdout
+
+
+def test_what_make_slowed_runs_on_a_gpu_are_methods_of_its_grids():
+    named = dict(
+        re.findall(r"(?m)^(COMPARED|TUNED) \?= (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    )
+    for name, grids in (
+        ("COMPARED", ("stretched_needle_sweep", "stretched_needle")),
+        ("TUNED", ("adapted_needle",)),
+    ):
+        for grid in grids:
+            assert set(named[name].split(",")) <= set(experiments.get(grid).methods)

@@ -131,7 +131,11 @@ def by_distance(
 
 
 def by_length(
-    ax: Axes, table: pd.DataFrame, lines: Sequence[str], looks: Mapping[str, Mapping[str, object]] = {}
+    ax: Axes,
+    table: pd.DataFrame,
+    lines: Sequence[str],
+    looks: Mapping[str, Mapping[str, object]] = {},
+    times: Sequence[int] = TIMES,
 ) -> None:
     """Accuracy over the length of the text, a thin line for each seed and a thick one for their mean, named
     at its end; the best guess is dotted. Without runs the axes say so.
@@ -139,9 +143,10 @@ def by_length(
     Args:
         lines: a method, as it was trained, or `method:reading`.
         looks: how a line differs from the others of its method.
+        times: the lengths, in trained lengths.
     """
     of = RunTable(table)
-    runs = {name: _lengths(of, *name.partition(":")[::2]) for name in lines}
+    runs = {name: _lengths(of, *name.partition(":")[::2], times) for name in lines}
     made = {name: found for name, found in runs.items() if len(found)}
     if not made:
         figures.not_run(ax)
@@ -149,21 +154,21 @@ def by_length(
     for name, found in made.items():
         look = figures.METHODS[name.partition(":")[0]].line(**looks.get(name, {}))
         for _, seed in found.iterrows():
-            ax.plot(TIMES, seed, color=look["color"], linewidth=0.7, alpha=0.45, label="_")
-        ax.plot(TIMES, found.mean(), **look)
-    guess = [best_guess(of.made, times) for times in TIMES]
-    ax.plot(TIMES, guess, color=FAINT, linestyle=":", label="_")
+            ax.plot(times, seed, color=look["color"], linewidth=0.7, alpha=0.45, label="_")
+        ax.plot(times, found.mean(), **look)
+    guess = [best_guess(of.made, k) for k in times]
+    ax.plot(times, guess, color=FAINT, linestyle=":", label="_")
     ax.text(1, guess[0] + 0.015, "best guess", fontsize=9, color=INK)
     ax.set(ylim=(0, 1.03), xlabel="length of the text / L", ylabel="answers found")
-    shapes.powers_of_two(ax, TIMES)
+    shapes.powers_of_two(ax, times)
     figures.label_lines(ax, fontsize=8.5)
 
 
-def _lengths(of: RunTable, method: str, reader: str) -> pd.DataFrame:
+def _lengths(of: RunTable, method: str, reader: str, times: Sequence[int]) -> pd.DataFrame:
     """Accuracy `[seeds, lengths]` of a way to read, by default and at L the native; empty without runs."""
-    ways = {times: reader if reader and times > 1 else "native" for times in TIMES}
-    found = {times: of.values(method, f"accuracy/{way}/{times}x") for times, way in ways.items()}
-    return pd.DataFrame(found).dropna(how="all") if len(found[TIMES[-1]]) else pd.DataFrame()
+    ways = {k: reader if reader and k > 1 else "native" for k in times}
+    found = {k: of.values(method, f"accuracy/{way}/{k}x") for k, way in ways.items()}
+    return pd.DataFrame(found).dropna(how="all") if len(found[times[-1]]) else pd.DataFrame()
 
 
 def learning(ax: Axes, rows: pd.DataFrame, methods: Sequence[str]) -> None:
