@@ -13,16 +13,10 @@
 # %% [markdown]
 # # 10. The separated language model
 #
-# **Finding.** Separation learns faster, not better, than adding the same sinusoid. In small models separated minus dense is
-# {num}`10_language_model/gain_at_1x` bits per byte after a short training and
-# {num}`10_language_model/gain_at_16x` after sixteen times as much. At equal parameters a larger lead ends level, at {num}`10_language_model/gain_wide_at_16x`.
-# This lead is over a dense model that adds the same sinusoid. RoPE is ahead from the start: RoPE minus separated is
-# {num}`10_language_model/rope_minus_separated_at_1x`.
-#
-# **The position stream need not evolve.** A constant one, which every layer reads unchanged, is as good or better: constant minus evolving is
-# {num}`ablation/separated-sinusoidal-constant minus separated-sinusoidal/bits_per_byte:+.3f±` bits per byte with a sinusoid and
-# {num}`ablation/separated-learned-constant minus separated-learned/bits_per_byte:+.3f±` with a learned table. In effect a separated model is
-# a model of content whose queries and keys have features of position.
+# **Finding.** A separated model learns faster than a dense model that adds the same sinusoid, but does not end better. In small
+# models, separated minus dense is {num}`10_language_model/gain_at_1x` bits per byte after a short training and
+# {num}`10_language_model/gain_at_16x` after sixteen times as much. RoPE is ahead from the start. A position stream that no
+# layer changes is as good as one that evolves, or better.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -143,9 +137,10 @@ figures.show(
     "training, with a line at zero: separated minus dense with a sinusoid begins "
     f"{at_first} and ends {at_last}.",
     caption="Separated minus dense, at equal width, begins "
-    f"{at_first} and ends {at_last}. Four differences at one, four and sixteen times "
-    f"the shortest training, paired by seed, small models ($D = {smaller.width}$). "
-    "Below zero the first of the two is better. Every number is under Details.",
+    f"{at_first} and ends {at_last}. Each line is one model minus another, paired by "
+    "seed, after one, four and sixteen times the shortest training of small models "
+    f"($D = {smaller.width}$). Below zero the first of the two is better. The numbers "
+    "are under *Details*.",
 )
 
 # %% tags=["remove-input"]
@@ -157,43 +152,33 @@ for n in BUDGETS:
 figures.provenance(budgets)
 
 # %% [markdown]
-# > **Question.** How many bits per byte do dense and separated language models lose inside the trained length,
-# > at equal width and at equal parameters?
+# > **Question.** How many bits per byte do dense and separated language models lose inside the trained length, at equal width
+# > and at equal parameters?
 #
-# Chapters {doc}`7 <07_two_streams>` and {doc}`8 <08_split_mlp_norm>` put a transformer together in two streams. Separation has a
-# price that can be counted: a block-diagonal matrix has fewer weights than a full one, and position and meaning can no longer
-# meet in the values, the outputs and the MLPs. Before anybody asks what this is good for beyond the trained length, there is
-# a question inside of it. On ordinary text, at ordinary positions, what does it cost?
-#
-# This chapter trains the model on English novels beside sinusoid, learned table, RoPE, ALiBi and no encoding, and answers with
-# paired seeds. All other encodings are trained in {doc}`chapter 25 <25_every_encoding>`.
+# Chapters {doc}`7 <07_two_streams>` and {doc}`8 <08_split_mlp_norm>` built a transformer out of two streams. It has fewer
+# weights, and position and meaning no longer mix in values, outputs and MLPs. What does this cost on ordinary text?
+# {doc}`Chapter 25 <25_every_encoding>` has the encodings that are missing here.
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: this page loads records and trains six tiny models, about 20 s of one CPU core at any profile;
-#   nothing is downloaded. The records: `sepnb run lr_screen table_sweep in_window`, one to three minutes a run on one core. Those of
-#   the small models: `sepnb run ablation_sweep budget_short_sweep`, then `ablation budget`, ten seconds to two
-#   minutes a run. They read ELTeC (`sepnb data eltec-eng`).
+# - **Time**: about 20 s of one CPU core at any profile; nothing is downloaded. The records:
+#   `sepnb run lr_screen table_sweep in_window`, then `ablation_sweep budget_short_sweep`, then `ablation budget`, ten seconds
+#   to three minutes a run. They read ELTeC (`sepnb data eltec-eng`).
 # - **You need**: chapters {doc}`7 <07_two_streams>` and {doc}`8 <08_split_mlp_norm>`, or their takeaways.
-# - **You will learn**: how the comparison is made fair, what separation costs and gives inside the trained
-#   length, which of its parts does what, and whether more training changes the answer.
+# - **You will learn**: what separation costs, which part of it does what, and whether more training changes the answer.
 # - **Claims tested**: those under *Verdicts* (see {doc}`/book/claims`).
 # ```
 #
 # ## What is compared
 #
-# Nine models, one class. A *method* sets two fields of the config and nothing else: how the width is divided
-# into streams, and the encoding. Residual path, norms, read-out, schedule, text and order of the batches are
-# the same for all.
+# The nine models differ only in how the width is divided into streams and in the encoding.
 #
-# - **Dense**: one stream of width $D$. A position embedding is added to the token's; RoPE turns queries
-#   and keys; ALiBi lowers scores; *none* leaves order to the causal mask.
-# - **Separated**: $D = d_{\text{pos}} + d_{\text{sem}}$ with $d_{\text{pos}} = D/4$, which is also the
-#   width of one head, as the slides first tried. The position embedding fills the pos stream, and the output is read from the
-#   sem stream only.
-# - **Separated, wide**: the same with a larger $D$, so that it has about as many parameters as the dense
-#   model. No single comparison is fair: at equal width the separated model has fewer
-#   weights, at equal parameters it is wider. So there are two.
+# - **Dense**: one stream of width $D$. A sinusoid or a learned table is added to the token's embedding, or RoPE rotates queries
+#   and keys, or ALiBi lowers the scores of distant keys. With *none*, only the causal mask shows the order.
+# - **Separated**: $D = d_{\text{pos}} + d_{\text{sem}}$ with $d_{\text{pos}} = D/4$, the width of one head, as the slides first
+#   tried. The position embedding fills the pos stream. The output is read from the sem stream only.
+# - **Separated, wide**: a larger $D$, for about as many parameters as the dense model. Neither comparison is fair alone: at
+#   equal width the separated model has fewer weights, at equal parameters it is wider.
 
 # %% tags=["hide-input"]
 size = lm.SIZES[profile]
@@ -212,14 +197,14 @@ blocks = overview["block parameters"]
 excess = blocks.iloc[-1] / blocks.iloc[0] - 1
 figures.show_table(
     overview,
-    caption=f"The nine models of profile {profile}. The wide ones have {excess:+.1%} "
-    "block parameters beside the dense ones.",
+    caption=f"The nine models of profile {profile}. The block parameters of the wide "
+    f"ones differ from those of the dense ones by {excess:+.1%}.",
     formats=dict.fromkeys(overview.columns[2:], ",d"),
 )
 
 # %% [markdown]
-# "They differ in one factor" is easily said, and public comparisons often differ in more: an extra norm in
-# one branch, another residual path, another initial scale. So let the configs say it themselves.
+# Published comparisons often differ in more than they say: an extra norm, another residual path, another initial scale. So let
+# the configs themselves say where they differ.
 
 
 # %%
@@ -246,19 +231,18 @@ assert parts[0] == parts[1], "built of the same classes"
 # %% [markdown]
 # ## The measure
 #
-# A text is a string of bytes $t_0, t_1, \dots$; the vocabulary is 256 and nothing is tokenised. The model is
-# asked for each byte, given the bytes before it in its window of $L$. Its loss is
+# A text is a string of bytes $t_0, t_1, \dots$, so no tokeniser is needed and the vocabulary is 256. The model predicts each
+# byte from those before it in its window of $L$. Its loss is
 #
 # $$
 # \text{bits per byte} \;=\; -\frac{1}{n} \sum_{i=1}^{n} \log_2 P\!\left(t_i \mid t_{i-k}, \dots, t_{i-1}\right), \qquad k \le L .
 # $$ (eq-bits-per-byte)
 #
-# A model that knows nothing loses 8. Counting bytes alone (unigram), or pairs of bytes (bigram), on the
-# training text gives two baselines. A model that does not get well below the second has hardly learned to look
-# back, and comparing it would compare noise. So the rules of this chapter judge only methods whose mean is below
-# $3.35$, set beforehand, a little under the loss of counting pairs on these novels.
+# A model that knows nothing loses 8. A model that loses as much as counting pairs of bytes (a bigram) has hardly learned to
+# look back, and comparing it would compare noise. So this chapter judges only methods whose mean is below $3.35$, a bar set
+# beforehand, a little under the bigram's loss on these novels.
 #
-# In the package, the logits and the bytes that came give the nats of every byte:
+# In the package, logits and bytes give the nats of every byte, and `evaluate` converts them to bits:
 #
 # ```{literalinclude} ../../sepnb/training/loop.py
 # :pyobject: target_losses
@@ -266,8 +250,7 @@ assert parts[0] == parts[1], "built of the same classes"
 # :dedent:
 # ```
 #
-# `evaluate` keeps them by window and position and turns them into bits. A model with uniform logits must lose exactly 8, and a
-# model that is sure and right, nothing.
+# Uniform logits must give exactly 8, and a model that is certain and right must lose nothing.
 
 
 # %%
@@ -291,9 +274,8 @@ print("knows nothing:", knows_nothing, "bits per byte")
 # %% [markdown]
 # ## A training, live
 #
-# The models behind the records need minutes. Here is the same code at the smallest size, on the text that is
-# always at hand: the Python sources of a library that PyTorch installs. Two models, dense and separated, read
-# the same batches in the same order.
+# Here the same code trains a dense and a separated model at the smallest size, on Python sources that PyTorch installs. Both
+# read the same batches in the same order.
 
 # %%
 small = lm.SIZES["smoke"]
@@ -332,20 +314,18 @@ figures.show(
     name="fig-live-training",
     alt="Training loss against step for a dense and a separated model with a learned "
     "table; both fall from above seven bits per byte along nearly the same path.",
-    caption="In the first seconds dense and separated learn at much the same pace: "
-    "source code, one seed, each point a mean of eight steps.",
+    caption="In the first seconds the dense and the separated model learn at much the "
+    "same pace. One seed, on source code; each point is a mean of eight steps.",
 )
 
 # %% [markdown]
 # ## What went wrong: two baselines that looked worse than they are
 #
-# While this chapter was built, the first dense sinusoidal baseline was poor. Token embeddings are commonly
-# drawn with a standard deviation of $0.02$, while the entries of a sinusoid have a root mean square near
-# $\sqrt{1/2}$. Added at the input, position starts some thirty times louder than meaning. In a separated
-# model each stream has a norm, and loudness should matter less.
+# Our first dense model with a sinusoid was poor. Token embeddings are usually drawn with a standard deviation of $0.02$, but
+# the entries of a sinusoid have a root mean square near $\sqrt{1/2}$. When the two are added, position starts some thirty times
+# louder than meaning. A separated model should suffer less, because each stream has its own norm.
 #
-# A win over a baseline with a bad start would be a false one. So the embedding's scale is a field of the
-# config, tokens are drawn at one half, and here is the difference it makes, live.
+# Beating it would have proved nothing. So we drew the tokens at one half. Here is the difference, live.
 
 
 # %%
@@ -363,24 +343,22 @@ for method, gain in zip(pair, by_std["gain"], strict=True):
     numbers[f"embedding_gain_{method.replace('-', '_')}"] = gain
 figures.show_table(
     by_std,
-    caption="Held-out bits per byte of tiny models by the standard deviation of the "
-    "token embedding; one seed, live.",
+    caption="Held-out bits per byte of tiny models whose token embeddings are drawn "
+    "with two standard deviations; one seed, live.",
     formats=dict(zip(by_std.columns[1:], (".3f", ".3f", "+.3f"), strict=True)),
 )
 
 # %% [markdown]
-# Drawn at the louder scale, the dense model gains {num}`10_language_model/embedding_gain_sinusoidal:.2f` bits
-# per byte in this small demonstration, the separated one
-# {num}`10_language_model/embedding_gain_separated_sinusoidal:.2f`. One seed of a tiny model decides nothing,
-# but it shows where to look when a baseline is weak.
+# At the larger scale the dense model gains {num}`10_language_model/embedding_gain_sinusoidal:.2f` bits per byte and the
+# separated one {num}`10_language_model/embedding_gain_separated_sinusoidal:.2f`. One seed of a tiny model decides nothing, but
+# it shows where to look.
 #
-# That repair broke the next baseline. A learned table was still drawn at $0.02$, as large models do, beside tokens that were now at
-# one half: position began all but silent. The first records of this chapter compared separated models with that muted table, and
-# separation appeared to improve it by far. The records were withdrawn.
+# This repair broke the next baseline. Learned tables were still drawn at $0.02$, as in large models, and were almost silent
+# next to the louder tokens. Against such a table separation seemed to win by far. We withdrew those records.
 #
-# Now every learned table, and the content beside an added sinusoid, is tried at three scales, each with three learning rates, over the
-# whole schedule on the validation text. Where the best of the three stood at an end, one beyond it was tried. The two dense models did
-# best where position is loudest; louder still they are worse.
+# Now learned tables, and the tokens to which a sinusoid is added, are tried at three scales with three learning rates each. If
+# the best scale was at an end, we tried one beyond it. Both dense models did best with the loudest position of the three, and
+# worse with a louder one.
 
 # %% tags=["hide-input"]
 scales = experiments.get("table_sweep")
@@ -457,39 +435,34 @@ figures.show_table(
         {
             "method": [figures.METHODS[name].label for name in beside_content],
             **{f"position {how}": loudness[how].to_numpy() for how in LOUDNESS},
-            "drawn below": list(map(told_scale, beside_content)),
+            "used below": list(map(told_scale, beside_content)),
         }
     ),
-    caption="Validation bits per byte by how loud position is beside content when "
-    "training begins, at the best of the rates tried, one seed. Learned tables have a "
-    "standard deviation of 0.005, 0.02, 0.1, 0.5 and 1 beside tokens at 0.5; beside a "
-    "sinusoid tokens have 2, 1, 0.5 and 0.25. An end was tried where the best of the "
-    "three between stood beside it.",
+    caption="Validation bits per byte by how loud position is when training begins, "
+    "compared with content. Each number is that of the best rate tried, one seed. "
+    "Learned tables are drawn with a standard deviation of 0.005, 0.02, 0.1, 0.5 and 1 "
+    "and tokens with 0.5; next to a sinusoid the tokens have 2, 1, 0.5 and 0.25. The "
+    "outermost scales were tried only if the best of the inner three was next to them.",
     formats={f"position {how}": ".3f" for how in LOUDNESS},
 )
 figures.provenance(scales.table(profile))
 
 # %% [markdown]
-# A louder table gains the dense model {num}`10_language_model/loudness_gain_learned:.3f` bits per byte and the separated one nothing. A separate
-# norm makes the scale of a table nearly irrelevant; an added table needs it set.
+# A louder table gains the dense model {num}`10_language_model/loudness_gain_learned:.3f` bits per byte and the separated one
+# nothing. With a separate norm the scale of a table hardly matters.
 #
 # ## The experiment
 #
-# **Text.** ELTeC {cite:p}`eltec`, ninety-nine English novels of the years 1840 to 1920. Whole novels are held
-# out, and no author stands on both sides: twenty novels are the test text, of which the first part of each,
-# {num}`10_language_model/test_bytes:,` bytes in all, is scored; ten others are the validation text.
+# **Text.** ELTeC {cite:p}`eltec` has ninety-nine English novels of the years 1840 to 1920. Twenty of them are the test text,
+# ten others the validation text, and no author is in two of the three parts. We score the first part of each test novel,
+# {num}`10_language_model/test_bytes:,` bytes in all.
 #
-# **Learning rate.** Each method has the best of the same three rates on the validation text, with a seed that is not used again.
-# Where the best stands at an edge, a further rate is tried.
+# **Learning rate.** Each method uses the best of the same three rates on validation text, chosen with a seed that is not used
+# again. If the best was at an edge, we tried a further rate. Learned tables and *none* were tried over the whole schedule, the
+# others over less than half of it. Over the whole, the dense sinusoid would prefer another rate, by
+# {num}`10_language_model/sinusoid_rate_gain:.3f` bits per byte in one seed.
 #
-# Learned tables take rate and scale together, over the whole schedule; *none* is
-# tried over the whole of it too, since less than half leaves it on a plateau. Where one seed does not rank two of these, two more
-# decide. All others, the sinusoid among them, take the rate of the
-# shorter sweep under *Details*. Over the whole schedule the dense sinusoid would prefer another rate to its own, by
-# {num}`10_language_model/sinusoid_rate_gain:.3f` bits per byte in that one seed.
-#
-# **Runs.** Every method is trained with the same seeds. A seed fixes the order of the batches, so the methods
-# of a seed read the same bytes in the same order, and differences are taken seed by seed.
+# **Runs.** All methods have the same seeds. A seed fixes the order of the batches, so we take differences seed by seed.
 
 # %% tags=["hide-input"]
 table = experiments.get("in_window").table(profile)
@@ -516,8 +489,8 @@ results = pd.DataFrame(
 figures.show_table(
     results,
     caption="Test bits per byte inside the trained length, best first: mean over seeds "
-    "and 95 % t interval. CPU seconds of training are the median over runs that shared "
-    "two cores: an indication, no benchmark.",
+    "and 95 % t interval. CPU seconds are the median over trainings that shared two "
+    "cores, so they are only an indication.",
     formats={"block parameters": ",d", "all parameters": ",d", "CPU seconds": ".0f"},
 )
 figures.provenance(table)
@@ -541,10 +514,10 @@ figures.show(
     name="fig-in-window",
     alt="Dot plot of test bits per byte for the nine methods, one tick per seed, "
     f"sorted. Lowest is {best}, highest {worst}.",
-    caption=f"Inside the trained length the lowest mean is that of *{best}* "
-    f"({score[order[-1]].mean:.3f} bits per byte), the highest that of *{worst}* "
-    f"({score[order[0]].mean:.3f}). Markers: means; bars: 95 % t intervals over seeds; "
-    "ticks: every seed."
+    caption=f"Inside the trained length *{best}* has the lowest mean loss "
+    f"({score[order[-1]].mean:.3f} bits per byte) and *{worst}* the highest "
+    f"({score[order[0]].mean:.3f}). Markers are means, bars 95 % t intervals over "
+    "seeds, ticks single seeds."
     if order
     else NOTHING,
 )
@@ -555,10 +528,9 @@ figures.provenance(table)
 # %% [markdown]
 # ## The price of separation, in pairs
 #
-# Seeds move all methods together, since a seed is also an order of the text; that is why the intervals above
-# are wider than the question needs. The difference within a seed is sharper. Below zero the separated model
-# is better. The claim that separation costs nothing asks that the difference lie left of $+0.03$ bits per
-# byte, a margin written down beforehand. All of this is after one short training, and {numref}`fig-budget-gap` shows what more of it does.
+# A seed moves all methods together, because it also orders the text. Differences within a seed are therefore sharper than the
+# intervals above. Separation "costs nothing" if the difference is below $+0.03$ bits per byte, a margin written down
+# beforehand.
 
 # %%
 pairs = {
@@ -591,8 +563,8 @@ figures.show(
     alt="Differences in bits per byte between separated and dense models, four rows, "
     "one tick per seed, with lines at zero and at the margin of the rule.",
     caption=f"Separated minus dense, seed by seed: {listed or 'not run'}. "
-    "Left of zero the separated model is better; the dashed line is the margin up to "
-    "which separation counts as free.",
+    "Left of zero the separated model is better. Separation counts as free up to the "
+    "dashed line, and {numref}`fig-budget-gap` shows what more training changes.",
 )
 
 # %% tags=["remove-input"]
@@ -601,8 +573,8 @@ figures.provenance(table)
 # %% [markdown]
 # ## How far back do these models read?
 #
-# Two models with the same mean may earn it at different places. The first bytes of a window have almost no
-# context, and no encoding can help there.
+# Models with the same mean may earn it in different places. The first bytes of a window have almost no context, so no encoding
+# can help there.
 
 # %% tags=["hide-input"]
 axes = {"index": "method", "columns": "start", "values": "bits_per_byte"}
@@ -635,9 +607,9 @@ figures.show(
     "method of equal width; the lines start together, part within a few bytes and run "
     "nearly flat from eight bytes on.",
     caption="With one byte of context all methods lose the same, within "
-    f"{first.max() - first.min():.2f} bits per byte; they part within the first bytes. "
-    "From eight bytes of context to the second half of the window RoPE gains only "
-    f"{gain['rope']:.2f}, and the model without an encoding {bare} "
+    f"{first.max() - first.min():.2f} bits per byte, and they part over the next few "
+    "bytes. From eight bytes of context to the second half of the window RoPE gains "
+    f"only {gain['rope']:.2f}, and the model without an encoding {bare} "
     "(negative: more context hurts it). Means over seeds."
     if score
     else NOTHING,
@@ -649,14 +621,12 @@ figures.provenance(table)
 # %% [markdown]
 # ## One factor at a time
 #
-# The separated model is not one change but several: position has columns beside the embedding and not in it; norms,
-# values, outputs and MLPs are split; the output is read from one stream. Which of them costs, and which gives?
-# The experiment `ablation` takes the full model and the dense one and changes one thing at a time.
+# A separated model differs from a dense one in several ways. Position has its own columns; norms, values, outputs and MLPs are
+# split; the output is read from one stream. The experiment `ablation` changes one of these at a time.
 #
-# A *variant* is another model, its reference, with the fields replaced that it declares. So that twenty-nine of
-# them can be paid for, the models are smaller than above: $D = 64$, three layers, $L = 64$ on a laptop, the same
-# text, of which less is scored. Every variant has its rate and scale from the sweep. What one field does is the difference within a seed.
-# Differences compare with each other; levels do not compare with those above.
+# A *variant* is another model, its *reference*, with a few declared fields replaced. So that twenty-nine models can be
+# afforded, they are small: $D = 64$, three layers and $L = 64$ on a laptop, with less text scored. Compare their differences
+# with each other, but not their losses with those above.
 
 # %% tags=["hide-input"]
 for name, variant in COMPARED.items():
@@ -739,10 +709,10 @@ def finding(named: dict[str, str]) -> str:
     low, high = min(found, key=found.get), max(found, key=found.get)
     inside = sum(abs(value) < MARGIN for value in found.values())
     return (
-        f"Of {len(named)} changes {len(found)} have run; the means of {inside} lie "
-        f"within {MARGIN} bits per byte of the reference (the band). Lowest: *{low}* "
-        f"({found[low]:+.3f}); highest: *{high}* ({found[high]:+.3f}). The axis is "
-        "logarithmic beyond ±0.05."
+        f"Of {len(named)} changes {len(found)} have run, and {inside} of their means "
+        f"are within {MARGIN} bits per byte of the reference (the band). The lowest is "
+        f"*{low}* ({found[low]:+.3f}), the highest *{high}* ({found[high]:+.3f}). The "
+        "axis is logarithmic beyond ±0.05."
     ).replace("(-", "(\N{MINUS SIGN}")
 
 
@@ -763,22 +733,22 @@ figures.show(
     alt="Dot plot of differences in bits per byte, one row for each change of the full "
     "separated model, one tick per seed, with a line at zero and a band for the "
     "margin.",
-    caption="One change of the full separated model at a time. " + finding(shown) + " "
-    "Right of zero the change makes it worse. The last row changes the strict model.",
+    caption="The separated model with one thing changed at a time. "
+    + finding(shown)
+    + " Right of zero the change makes it worse. The last row changes the strict model.",
 )
 
 # %% tags=["remove-input"]
 figures.provenance(factors)
 
 # %% [markdown]
-# {numref}`fig-around-separated` takes the full model apart. Its first rows make one part whole again and leave the others
-# split: such a variant is larger, since a full matrix has more weights than its blocks. The rows on
-# queries and keys forbid more than the separation does. Where they read *content only*, the one door is closed through which
-# position acts in a separated model: what is left is a narrow model without an encoding.
+# In the first rows of {numref}`fig-around-separated` one part is whole again and the others stay split. Such a variant is
+# larger, since a full matrix has more weights than its blocks. The rows on queries and keys forbid more than separation does.
+# If these read *content only*, a narrow model without an encoding is left.
 #
-# {numref}`fig-around-dense` comes from the other side. The *concatenated* model is the dense one with the position embedding beside
-# the token's: full matrices, one norm, read out as a whole. It stands halfway. From dense to concatenated position gets columns;
-# from concatenated to separated norms, maps and MLPs are split.
+# {numref}`fig-around-dense` starts from the dense model. The *concatenated* model is half way: position has columns next to the
+# token's, but the matrices are full, there is one norm, and the whole width is read out. From concatenated to separated, norms,
+# maps and MLPs are split.
 
 # %% tags=["hide-input"]
 shown = effects_around("sinusoidal", "concatenated-sinusoidal")
@@ -787,7 +757,7 @@ figures.show(
     name="fig-around-dense",
     alt="Dot plot of differences in bits per byte, one row for each change of the "
     "dense model and of the concatenated model, one tick per seed.",
-    caption="One change of the dense model, and of the concatenated one, at a time. "
+    caption="The dense and the concatenated model with one thing changed at a time. "
     + finding(shown),
 )
 
@@ -795,19 +765,17 @@ figures.show(
 figures.provenance(factors)
 
 # %% [markdown]
-# Two numbers divide the whole way. From dense to concatenated it is
-# {num}`ablation/concatenated-sinusoidal minus sinusoidal/bits_per_byte:+.3f±` bits per byte, from concatenated to
-# separated {num}`ablation/separated-sinusoidal minus concatenated-sinusoidal/bits_per_byte:+.3f±`. So at this budget, four times the shortest,
-# more than half of the lead comes from concatenation, which splits nothing. Concatenation was not run at the other budgets, nor at random
-# positions.
+# The step from dense to concatenated changes the loss by
+# {num}`ablation/concatenated-sinusoidal minus sinusoidal/bits_per_byte:+.3f±` bits per byte, and the step from there to
+# separated by {num}`ablation/separated-sinusoidal minus concatenated-sinusoidal/bits_per_byte:+.3f±`. So more than half of the
+# lead comes from concatenation, which splits nothing. We ran concatenation only at this budget, four times the shortest, and
+# not at random positions.
 #
 # ### Position in every layer
 #
-# A dense model adds the position embedding once, below the first layer, and the layers above must carry it through. Some
-# say that it is better added again in every layer. In a separated model nothing
-# overwrites it; instead one may ask whether the layers improve on it. It can *evolve* through the layers like everything else, be
-# added again in every layer, or be handed to every
-# layer as it came, *constant*: what attention and MLP would make of it is then not even built.
+# A dense model adds the position embedding below the first layer, and the layers above must preserve it. Some authors add it
+# again in every layer. In a separated model nothing overwrites it, so we can ask whether the layers improve it. The stream can
+# *evolve*, receive the embedding again in every layer, or reach every layer as it came, *constant*.
 
 # %% tags=["hide-input"]
 fates = [name for name in changed if "pos_stream" in COMPARED[name].model]
@@ -822,22 +790,20 @@ figures.show(
     name="fig-every-layer",
     alt="Dot plot of differences in bits per byte for position handed constant to "
     "every layer and for position added in every layer, in dense and separated models.",
-    caption="What becomes of a position embedding, against the model that is given it "
-    "once, below the first layer. " + finding(fates),
+    caption="Position constant in every layer, or added again in every layer, compared "
+    "with the model that is given it once, below the first layer. " + finding(fates),
 )
 
 
 # %% [markdown]
 # ## More training
 #
-# A difference after little training can be a difference in speed. The experiment `budget` trains six models of the
-# small size for one, four and sixteen times as long, each schedule with its warm-up and decay, and the separated one
-# widened to the parameters of the dense one ({numref}`fig-budget-gap`, {numref}`fig-budget`).
-# Each budget has its own sweep over rates, and over scales where position is added: a longer training prefers lower rates.
+# A difference after little training may only be one of speed. The experiment `budget` trains small models for one, four and
+# sixteen times as long ({numref}`fig-budget-gap`, {numref}`fig-budget`). Each budget has its own schedule, rates and scales,
+# because a longer training prefers lower rates.
 #
-# Two models *exchange places* if one is ahead at one budget and the other at another, each time by an interval
-# that leaves out zero. A ranking in which that happens is *budget-dependent*, and so is a verdict that rests on it:
-# the table of verdicts carries the label.
+# Two models *exchange places* if one is ahead at one budget and the other at another, each time by an interval that excludes
+# zero. A verdict that rests on such a ranking is *budget-dependent*.
 
 # %% tags=["hide-input"]
 RANKED = ranked_models()
@@ -874,9 +840,9 @@ figures.show(
     "models, every seed a tick, at three budgets.",
     caption=(
         f"With more training {len(settled)} of {math.comb(len(whole), 2)} pairs "
-        f"exchange places beyond the intervals: {pairs_in_words(settled)}. Means alone "
-        f"change order between two budgets in {len(turned)}: {pairs_in_words(turned)}. "
-        "Ticks: every seed."
+        f"exchange places beyond their intervals: {pairs_in_words(settled)}. In "
+        f"{len(turned)} pairs the means change order: {pairs_in_words(turned)}. Ticks "
+        "are single seeds."
         if whole
         else "None of the models has run at every budget."
     ),
@@ -889,10 +855,8 @@ figures.provenance(budgets)
 # %% [markdown]
 # ## Verdicts
 #
-# The rules stand in {mod}`sepnb.claims`. They are computed
-# here from the records of this page, and again on the {doc}`claims page </book/claims>`, which prints both commits.
-# All but one were committed before the first record; that of `separation-ahead-at-equal-parameters-and-every-budget` was written
-# when three seeds of the models of equal width had been seen.
+# The rules are in {mod}`sepnb.claims`; the {doc}`claims page </book/claims>` prints their commits. The one on equal parameters
+# at every budget was written when three seeds of the models of equal width had been seen, all others before the first record.
 
 # %% tags=["hide-input"]
 IDS = list(of_this_chapter.CLAIMS)
@@ -901,11 +865,10 @@ tables = {f"experiment/{name}": rows for name, rows in tables.items()}
 numbers |= claims.show(
     claims.judge(IDS, tables),
     budget=True,
-    caption=f"The {len(IDS)} claims of this chapter, judged by rules of which all but "
-    "one were written beforehand: seven on "
-    "the models of the first sections, six on single factors, three on more training. "
-    "More training: whether two models that a claim compares exchange places between "
-    "the budgets of the smaller size, where they were trained there.",
+    caption=f"The {len(IDS)} claims of this chapter: seven on the models of the first "
+    "sections, six on single factors, three on more training. All rules but one were "
+    "written beforehand. The column on more training says whether two models that a "
+    "claim compares exchange places between budgets, if both were trained at these.",
 )
 
 figures.provenance(table, factors, budgets)
@@ -913,56 +876,47 @@ figures.provenance(table, factors, budgets)
 # %% [markdown]
 # ## What to take away
 #
-# 1. **Separation learns faster, not better, than adding the same sinusoid.** With sixteen times the training a lead of the separated
-#    sinusoid becomes a deficit at equal width and ends level at equal parameters ({numref}`fig-budget-gap`). RoPE is ahead from the start.
-#    That separation costs nothing is *{num}`10_language_model/verdict_separation_costs_nothing_at_equal_width`* at equal width and
-#    *{num}`10_language_model/verdict_separation_costs_nothing_at_equal_parameters`* at equal parameters.
-# 2. **A learned table works better in its own columns**, by {num}`in_window/separated-learned minus learned/bits_per_byte:+.3f` bits per
-#    byte after a short training (*{num}`10_language_model/verdict_separation_improves_a_learned_table`*). The dense table is drawn at the
-#    best of four scales, which gains it {num}`10_language_model/loudness_gain_learned:.3f`; behind a separate norm the scale hardly
-#    matters.
-# 3. **Columns for position help, and splitting costs nothing more.** Columns alone, with nothing split, change the small dense model by
-#    {num}`ablation/concatenated-sinusoidal minus sinusoidal/bits_per_byte:+.3f±` bits per byte
-#    (*{num}`10_language_model/verdict_concatenation_alone_helps`*). A norm for each stream costs nothing
+# 1. **Separation learns faster than adding the same sinusoid, not better.** With sixteen times the training its lead becomes a
+#    deficit at equal width; at equal parameters it ends level, at {num}`10_language_model/gain_wide_at_16x`. RoPE minus
+#    separated is {num}`10_language_model/rope_minus_separated_at_1x` already after the shortest training. In the larger models,
+#    trained briefly, separation costs nothing at equal width
+#    (*{num}`10_language_model/verdict_separation_costs_nothing_at_equal_width`*) or at equal parameters
+#    (*{num}`10_language_model/verdict_separation_costs_nothing_at_equal_parameters`*).
+# 2. **A learned table works better in its own columns.** Separated minus dense is
+#    {num}`in_window/separated-learned minus learned/bits_per_byte:+.3f` bits per byte after a short training
+#    (*{num}`10_language_model/verdict_separation_improves_a_learned_table`*), although the dense table has the best of four
+#    scales.
+# 3. **Columns for position help, and splitting costs nothing more.** Columns alone, with nothing split, improve the small dense
+#    model (*{num}`10_language_model/verdict_concatenation_alone_helps`*). Separate norms cost nothing
 #    (*{num}`10_language_model/verdict_split_norm_costs_nothing`*), and neither does any other single split
 #    (*{num}`10_language_model/verdict_no_single_wall_costs`*).
-# 4. **The position stream need not evolve.** Handed constant to every layer, a sinusoid differs from one that evolves by
-#    {num}`ablation/separated-sinusoidal-constant minus separated-sinusoidal/bits_per_byte:+.3f` bits per byte and a learned table by
-#    {num}`ablation/separated-learned-constant minus separated-learned/bits_per_byte:+.3f`. That both are level within the margin is
-#    *{num}`10_language_model/verdict_constant_pos_stream_ties_with_evolving`*, because the constant table may be better than level. After
-#    sixteen times the shortest training, in a model with an untied term, the difference is
-#    {num}`matched_loss/untied-constant minus untied/bits_per_byte:+.3f` ({doc}`chapter 17 <17_perplexity>`). The
-#    statement that position helps when it is added again in every layer is
-#    *{num}`10_language_model/verdict_position_at_every_layer_helps`*.
+# 4. **The position stream need not evolve.** Constant minus evolving is
+#    {num}`ablation/separated-sinusoidal-constant minus separated-sinusoidal/bits_per_byte:+.3f±` bits per byte for a sinusoid
+#    and {num}`ablation/separated-learned-constant minus separated-learned/bits_per_byte:+.3f±` for a learned table. Both are
+#    level within the margin (*{num}`10_language_model/verdict_constant_pos_stream_ties_with_evolving`*, because the constant
+#    table may be better than level). In an {term}`untied model` after sixteen times the shortest training, it is
+#    {num}`matched_loss/untied-constant minus untied/bits_per_byte:+.3f` ({doc}`chapter 17 <17_perplexity>`).
+# 5. **Position once is enough.** Adding it again in every layer helps, says one source
+#    (*{num}`10_language_model/verdict_position_at_every_layer_helps`*).
 #
-# **Limits.** One language, one kind of text, models of less than a million parameters that read
+# **Limits.** One language, one kind of text, and models of less than a million parameters that read
 # {num}`10_language_model/bytes_seen:,` bytes. From eight bytes of context on, RoPE gains no more than
-# {num}`10_language_model/rope_gain_after_eight:.2f` bits per byte: these models hardly read further back, so this compares how well
-# *near* positions are distinguished. None of it says anything about longer texts.
+# {num}`10_language_model/rope_gain_after_eight:.2f` bits per byte. So this chapter compares how well models distinguish *near*
+# positions, and says nothing about longer texts.
 #
-# Learning rates come from few values and one seed, and every best one has a worse one on either side. For some models two of them differ by
-# less than a seed changes. Of the first three scales the dense sinusoid did best with the quietest content, where position is loudest.
-# Tokens half as loud again gain it {num}`10_language_model/quieter_gain:.3f` bits per byte in the ablation, where they are used. In the
-# larger models, and after the least and the most training, they are worse.
+# Rates and scales were chosen from few values, most with one seed. Each best one has a worse one on either side, but some
+# differ by less than a seed changes. Quieter tokens gain the dense sinusoid {num}`10_language_model/quieter_gain:.3f` bits per
+# byte in the ablation, where they are used, but are worse in the larger models and after the least and the most training.
 #
-# Two separated tables do best at the quietest scale of the table above, the wide one here and the constant one of the ablation. A quarter of
-# that is worse by {num}`10_language_model/quietest_loss_wide:.3f` for the wide one, in the mean of three seeds of which the first said
-# otherwise, and by {num}`10_language_model/quietest_loss_constant:.3f` for the constant one. So every scale used here has a worse one on
-# either side.
+# In the ablation, models that a claim compares have six seeds on a laptop, three of them added after the first were seen. The
+# others have three, which decide nothing. A variant of another shape draws other initial weights, so only batches are paired.
+# {doc}`Chapter 12 <12_what_works>` has RoPE in a separated model.
 #
-# Of the ablation, models that a claim compares have six seeds on a laptop, the last three of them added after the first three were seen; the others
-# have three, which decide nothing. A variant of another shape draws other initial weights from the same seed, so only batches are paired.
-# RoPE and ALiBi are dense here; RoPE in a separated model is a variant of {doc}`chapter 12 <12_what_works>`. CPU seconds
-# come from shared cores.
-#
-# **What would change our mind.** A dense model that, drawn and tuned as carefully, comes within the margin of
-# its separated twin with more training: then the gain is speed of learning. In the small models it does. In the
-# larger ones nobody has looked.
+# **What would change our mind.** A lead that survives a longer training. In the small models it did not, so it was a lead in
+# speed. The larger models were not trained for longer.
 
 # %% [markdown]
 # ## Details
-#
-# What a reviewer needs: learning rates, every variant, where and for whom the difference holds, and what a second of training buys.
 #
 # ### Learning rates
 
@@ -983,10 +937,10 @@ listed["used"] = [f"{used[name]:g}" for name in rates.index]
 listed["method"] = [figures.METHODS[name].label for name in rates.index]
 figures.show_table(
     listed,
-    caption="Validation bits per byte by learning rate, one seed, and the rate used "
-    f"below. At an edge of those tried: {', '.join(edges) or 'no method'}. "
-    "The model without an encoding (none) ran the whole schedule, the others less than "
-    "half of it.",
+    caption="Validation bits per byte by learning rate, one seed, and the rate used. "
+    "The best rate is at an edge of those tried for "
+    f"{', '.join(edges) or 'no method'}. The model without an encoding (none) ran the "
+    "whole schedule, the others less than half of it.",
     formats=dict.fromkeys(listed.columns[1:-1], ".3f"),
 )
 figures.provenance(screen)
@@ -1012,20 +966,17 @@ at_the_edge = sum(base in sweep.at_an_end(SWEPT) for sweep, base in swept)
 figures.show_table(
     pd.DataFrame(map(told_of, COMPARED)),
     caption="Every variant: test bits per byte with 95 % t interval over seeds, and "
-    "the paired difference to its reference, below zero where the change helps. Rates: "
-    f"{(screened.status == 'ok').sum()} of {len(screened)} runs of the sweep are "
-    "there, of the whole schedule. The best one was the lowest or the highest tried "
-    f"for {at_the_edge} of {len(rate_of)} models.",
+    "the paired difference to its reference, below zero where the change helps. Of the "
+    f"sweep of rates, over the whole schedule, {(screened.status == 'ok').sum()} of "
+    f"{len(screened)} runs are there. The best rate was the lowest or the highest "
+    f"tried for {at_the_edge} of {len(rate_of)} models.",
     formats={"block parameters": ",.0f"},
 )
 figures.provenance(factors)
 
 # %% [markdown]
-# Learned tables, and the content beside an added sinusoid, were tried at three scales too, and past the end at which the best
-# stood. The middle of the budgets takes the same rates and scales. The widths of position stand on both sides of one head, $d_\text{pos} = d_\text{head}$.
-#
-# One variant needs three fields, the concatenated one. On one stream it means nothing to split or to choose what is
-# read, so `split` and `readout` only say that nothing is split.
+# Scales were tuned as above, and the middle budget uses the same rates and scales. The concatenated variant replaces three
+# fields, because `split` and `readout` must say that its one stream is not split.
 #
 # ### Every budget
 
@@ -1045,8 +996,8 @@ figures.show_table(
         | {f"{n}x": text_of(gaps.get((name, n), [])) for n in BUDGETS}
         for name in GAPS
     ),
-    caption="The differences of the first figure, in bits per byte and paired by seed: "
-    "below zero the first of the two is better. Means and 95 % t intervals.",
+    caption="The differences of the first figure, in bits per byte and paired by seed. "
+    "Below zero the first of the two is better. Means and 95 % t intervals.",
 )
 figures.provenance(budgets)
 
@@ -1076,9 +1027,9 @@ figures.show(
     name="fig-seconds",
     alt="Training loss against CPU seconds for five methods; the separated model of "
     "equal width ends earlier because its steps are cheaper.",
-    caption="The same runs against CPU seconds instead of steps. At equal width a "
-    f"separated training takes {share:.2f} times the dense one's seconds on the cores "
-    "we used (shared, so an indication only). Means over seeds."
+    caption="The same trainings against CPU seconds. At equal width the separated model "
+    f"takes {share:.2f} times the seconds of the dense one. The cores were shared, so "
+    "this is only an indication. Means over seeds."
     if score
     else NOTHING,
 )
@@ -1089,9 +1040,8 @@ figures.provenance(table)
 # %% [markdown]
 # ### Novels
 #
-# Seeds tell how much a difference depends on chance in training. They do not tell whether it holds for other
-# books. The figure takes the same difference novel by novel; its spread is about the *evaluation*, and no
-# verdict rests on it.
+# Does the difference hold for other books? Here it is novel by novel. Its spread is about the *evaluation*, and no verdict
+# rests on it.
 
 # %% tags=["hide-input"]
 documents = experiments.get("in_window").rows(profile, "document")
@@ -1114,8 +1064,8 @@ figures.show(
     name="fig-per-novel",
     alt="For each of the four pairs, the difference in bits per byte in every held-out "
     "document, sorted.",
-    caption=f"Of {len(novels)} held-out documents the separated model is better in: "
-    f"{'; '.join(wins)}. Means over seeds."
+    caption="The separated model is better in this many of the "
+    f"{len(novels)} held-out documents: {'; '.join(wins)}. Means over seeds."
     if len(novels)
     else NOTHING,
 )
@@ -1126,8 +1076,8 @@ figures.provenance(table)
 # %% [markdown]
 # ## Exercises
 #
-# **1. (easy)** By which factor does the split with $r = 1/4$ shrink the matrices of a block? Derive it from
-# the counts of chapter {doc}`7 <07_two_streams>` and check it against a model.
+# **1. (easy)** By which factor does the split with $r = 1/4$ shrink the matrices of a block? Derive it from the counts of
+# chapter {doc}`7 <07_two_streams>` and check it against a model.
 
 
 # %% tags=["hide-cell"]
@@ -1147,8 +1097,8 @@ assert abs(by_formula - by_model) < 1e-12
 print(f"queries and keys stay full, the rest is split: {by_formula:.4f} of the dense")
 
 # %% [markdown]
-# **2. (easy)** Which width gives a separated model with $r = 1/4$ as many block matrices as the dense model
-# of width $D$? Compare with the *wide* models of this chapter.
+# **2. (easy)** Which width gives a separated model with $r = 1/4$ as many block matrices as the dense model of width $D$?
+# Compare with the *wide* models of this chapter.
 
 # %% tags=["hide-cell"]
 # Solution
@@ -1158,8 +1108,8 @@ print(f"Heads of whole columns would also allow {size.wide - 4}: nearer, and nar
 assert abs(needed / size.wide - 1) < 0.06
 
 # %% [markdown]
-# **3. (medium)** How much does pairing by seed buy? Compare the interval of the paired difference between
-# RoPE and *none* with the one you get when you forget which runs share a seed.
+# **3. (medium)** How much does pairing by seed buy? Compare the interval of the difference between RoPE and *none* with the one
+# you get when you forget which runs share a seed.
 
 # %% tags=["hide-cell"]
 # Solution
@@ -1172,16 +1122,15 @@ else:
     print(f"{len(pair)} seeds: no interval")
 
 # %% [markdown]
-# **4. (medium)** Does the separated model need its position stream in the read-out? Train the small separated
-# model with `readout="both"`, live, and compare. Count the parameters, too: what is built that was not built
-# before?
+# **4. (medium)** Does the separated model need its position stream in the read-out? Train the small one with `readout="both"`,
+# live, and compare. Which parameters are built that were not built before?
 
 # %% tags=["hide-cell"]
 # Solution
 narrow = model_config("separated-learned", small)
 both = replace(narrow, readout="both")
 totals = [LanguageModel(one).parameter_counts()["total"] for one in (narrow, both)]
-# The last block's position values, output and MLP, and the read-out's columns.
+# The last block now has values, output and MLP for position; the read-out more columns.
 assert totals[1] > totals[0]
 print("parameters:", *totals)
 print(
@@ -1189,10 +1138,8 @@ print(
 )
 
 # %% [markdown]
-# **5. (hard)** The rules of this chapter ask a paired $t$ test. Suppose that separation truly costs nothing:
-# how often would six seeds show that the difference lies left of $+0.03$ bits per byte, given the spread over
-# seeds in {numref}`fig-price`? And three seeds? Simulate it; a rule that cannot find what it looks for is no
-# rule.
+# **5. (hard)** Suppose that separation truly costs nothing. Given the spread over seeds in {numref}`fig-price`, how often would
+# a paired $t$ test over six seeds show that the difference is below $+0.03$ bits per byte? And over three? Simulate it.
 
 # %% tags=["hide-cell"]
 # Solution
