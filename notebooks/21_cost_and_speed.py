@@ -13,15 +13,10 @@
 # %% [markdown]
 # # 21. Cost and speed
 #
-# **Finding.** Separation saves multiply-adds and no bytes. With a quarter of the width for position, a
-# training step of the
-# separated model is {num}`21_cost_and_speed/step_separated:.2f` times as fast as a dense one, and one of the
-# strict model
-# {num}`21_cost_and_speed/step_strict:.2f` times.
-#
-# In a text of 32,768 tokens attention is nearly all of the arithmetic, and nearly all of the gain is gone: the separated model reads it
-# {num}`reading_cost/separated-at-32768/speed:.2f` times as fast as the dense one. A strict model whose position tables were made
-# beforehand still reads it {num}`reading_cost/strict-tables-at-32768/speed:.2f` times as fast.
+# **Finding.** Separation saves multiply-adds, but no memory traffic. With a quarter of the width for position, a training step
+# is {num}`21_cost_and_speed/step_separated:.2f` times as fast as a dense one in the separated model and
+# {num}`21_cost_and_speed/step_strict:.2f` times in the strict one. In a text of 32,768 tokens, where nearly all work is
+# attention, separation alone gives a factor of {num}`reading_cost/separated-at-32768/speed:.2f`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -80,17 +75,17 @@ if there:
     told = f"Strict is faster than separated in {ahead} of {len(pairs)} shapes. "
     saved = f"{min(reached):.0%} to {max(reached):.0%}"
     told = (
-        f"{told if pairs else ''}Of the time that the multiply-adds would save, "
-        f"{saved} is saved. Markers: medians of paired ratios, with quartiles; "
-        "coloured bars end at the limit by multiply-adds; grey ticks: the same limit "
-        "at the rate that attention has on this machine."
+        f"{told if pairs else ''}The steps save {saved} of the time that their "
+        "multiply-adds would save. Markers are medians of paired ratios, with "
+        "quartiles. Coloured bars end at the limit by multiply-adds. Grey ticks are the "
+        "same limit at the rate that attention has on this machine."
     )
 figures.show(
     fig,
     name="fig-cost-steps",
-    alt="For each cell of the benchmark the measured speed over the dense model, as a "
-    "marker on a bar that ends at the ratio of the multiply-adds. Markers stand in the "
-    "last third of each bar; strict cells reach further than separated ones.",
+    alt="For each shape the measured speed over the dense model, as a marker on a bar "
+    "that ends at the ratio of the multiply-adds. The markers are in the last third of "
+    "each bar; strict models reach further than separated ones.",
     caption=told,
 )
 
@@ -98,44 +93,31 @@ figures.show(
 figures.provenance(timed)
 
 # %% [markdown]
-# > **Question.** What does a model with position in its own dimensions cost, in time and in memory, beside a dense one and beside the
-# > encodings that the dense one may have?
+# > **Question.** What does a model with position in its own dimensions cost, in time and in memory, compared with a dense model
+# > and its encodings?
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 12 s of one CPU core at any profile; nothing is trained or downloaded. Memory: under 1 GB.
-#   The records
-#   behind the figures: `sepnb run speed seqpe_cost reading_cost` and `make bench KEEP=laptop`, about two
-#   hours of one core that nothing else uses. `sepnb bench` times models on your machine, `sepnb bench
-#   encodings` encodings; both keep nothing.
+# - **Time**: about 12 s of one CPU core at any profile, under 1 GB; nothing is trained or downloaded. The records:
+#   `sepnb run speed seqpe_cost reading_cost` and `make bench KEEP=laptop`, about two hours of an idle core. `sepnb bench` times
+#   your machine and keeps nothing.
 # - **You need**: {doc}`chapter 9 <09_strict>` for the strict model and its tables.
-# - **You will learn**: to tell what a model multiplies from what it moves; which of the two a machine waits
-#   for; why a
-#   long text forgives an encoding less than a training step.
+# - **You will learn**: when a machine waits for products and when for bytes.
 # - **Claims tested** (see {doc}`/book/claims`): those under *Verdicts*.
 # ```
 #
 # ## How it is measured
 #
-# A time belongs to a machine and an hour; a ratio of two times need not, if the two take turns. So every
-# number here is a
-# ratio: two pieces of work in one process, on one thread, each repeat in the reverse order of the one before.
-# What is
-# counted is CPU time, because on a machine with neighbours elapsed time measures the neighbours. Medians of
-# the
-# paired ratios are shown with their quartiles.
-#
-# Timed is a training step of the blocks, forward and backward, without the optimiser. Every block computes
-# every stream, so
-# that no model is cheaper than its formula.
+# A time belongs to a machine and an hour, but a ratio of two times need not. So two pieces of work take turns on one thread,
+# and we show medians of their ratios, with quartiles. We count CPU time, because elapsed time measures the neighbours on a
+# shared machine. A step is forward and backward through the blocks, without the optimiser. Every block computes every stream,
+# so no model is cheaper than its formula.
 #
 # ## What it multiplies
 #
-# {eq}`eq-strict-cost` counts the multiply-adds. Separation leaves the maps to queries and keys alone, and
-# cuts values, outputs and
-# the MLP down to their diagonal blocks. The strict model computes its position branch once for a whole batch,
-# as long as all its texts
-# begin at the same index. For one shape, D = 256 with 64 for position, 256 tokens and 8 texts:
+# {eq}`eq-strict-cost` counts the multiply-adds. Separation cuts values, outputs and the MLP down to diagonal blocks, and leaves
+# queries and keys as they are. The strict model computes its position branch once for all texts of a batch that begin at the
+# same index. For D = 256 with 64 for position, 256 tokens and 8 texts:
 
 # %%
 laptop = experiments.get("speed").grid("laptop")
@@ -168,23 +150,20 @@ figures.show(
     alt="The ratio of multiply-adds of dense over variant against the batch, for three "
     "shares of position. Lines for strict start near those for separated at batch 1 "
     "and rise to a plateau; lines for separated are level.",
-    caption="Sharing the position branch has most of its gain at eight texts. Strict "
-    "(solid) starts a little above separated (dotted), which shares nothing.",
+    caption="Eight texts already give most of what sharing the position branch can "
+    "gain. Strict (solid) starts a little above separated (dotted), which shares "
+    "nothing.",
 )
 
 # %% [markdown]
 # ## Why not all of it is saved
 #
-# The steps reach less than these ratios ({numref}`fig-cost-steps`). One reason is measured in the same turns:
-# the kernel of attention does fewer multiply-adds in
-# a second than the maps do, and separation leaves it as it is. Timed alone it takes
-# {num}`21_cost_and_speed/attention_share:.0%` of the dense step here, although its multiply-adds are
-# {num}`21_cost_and_speed/attention_counted:.0%`. The grey ticks are the limit with that share. In the cells
-# with a quarter for position
-# or less, and no compiler, they lie close to what was measured.
+# The steps gain less than that ({numref}`fig-cost-steps`). One reason is the kernel of attention, which separation leaves as it
+# is. It takes {num}`21_cost_and_speed/attention_share:.0%` of the dense step, although it has
+# {num}`21_cost_and_speed/attention_counted:.0%` of the multiply-adds. The grey ticks of the figure are the limit with that
+# share. They are close to what we measured without a compiler and with a quarter or less for position.
 #
-# What is left may be bytes. An operation takes at least the time of its multiply-adds, and at least the time
-# of what it reads and
+# The rest may be bytes. An operation takes at least the time of its multiply-adds, and at least the time of what it reads and
 # writes. The longer of the two is its *roofline* {cite:p}`williams2009`:
 #
 # ```{literalinclude} ../../sepnb/analysis/roofline.py
@@ -193,9 +172,8 @@ figures.show(
 # :dedent:
 # ```
 #
-# The *balance* is the machine's: multiply-adds that it does while it moves one byte. A product of $[m, k]$
-# and $[k, n]$ does $mkn$
-# of them and moves $mk + kn + mn$ numbers. So a narrow map does fewer for each byte than a wide one:
+# The *balance* of a machine is how many multiply-adds it does while it moves one byte. A product of $[m, k]$ and $[k, n]$ does
+# $mkn$ of them and moves $mk + kn + mn$ numbers. So a narrow map does fewer for each byte than a wide one:
 
 
 # %%
@@ -228,10 +206,8 @@ print(f"{rate / 1e9:.0f} billion multiply-adds, {bandwidth / 1e9:.0f} GB a secon
 print(f"a balance of {rate / bandwidth:.2f} multiply-adds a byte")
 
 # %% [markdown]
-# As long as this is below the numbers of the products, multiply-adds are in the way and not bytes. On a
-# machine that multiplies
-# much faster than it moves it is the other way round. The next figure gives every operation of a whole step
-# its roofline, at any balance.
+# If this balance is below the numbers of the products, the machine waits for multiply-adds. Above them it waits for bytes. The
+# next figure adds this up over a whole step:
 
 # %% tags=["hide-input"]
 work = {}
@@ -264,29 +240,23 @@ figures.show(
     alt="The limit of the speed-up against the balance of the machine. Both curves are "
     "level up to about three multiply-adds a byte, then fall; the one of the separated "
     "model to one, that of the strict one to about one and a fifth.",
-    caption="The limit of the speed-up by rooflines, for the step above. Where bytes "
-    f"are what a machine waits for, separated ends at {limits['separated'][-1]:.2f}, "
-    f"strict at {limits['strict'][-1]:.2f}: a separated step moves "
-    f"{numbers['moved_separated']:.0%} of the dense step's bytes, a strict one "
+    caption="How much faster the step above can be, by rooflines. On a machine that "
+    f"waits for bytes (right) separated ends at {limits['separated'][-1]:.2f} and "
+    f"strict at {limits['strict'][-1]:.2f}, because a separated step moves "
+    f"{numbers['moved_separated']:.0%} of the dense step's bytes and a strict one "
     f"{numbers['moved_strict']:.0%}.",
 )
 
 # %% [markdown]
-# **Separation saves arithmetic, not traffic.** A separated step moves
-# {num}`21_cost_and_speed/moved_separated:.0%` of the bytes of a dense one: its
-# matrices are smaller, and what goes in and comes out of them is as wide as before. The strict step moves
-# {num}`21_cost_and_speed/moved_strict:.0%`, because most position vectors exist once and not for each text.
-# So a GPU, whose
-# balance is much higher, should gain less from separation at these widths than a CPU does. No GPU was timed
-# here.
+# **Separation saves arithmetic, not traffic.** A separated step moves {num}`21_cost_and_speed/moved_separated:.0%` of the bytes
+# of a dense one: its matrices are smaller, but what goes in and comes out is as wide as before. The strict step moves
+# {num}`21_cost_and_speed/moved_strict:.0%`, because most position vectors exist once for the whole batch. A GPU, whose balance
+# is much higher, should gain less at these widths. We timed none.
 #
 # ## What an encoding leaves
 #
-# A dense model pays for its encoding in every layer. `encoding_speed` times one layer of attention, from
-# projected queries to averaged
-# values, against torch's fused causal kernel without positions. {doc}`Chapter 25 <25_every_encoding>` has every
-# number; here is what is left
-# of the kernel's speed at the longer of two lengths, and what x-transformers leaves of it.
+# A dense model pays for its encoding in every layer. Here one layer of attention is timed against torch's fused causal kernel
+# without positions ({doc}`chapter 25 <25_every_encoding>` has every number):
 
 # %% tags=["hide-input"]
 shares = experiments.get("encoding_speed").table(profile)
@@ -320,11 +290,11 @@ figures.show(
     fig,
     name="fig-cost-encodings",
     alt="A dot plot of the encodings by the share of the fused kernel's speed that "
-    "they leave. Rotations and no encoding are near one; fixed biases too, where they "
+    "they leave. Rotations and no encoding are near one; fixed biases too, if they "
     "are compiled; Shaw, Transformer-XL and SeqPE near one half; CoPE lowest.",
-    caption=f"N = {longest:,}: filled compiled, open eager, a cross x-transformers, "
-    "the faster of its eager and its compiled form. Compiled, rotations and fixed "
-    "biases leave nearly all of the speed; what needs scores of its own leaves less."
+    caption="Compiled rotations and fixed biases leave nearly all of the speed; an "
+    f"encoding with scores of another form leaves less. N = {longest:,}. Filled: "
+    "compiled; open: eager; cross: x-transformers, the faster of eager and compiled."
     if ours == "compiled"
     else f"N = {longest:,}: eager steps. {'' if len(at) else NOTHING}",
 )
@@ -360,20 +330,14 @@ for name, column in (("rope", "compiled"), ("cope", "compiled"), ("alibi", "ahea
 assert {length for _, length in TARGETS} == {512, 1024}
 
 # %% [markdown]
-# Compiled RoPE leaves {num}`21_cost_and_speed/rope_compiled_at_1024:.0%` of the speed, CoPE, whose score
-# counts what it passes,
-# {num}`21_cost_and_speed/cope_compiled_at_1024:.0%`. The ALiBi of this package is
-# {num}`21_cost_and_speed/alibi_ahead_at_1024:.2f` times as fast as that of x-transformers. What an encoding
-# must take decides: a rotation goes before the fused kernel; a fixed bias goes in as a mask; a bias that is
-# trained,
-# and a score of another form, need the softmax written out.
+# Compiled RoPE leaves {num}`21_cost_and_speed/rope_compiled_at_1024:.0%` of the speed. CoPE, whose score counts what it passes,
+# leaves {num}`21_cost_and_speed/cope_compiled_at_1024:.0%`. Our ALiBi is {num}`21_cost_and_speed/alibi_ahead_at_1024:.2f` times
+# as fast as that of x-transformers. A rotation comes before the fused kernel, and a fixed bias enters it as a mask. A trained
+# bias, or a score of another form, needs an explicit softmax.
 #
 # ## What SeqPE adds
 #
 # SeqPE reads positions through a small encoder, which two losses train ({doc}`chapter 16 <16_seqpe_stream>`).
-# Three pieces
-# are timed in turns: the whole step, of that what is done for positions alone, and the step of the model
-# without an encoding.
 
 # %% tags=["hide-input"]
 cost = experiments.get("seqpe_cost").table(profile)
@@ -405,28 +369,23 @@ figures.show_table(
         for row in cost.itertuples()
     ),
     caption="The share of a training step that goes to the encoder, its losses and its "
-    "maps; beside them, counted, what the term of the score adds to queries and keys; "
-    "and the step as a multiple of that without an encoding, which has both in it. "
-    "Medians and quartiles of rounds timed in turn.",
+    "maps, in time and in multiply-adds; the multiply-adds that the longer queries and "
+    "keys add; and the whole step as a multiple of one without an encoding. Medians "
+    "and quartiles of rounds timed in turn.",
 )
 figures.provenance(cost)
 
 # %% [markdown]
-# **The encoder is cheap and its score is not.** With the narrowest encoder, and losses in every step,
-# {num}`seqpe_cost/width-32-every-1/share:.1%` of the time goes
-# to positions. But the whole step takes
-# {num}`seqpe_cost/width-32-every-1/longer:.2f` times as long as one without an encoding: the term of the score
-# makes every query and key longer, too.
+# **The encoder is cheap, but its score is not.** With the narrowest encoder, and losses in every step, positions take
+# {num}`seqpe_cost/width-32-every-1/share:.1%` of the time. But the whole step takes
+# {num}`seqpe_cost/width-32-every-1/longer:.2f` times as long as one without an encoding, because every query and key is longer
+# too.
 #
 # ## Reading 32,768 tokens
 #
-# A training step is short: 256 tokens. An evaluation need not be. For one token the maps of a block cost
-# $12 D^2$ multiply-adds, whatever the length,
-# and attention $N D$. At $D = 128$ and $N = 32{,}768$ that is twenty times as much for attention as for the
-# maps. `reading_cost` reads one text without
-# gradients, and the same tokens again as four texts of a quarter of the length.
-# Were there nothing but maps, both would take the same time; with nothing but attention, the one text four
-# times as long.
+# For one token the maps of a block cost $12 D^2$ multiply-adds at any length, and attention costs $N D$. At $D = 128$ and
+# $N = 32{,}768$ that is twenty times as much. Here one text is read without gradients, and the same tokens as four texts of a
+# quarter of the length. With maps alone both would take the same time, with attention alone the one text four times as long.
 
 # %% tags=["hide-input"]
 reading = experiments.get("reading_cost").table(profile)
@@ -473,9 +432,9 @@ figures.show(
     name="fig-cost-reading",
     alt="Two panels against the length of the text, both axes logarithmic: CPU seconds "
     "for 1,000 tokens, and megabytes held at the peak, for seven readers.",
-    caption="A token costs more in a longer text, and behind a window hardly so. CPU "
-    "seconds for 1,000 tokens, on one thread of this machine, and the most bytes that "
-    "are held at once, counted. Both axes are logarithmic."
+    caption="A token costs more in a longer text, but hardly more if the model attends "
+    "only to a window. Left, CPU seconds for 1,000 tokens, on one thread of this "
+    "machine. Right, the most bytes held at once, counted. Both axes are logarithmic."
     if shown
     else NOTHING,
 )
@@ -514,38 +473,32 @@ figures.show_table(
         for run in found
         if run["cell"].length == at_end
     ),
-    caption=f"{at_end:,} tokens: how many times as long as four texts of a quarter of "
-    "the length, and the speed over that of the dense sinusoidal model; beside each "
-    "what the multiply-adds say. Medians and quartiles of rounds timed in turn.",
+    caption=f"{at_end:,} tokens: how many times as long one text takes as four texts of "
+    "a quarter of the length, and how many times as fast the model is as the dense "
+    "sinusoidal one. *Counted* is what the multiply-adds alone would give. Medians and "
+    "quartiles of rounds timed in turn.",
     formats={"counted": ".2f", "counted ": ".2f"},
 )
 figures.provenance(reading)
 
 # %% [markdown]
-# At 32,768 tokens one text takes RoPE {num}`reading_cost/rope-at-32768/growth:.2f` times as long as four. Behind a window it takes
-# {num}`reading_cost/rope-window-at-32768/growth:.2f` times as long, and RoPE then reads
-# {num}`reading_cost/rope-window-at-32768/speed:.1f` times as fast as the dense sinusoid, which sees all.
+# RoPE takes {num}`reading_cost/rope-at-32768/growth:.2f` times as long for one text as for four. With a window of the trained
+# length it takes {num}`reading_cost/rope-window-at-32768/growth:.2f` times as long, and reads
+# {num}`reading_cost/rope-window-at-32768/speed:.1f` times as fast as the dense sinusoid without one.
 #
-# The separated model is {num}`reading_cost/separated-at-32768/speed:.2f` times as fast as the dense one: what
-# it can save is in the maps, and the maps are a twentieth of the arithmetic.
+# The separated model can save only in the maps, which are a twentieth of the arithmetic. The strict model can save more. Its
+# position heads look at positions only, so their work can be done beforehand for all texts (`model.position_tables`,
+# {doc}`chapter 9 <09_strict>`). A quarter of the heads then has nothing to do, and reading is
+# {num}`reading_cost/strict-tables-at-32768/speed:.2f` times as fast as with the dense model.
 #
-# The strict model has one thing left. Its position heads look at positions only, so what they do for one text
-# they have done for all. Made
-# once beforehand (`model.position_tables`, shown in {doc}`chapter 9 <09_strict>`) they leave a quarter of the
-# heads with nothing to do, and the reading is
-# {num}`reading_cost/strict-tables-at-32768/speed:.2f` times as fast.
-#
-# torch's kernel for a CPU takes a bias of the distance as a mask of all pairs, hidden ones included. ALiBi
-# reads at
-# {num}`reading_cost/alibi-at-32768/speed:.2f` of the speed of the sinusoid. Shorter texts of a batch share their mask; so one long text
-# takes it {num}`reading_cost/alibi-at-32768/growth:.1f` times as long as four.
+# ALiBi reads at {num}`reading_cost/alibi-at-32768/speed:.2f` of the speed of the sinusoid, because torch's CPU kernel takes a
+# bias as a mask of all pairs, hidden ones included. Shorter texts share their mask, so one long text takes
+# {num}`reading_cost/alibi-at-32768/growth:.1f` times as long as four.
 #
 # ## Memory
 #
-# In training the largest part is what autograd keeps of the forward pass for the backward one. It can be
-# counted exactly, on any machine: each tensor
-# that is kept, once, without the weights. Beside it stand the weights, their gradients, and two numbers a
-# weight for AdamW.
+# The largest part of the memory of a training is what autograd keeps for the backward pass. It can be counted exactly: each
+# kept tensor once, without the weights.
 
 
 # %%
@@ -578,7 +531,7 @@ figures.show_table(
         for name, (whole, kept) in held.items()
     ),
     caption="What training holds, for D = 256 with 64 for position, four blocks, 8 "
-    "texts of 256 tokens, in float32. The separated model has fewer weights and keeps "
+    "texts of 256 tokens, in float32. The separated model has fewer weights but keeps "
     "more; the strict one has less of both.",
     formats={
         "weights, gradients, AdamW (MB)": ".1f",
@@ -589,11 +542,10 @@ figures.show_table(
 assert numbers["kept_strict"] < 1 < numbers["kept_separated"]
 
 # %% [markdown]
-# **Separation does not save memory in training.** The separated model keeps
-# {num}`21_cost_and_speed/kept_separated:.2f` times what the dense one does: vectors are as wide as
-# before, and where heads read both streams these are joined once more. The strict model keeps
-# {num}`21_cost_and_speed/kept_strict:.2f` times. An encoding
-# can weigh more than either. One layer of eight heads, two texts of 512 tokens:
+# **Separation saves little memory in training.** The separated model keeps {num}`21_cost_and_speed/kept_separated:.2f` times
+# what the dense one does: its vectors are as wide as before, and heads that read both streams join them once more. The strict
+# model keeps {num}`21_cost_and_speed/kept_strict:.2f` times as much. An encoding can weigh more than either. One layer of eight
+# heads, two texts of 512 tokens:
 
 # %% tags=["hide-input"]
 layer = TransformerConfig(Streams.dense(256), 1, 8, "none", max_length=512)
@@ -612,23 +564,21 @@ figures.show_table(
         }
         for name, kept in of_layer.items()
     ),
-    caption="What one layer keeps for the backward pass, eager, the MLP included. What "
-    "needs the softmax written out keeps numbers for every pair of tokens.",
+    caption="What one layer, with its MLP, keeps for the backward pass, eager. An "
+    "encoding that needs an explicit softmax keeps numbers for every pair of tokens.",
     formats={"kept (MB)": ".1f", "of none": ".1f"},
 )
 numbers |= {f"kept_{name}": heavier[name] for name in ("rope", "shaw", "cope")}
 
 # %% [markdown]
 # RoPE keeps {num}`21_cost_and_speed/kept_rope:.1f` times what a layer without an encoding does, Shaw
-# {num}`21_cost_and_speed/kept_shaw:.1f` times, CoPE
-# {num}`21_cost_and_speed/kept_cope:.0f` times. The last two grow with the length.
+# {num}`21_cost_and_speed/kept_shaw:.1f` times, CoPE {num}`21_cost_and_speed/kept_cope:.0f` times. The last two grow with the
+# length.
 #
 # ## Verdicts
 #
-# What is timed has no seeds. A bound holds if three quarters of the rounds are inside, and fails if three
-# quarters are outside. Bounds
-# for encodings and for long texts were committed before their records; those on SeqPE stand in
-# {doc}`chapter 16 <16_seqpe_stream>`.
+# Timings have no seeds. A bound holds if three quarters of the rounds are inside it, and fails if three quarters are outside.
+# All bounds here were committed before their records.
 
 # %% tags=["hide-input"]
 tables = {"encoding_speed": shares, "reading_cost": reading}
@@ -636,49 +586,38 @@ tables = {f"experiment/{name}": table for name, table in tables.items()}
 IDS = [one.id for one in claims.CLAIMS if one.needs[0] in tables]
 numbers |= claims.show(
     claims.judge(IDS, tables),
-    caption="The claims of this chapter, on one thread of a CPU. Not testable here: "
-    "without a compiler, or without x-transformers, a column is missing.",
+    caption="The claims of this chapter, on one thread of a CPU. A claim is not testable "
+    "without the compiler or the x-transformers that it needs.",
 )
 figures.provenance(shares, reading)
 
 # %% [markdown]
 # ## What to take away
 #
-# 1. **Separated is {num}`21_cost_and_speed/step_separated:.2f` times as fast as dense in a training step,
-#    strict
-#    {num}`21_cost_and_speed/step_strict:.2f` times.** Most of what is missing to the ratio of their
-#    multiply-adds is the kernel
-#    of attention.
-# 2. **Separation saves arithmetic, not bytes.** A machine that waits for memory gains nothing from the
-#    separated model, and the model keeps more for its
-#    backward pass than the dense one. Strict saves both, as long as the texts of a batch share their
-#    positions.
-# 3. **In long texts attention is the price.** That a token of a longer text costs more is
-#    *{num}`21_cost_and_speed/verdict_a_longer_text_costs_more_a_token`*; that it does not
-#    behind a window, *{num}`21_cost_and_speed/verdict_behind_a_window_a_token_costs_the_same`*.
-# 4. **There only tables help.** That separation alone saves little time in a long text is
-#    *{num}`21_cost_and_speed/verdict_separation_alone_saves_little_in_long_texts`*, and that tables made beforehand save some
-#    *{num}`21_cost_and_speed/verdict_tables_made_beforehand_pay_in_long_texts`*.
-# 5. **What an encoding needs of the kernel decides what it costs.** That compiled RoPE is nearly free on a
-#    CPU is
-#    *{num}`21_cost_and_speed/verdict_compiled_rope_is_nearly_free`*, and that the encodings of this package
-#    are faster than those of x-transformers
-#    *{num}`21_cost_and_speed/verdict_ahead_of_x_transformers`*. That a bias of the distance costs half of the speed in a long text is
-#    *{num}`21_cost_and_speed/verdict_a_bias_halves_the_speed_in_long_texts`*.
+# 1. **Separation saves arithmetic, not bytes.** A training step gains less than its multiply-adds promise, mostly because of
+#    the kernel of attention. A machine that waits for memory gains nothing from the separated model. The strict model saves
+#    both, as long as the texts of a batch share their positions.
+# 2. **In long texts attention is the price.** A token of a longer text costs more
+#    (*{num}`21_cost_and_speed/verdict_a_longer_text_costs_more_a_token`*). With a window it costs the same
+#    (*{num}`21_cost_and_speed/verdict_behind_a_window_a_token_costs_the_same`*).
+# 3. **In long texts only tables help.** Separation alone saves little time
+#    (*{num}`21_cost_and_speed/verdict_separation_alone_saves_little_in_long_texts`*). Position tables made beforehand save some
+#    (*{num}`21_cost_and_speed/verdict_tables_made_beforehand_pay_in_long_texts`*).
+# 4. **The kernel decides what an encoding costs.** On a CPU compiled RoPE is nearly free
+#    (*{num}`21_cost_and_speed/verdict_compiled_rope_is_nearly_free`*), and our encodings are faster than those of
+#    x-transformers (*{num}`21_cost_and_speed/verdict_ahead_of_x_transformers`*). In a long text a bias of the distance costs at
+#    least half of the speed (*{num}`21_cost_and_speed/verdict_a_bias_halves_the_speed_in_long_texts`*).
 #
-# **Limits.** One thread of one kind of CPU, float32, weights that were drawn. Times belong to the commit
-# under each table: a record is marked stale where a model
-# computes something else, not where the same is computed faster. The rooflines count what an eager step
-# moves; a compiler moves less, and a cache makes some of it
-# free.
+# **Limits.** One thread of one kind of CPU, float32, random weights. Times belong to the commit under each table: a record
+# becomes stale when a model computes something else, not when it computes the same faster. The rooflines count what an eager
+# step moves; a compiler moves less, and a cache makes some of it free.
 #
-# **What would change our mind.** A GPU on which a separated step of this size comes near the ratio of its
-# multiply-adds: then bytes would matter less than the roofline says.
+# **What would change our mind.** A GPU on which a separated step of this size comes near the ratio of its multiply-adds.
 #
 # ## Exercises
 #
-# **1. (easy)** How long must a text be, at $D = 128$, so that attention takes as many multiply-adds as the
-# maps of a dense block?
+# **1. (easy)** How long must a text be, at $D = 128$, so that attention takes as many multiply-adds as the maps of a dense
+# block?
 
 # %% tags=["hide-cell"]
 # Solution. N D = 12 D^2, so N = 12 D.
@@ -689,8 +628,8 @@ assert kinds["attention"] == sum(kinds.values()) / 2
 print(f"{12 * 128:,} tokens")
 
 # %% [markdown]
-# **2. (medium)** Behind which balance does the product of $[m, k]$ and $[k, k]$ wait for memory, where $m$ is
-# large? Check it at $k = 64$.
+# **2. (medium)** Above which balance does the product of $[m, k]$ and $[k, k]$ wait for memory, if $m$ is large? Check it at
+# $k = 64$.
 
 # %% tags=["hide-cell"]
 # Solution. m k^2 multiply-adds for 4 (2 m k + k^2) bytes: k / 8 where m is large.
@@ -698,19 +637,14 @@ assert product(64, 64, rows=10**6) == 64 / 8 / (1 + 64 / (2 * 10**6))
 print(f"at {64 / 8:.0f} multiply-adds a byte")
 
 # %% [markdown]
-# **3. (medium)** A batch of strict texts that begin at indices of their own loses the saving. By the counts,
-# how much of the limit is left?
+# **3. (medium)** Strict texts that each begin at an index of their own cannot share the position branch. By the counts, how
+# much of the gain is left?
 
 # %% tags=["hide-cell"]
 # Solution. Every text has a position branch of its own: the count of a batch of one.
 own, shared = alone, pair["strict"].limit
 print(f"{own:.2f} of {shared:.2f}: {(own - 1) / (shared - 1):.0%} of the gain")
 assert (own - 1) / (shared - 1) < 0.75
-
-# %% [markdown]
-# ---
-# The next cell writes the numbers that this page's sentences, the {doc}`claims page </book/claims>` and the
-# regression tests read.
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("21_cost_and_speed", numbers, profile=profile)
