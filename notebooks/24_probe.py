@@ -13,9 +13,10 @@
 # %% [markdown]
 # # 24. Probe your own model
 #
-# **Finding.** One call puts the questions of this book to any causal language model. Of two small models that it reads here, the one
-# behind a window survives at eight trained lengths: *{num}`24_probe/survives_window`*. A learned table that is repeated does not:
-# *{num}`24_probe/survives_wrap`*; there its loss is {num}`24_probe/gap_wrap:.2f` bits per byte above its own sliding window.
+# **Finding.** One call asks any causal language model the questions of this book. Here it reads two small ones. RoPE with a
+# window survives texts of eight trained lengths (*{num}`24_probe/survives_window`*). A learned table that is repeated does not:
+# its verdict is *{num}`24_probe/survives_wrap`*, because its loss is {num}`24_probe/gap_wrap:.2f` bits per byte above its own
+# sliding window.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -67,11 +68,11 @@ wrap = probe(learned.extended("wrap"), text, trained_length=L, reference=rope)
 figures.show(
     window.figure(),
     name="fig-probe-window",
-    alt="Loss by position of a RoPE model behind a window of its trained length, up to "
-    "eight trained lengths, beside its own sliding window; the two curves lie on one "
-    "another. At the right the verdicts, survives held.",
-    caption="The card of a RoPE model that is read behind a window of its trained "
-    "length: past it the loss stays at that of its own sliding window.",
+    alt="Loss by position of a RoPE model that attends only to a window of its trained "
+    "length, up to eight trained lengths, and of its own sliding window; the two curves "
+    "coincide. At the right the verdicts, survives held.",
+    caption="The card of a RoPE model that attends only to a window of its trained "
+    "length. Past that length its loss stays at that of its own sliding window.",
 )
 
 # %% tags=["hide-input"]
@@ -81,40 +82,39 @@ figures.show(
     alt="Loss by position of a model with a learned table that is repeated, up to "
     "eight trained lengths. Past the trained length it rises above its own sliding "
     "window. At the right the verdicts, survives refuted.",
-    caption="The card of a model whose learned table is repeated: past the trained "
-    "length the loss leaves that of its own sliding window.",
+    caption="The card of a model whose learned table is repeated. Past the trained "
+    "length its loss rises above that of its own sliding window.",
 )
 
 # %% [markdown]
-# > **Question.** You have a model, of whatever kind. Does it read texts longer than those it was trained on, does it use what lies far
-# > back, and what does that cost?
+# > **Question.** Does your model read texts longer than those of its training, does it use what is far back, and what does that
+# > cost?
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 15 s of one CPU core at any profile; two tiny models are trained on the page, nothing is downloaded. Memory: under
-#   1 GB.
-# - **You need**: {doc}`chapter 12 <12_what_works>` for the four verdicts, {doc}`chapter 6 <06_longer_contexts>` for the sliding window.
-# - **You will learn**: to read a card; what each verdict is made of; what no card can say.
+# - **Time**: about 15 s of one CPU core at any profile, under 1 GB; two tiny models are trained, nothing is downloaded.
+# - **You need**: {doc}`chapter 12 <12_what_works>` (verdicts), {doc}`chapter 6 <06_longer_contexts>` (sliding window).
+# - **You will learn**: to read a card.
 # - **Claims tested**: none. A card judges one checkpoint, a claim of this book at least six.
 # ```
 #
 # ## One call
 #
-# The models above are two of this package: RoPE, read behind a window of its trained length $L$, and a learned table, repeated past its
-# last row. Any callable from tokens to logits would do:
+# Any callable from tokens to logits will do:
 #
 # ```python
 # card = probe(model, text, trained_length=32, reference=another)
 # ```
 #
-# The card has the verdicts with their numbers, and gives itself as JSON, Markdown, a page or a figure. That of the window:
+# The card has the verdicts with their numbers, as JSON, Markdown, a page or a figure. Here is that of RoPE with a window of its
+# trained length $L$:
 
 # %%
 for name, one in window.four.items():
     print(f"{name}: {one.verdict}; {one.why}")
 
 # %% [markdown]
-# A model of the library transformers goes through an adapter, `hf`, which is not executed on this page:
+# A model of the library transformers goes through `hf`, which this page does not run:
 #
 # ```python
 # from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -126,15 +126,13 @@ for name, one in window.four.items():
 # card = probe(hf(model), tokens, trained_length=1024)
 # ```
 #
-# On the command line `sepnb probe path/to/model --text novel.txt --length 1024` prints the card and writes it as a page.
-# The card says what slower waves give the model where `--extension yarn --factor 8` is added, and what an adapter gives a model of this
-# package with `--adapter FILE`.
+# The command `sepnb probe path/to/model --text novel.txt --length 1024` prints the card and writes it as a page. Add
+# `--extension yarn --factor 8` to see what slower waves give the model, or `--adapter FILE` for an adapter of this package.
 #
 # ## What the verdicts are made of
 #
-# The text is cut into windows of the longest length, one after the other. Every window is read once with all keys visible, and once
-# by the same model through a sliding window of $L$, which is what anybody can do without a model that extrapolates. *Survives* compares
-# the two on the same tokens, stretch by stretch:
+# The text is cut into windows of the longest length. The model reads each with all keys visible, and again through a sliding
+# window of $L$, which needs no extrapolation. *Survives* compares the two on the same tokens, stretch by stretch:
 #
 # ```{literalinclude} ../../sepnb/protocol/verdicts.py
 # :pyobject: survives
@@ -143,14 +141,14 @@ for name, one in window.four.items():
 # :dedent:
 # ```
 #
-# *Uses* asks for more: what is older than $L$ is replaced by another passage, and left out. Both must cost the model something. A model
-# that is only confused by a long text loses by replaced context too, and gains by leaving it out.
+# *Uses* asks for more. What is older than $L$ is replaced by another passage, or left out, and both must cost something. A
+# model that long text only confuses gains when the old part is left out.
 #
-# *Quality* and *price* hold it against a reference on the same tokens, here the RoPE model: far out behind its sliding window, and
-# inside the trained length.
+# *Quality* and *price* compare the model with a reference, here RoPE: *quality* far out, where RoPE has its sliding window, and
+# *price* inside the trained length.
 
 # %% tags=["hide-input"]
-cards = {"RoPE behind a window": window, "learned table, repeated": wrap}
+cards = {"RoPE with a window": window, "learned table, repeated": wrap}
 rows = [
     [name, *(one.verdict for one in card.four.values())] for name, card in cards.items()
 ]
@@ -165,8 +163,8 @@ for name, card in {"window": window, "wrap": wrap}.items():
 # %% [markdown]
 # ## By hand
 #
-# The test is Student's, over windows: is the mean of the differences on one side of the bound? Four windows whose loss is above that of
-# the sliding window by these amounts have a mean of 0.02, below the bound of 0.03; but they scatter too much to decide. <!-- given: invented numbers -->
+# Student's test asks whether the mean difference over windows is on one side of the bound. These four differences have
+# a mean of 0.02, below the bound of 0.03, but they scatter too much to decide. <!-- given: invented numbers -->
 
 # %%
 gaps = np.array([0.01, 0.05, 0.00, 0.02])
@@ -176,16 +174,16 @@ assert answers_to([np.tile(gaps, 10)], bounds) == ["holds"]  # forty such window
 print(told(gaps), told(np.tile(gaps, 10)))
 
 # %% [markdown]
-# Therefore a probe asks for thirty windows, and more text narrows every interval.
+# So a probe asks for thirty windows, and more text narrows every interval.
 #
 # ## Index, length and distance apart
 #
-# A long text has three new sides at once: positions, numbers of keys and distances that training never showed. Where a model can be
-# given positions, the card shows each alone:
+# A long text is new in its positions, its numbers of keys and its distances. If a model can be given positions, the card shows
+# each alone:
 #
 # - *index*: the same windows of $L$, begun far out;
-# - *distance*: the older half of a window is moved far back, the recent half stays where it is;
-# - *length*: all older tokens of a long text share a few trained positions, so that only the number of the keys is new.
+# - *distance*: the older half of a window is moved far back, the recent half stays;
+# - *length*: all older tokens of a long text share a few trained positions, so only the number of keys is new.
 
 # %% tags=["hide-input"]
 rows = [
@@ -196,7 +194,7 @@ rows = [
 columns = ["model", "side", "verdict", "cost, bits per byte"]
 figures.show_table(
     pd.DataFrame(rows, columns=columns),
-    caption="What each side costs alone: the mean over windows.",
+    caption="What each side costs alone. Means over windows.",
     formats={columns[-1]: "+.3f"},
 )
 for name, card in {"window": window, "wrap": wrap}.items():
@@ -205,27 +203,28 @@ index = window.axes["index"].numbers["cost"]["mean"]
 assert abs(index) < 1e-4, "RoPE knows differences of positions only"
 
 # %% [markdown]
-# RoPE never sees an index, so that side is free by construction. That its distances fail is no contradiction to its survival: behind
-# the window no distance beyond $L$ is met.
+# RoPE never sees an index, so that side is free by construction. Its distances fail, and yet it survives, because the window
+# hides every distance beyond $L$.
 #
 # ## What to take away
 #
-# 1. The baseline of a long text is the model's own sliding window. Behind a window RoPE stays with it, to
-#    {num}`24_probe/gap_window:.3f` bits per byte at eight trained lengths.
-# 2. To survive is not to use: of both models *uses* is *{num}`24_probe/uses_window`* and *{num}`24_probe/uses_wrap`*.
-# 3. A card judges one checkpoint. Its intervals are over windows of text and say nothing of another training.
+# 1. The baseline of a long text is the model's own sliding window. At eight trained lengths RoPE with a window differs from it
+#    by {num}`24_probe/gap_window:.3f` bits per byte.
+# 2. Surviving is not using: *uses* is *{num}`24_probe/uses_window`* for RoPE with a window and *{num}`24_probe/uses_wrap`* for
+#    the table.
+# 3. A card judges one checkpoint. Its intervals are over windows of text and say nothing about another training.
 #
-# **Limits.** Windows of one text are taken as independent. The passage that replaces far context comes from the same text. Old tokens
-# that share a position are themselves new to a model, so that a length may be refuted for that. A model that takes no positions, such
-# as BLOOM, gets no axes.
+# **Limits.** Windows of one text are taken as independent, and replaced context comes from the same text. Tokens that share a
+# position are themselves new to a model, which may alone refute *length*. A model that takes no positions, such as BLOOM, gets
+# no axes.
 #
 # ## Exercises
 #
-# **1. (easy)** Predict the verdicts of a model that counts pairs of bytes and knows nothing else. Then probe it.
+# **1. (easy)** Predict the verdicts of a model that only counts pairs of bytes. Then probe it.
 
 # %% tags=["hide-cell"]
-# Solution. It survives, as nothing older than one byte reaches it; what it cannot lose
-# it cannot use, so that *uses* is not testable.
+# Solution. It survives, because nothing older than one byte reaches it. It cannot use
+# what it cannot lose, so *uses* is not testable.
 data = np.concatenate([one.data for one in library.train.documents]).astype(int)
 counts = np.bincount(data[:-1] * 256 + data[1:], minlength=256**2).reshape(256, 256)
 logits = torch.from_numpy(np.log(counts + 0.1)).float()
@@ -238,8 +237,8 @@ print(pairs.uses.why)
 # **2. (medium)** The probe begins its far windows at no multiple of $L$. What would a repeated table show at one?
 
 # %% tags=["hide-cell"]
-# Solution. At a multiple of L it is its trained self, bit for bit: no evidence that it
-# continues anything.
+# Solution. At a multiple of L it repeats its training bit for bit, which is no evidence
+# that it continues anything.
 repeated = learned.extended("wrap")
 inside = text[: 32 * L].reshape(-1, L).astype(int)
 at = {start: start + np.arange(L - 1) for start in (0, 7 * L, 7 * L - L // 3)}
@@ -248,7 +247,7 @@ assert np.array_equal(bits[0], bits[7 * L])
 assert abs(bits[0] - bits[7 * L - L // 3]).max() > 0.01
 
 # %% [markdown]
-# **3. (medium)** How small a gain may far context give and still count as used? Give forty windows whose gains have half that mean.
+# **3. (medium)** How small a gain still counts as use? Give forty windows whose gains have half that mean.
 
 # %% tags=["hide-cell"]
 # Solution. The bound is USES: a smaller gain is none, and enough windows refute it.
