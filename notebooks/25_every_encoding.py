@@ -13,13 +13,10 @@
 # %% [markdown]
 # # 25. Every encoding, side by side
 #
-# **Finding.** Inside the trained length {num}`25_every_encoding/ahead_of_rope` of {num}`25_every_encoding/compared` encodings have a lower
-# loss than RoPE, in every seed. On average {num}`25_every_encoding/level_and_ahead` of these also read eight trained lengths as well as
-# through their own sliding window.
-#
-# They are: {num}`25_every_encoding/level_and_ahead_names`. At one budget and with three seeds this shows sizes, and judges nothing.
-# Of those below RoPE the intervals of {num}`25_every_encoding/ahead_with_zero` include 0; an encoding that is level with it is below in all
-# three seeds one time in eight.
+# **Finding.** Inside the trained length {num}`25_every_encoding/ahead_of_rope` of {num}`25_every_encoding/compared` encodings
+# have a lower loss than RoPE in each of three seeds. On average {num}`25_every_encoding/level_and_ahead` of them also read
+# eight trained lengths as well as through their own sliding window: {num}`25_every_encoding/level_and_ahead_names`. With so few
+# seeds, at one budget, this shows sizes and judges nothing.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -146,15 +143,15 @@ if shown:
 figures.show(
     fig,
     name="fig-every-encoding",
-    alt="A row an encoding, sorted by its loss inside the trained length, on the left. "
-    "On the right of each row three dots: how far its loss lies above its own sliding "
+    alt="One row for each encoding, sorted by its loss inside the trained length, on "
+    "the left. On the right three dots a row: how far its loss is above its own sliding "
     "window at two, four and eight trained lengths, on a scale that is logarithmic "
     "above a dashed line at the margin. Some rows have all dots left of that line. "
-    "Others reach to one bit and more.",
+    "Others reach one bit and more.",
     caption="Left, the loss up to the trained length L, a tick for each seed. Right, "
-    "what is lost past it: loss minus that through the encoding's own sliding window, "
-    "in the bins that end at 2L, 4L and 8L, means over seeds. Left of the dashed line "
-    f"in all three on average: {numbers['level_names']}."
+    "what is lost past it: the loss minus that of the encoding's own sliding window, "
+    "in the bins that end at 2L, 4L and 8L, means over seeds. These are left of the "
+    f"dashed line in all three: {numbers['level_names']}."
     if shown
     else "Not run yet: the records of the experiment are missing at this profile.",
 )
@@ -163,7 +160,7 @@ figures.show(
 figures.provenance(in_all)
 
 # %% [markdown]
-# The fold below holds the same as a table, in the order of the figure.
+# The same as a table, in the order of the figure:
 
 # %% tags=["hide-cell"]
 runs = experiments.get("extrapolation").table(profile)
@@ -188,57 +185,57 @@ figures.show_table(
         }
         for name in shown
     ),
-    caption="Bits per byte inside the trained length and minus RoPE's; the gap to its "
-    "own sliding window at stride 1, in the bins that end at 2L, 4L and 8L; parameters "
-    "beyond those of the model without encoding; and CPU seconds of a training, "
-    "measured while other programs ran. Means over seeds with 95 % t intervals. "
-    "Survives: the verdict over the three bins; four encodings have six seeds in "
-    "chapter 11, the others three, and are not judged.",
+    caption="Loss, gaps and cost of every encoding: bits per byte inside the trained "
+    "length and minus RoPE's; the gap to its own sliding window at stride 1, in the "
+    "bins that end at 2L, 4L and 8L; parameters beyond those of the model without an "
+    "encoding; and CPU seconds of a training, while other programs ran. Means over "
+    "seeds with 95 % t intervals. *Survives* is the verdict over the three bins. Four "
+    "encodings have six seeds in chapter 11. The others have three and are not judged.",
     formats={"more parameters": ",.0f"} if shown else None,
 )
 figures.provenance(in_all, runs)
 
 # %% [markdown]
-# > **Question.** Which encoding should a transformer have, if nothing is known but how long its texts will be and what it may cost?
+# > **Question.** Which encoding should a transformer have, if one knows only how long its texts will be and what it may cost?
 #
-# Chapters 2 to 5 and 13 take the encodings one after the other. This page is for choosing among them. {doc}`Chapter 17 <17_perplexity>`
-# asks what a model does with far text, {doc}`chapter 21 <21_cost_and_speed>` what an encoding costs in time.
+# Chapters 2 to 5 and 13 explain the encodings one by one. This page is for choosing among them.
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: seconds of one CPU core at any profile; nothing is trained or downloaded. The records: `sepnb run encodings extrapolation`,
-#   the first {num}`25_every_encoding/encodings_laptop_runs` runs of about {num}`25_every_encoding/encodings_laptop_minutes:.0f` minutes on
-#   one core; they read ELTeC (`sepnb data eltec-eng`).
+# - **Time**: seconds of one CPU core at any profile; nothing is trained or downloaded. The records:
+#   `sepnb run encodings extrapolation`, the first {num}`25_every_encoding/encodings_laptop_runs` runs of about
+#   {num}`25_every_encoding/encodings_laptop_minutes:.0f` minutes on one core; they read ELTeC (`sepnb data eltec-eng`).
 # - **You need**: {doc}`chapter 11 <11_extrapolators>` for the sliding-window baseline.
 # ```
 #
 # ## How to choose
 #
-# **Texts as long as those of training.** Only the left panel counts, and the cost. On average the lowest losses have
-# {num}`25_every_encoding/leaders`. The sinusoid, which adds a vector to each token, is
-# {num}`encodings/sinusoidal minus rope/bits_per_byte:.2f` bits per byte behind RoPE after this training. A longer one can turn an order:
-# {doc}`chapter 10 <10_language_model>` shows it.
+# **Texts as long as those of training.** Only the left panel and the cost matter. The lowest losses on average:
+# {num}`25_every_encoding/leaders`. The sinusoid, added to each token, is
+# {num}`encodings/sinusoidal minus rope/bits_per_byte:.2f` bits per byte behind RoPE. A longer training can turn an order
+# ({doc}`chapter 10 <10_language_model>`).
 #
-# **Longer texts, all keys visible.** Take an encoding whose dots stay left of the dashed line, {num}`25_every_encoding/level` of all here.
-# To stay level is not to use far text: by {doc}`chapter 17 <17_perplexity>` that is another question.
+# **Longer texts, all keys visible.** Take one of the {num}`25_every_encoding/level` encodings whose dots stay left of the
+# dashed line. Staying level does not mean using far text ({doc}`chapter 17 <17_perplexity>`).
 #
-# **Longer texts through a window.** Then more will do, because the gaps are those to a sliding window that counts its indices anew. A
-# mask alone, which keeps the indices, tells two kinds of failures apart:
+# **Longer texts through a window.** More encodings will do, because the gaps are those to a sliding window that counts its
+# indices anew. A mask alone keeps the indices, so it shows two kinds of failure:
 #
-# - *Distances and numbers of keys.* Behind a mask of $L$ keys RoPE's loss in the last bin falls from {num}`encodings/rope/native/8x:.2f` to
-#   {num}`encodings/rope/native-window/8x:.2f`. T5's falls too ({doc}`chapter 5 <05_biases>`).
-# - *Indices.* Behind the same mask the sinusoid's goes from {num}`encodings/sinusoidal/native/8x:.2f` to
-#   {num}`encodings/sinusoidal/native-window/8x:.2f`. A text of $L$ that merely begins at $7L$ raises its loss by
-#   {num}`encodings/sinusoidal/native-at-7x minus native/1x:+.2f`. FIRE's reason is the same.
+# - *Distances and numbers of keys.* With a mask of $L$ keys RoPE's loss in the last bin falls from
+#   {num}`encodings/rope/native/8x:.2f` to {num}`encodings/rope/native-window/8x:.2f`. T5's falls too
+#   ({doc}`chapter 5 <05_biases>`).
+# - *Indices.* With the same mask the sinusoid's loss only goes from {num}`encodings/sinusoidal/native/8x:.2f` to
+#   {num}`encodings/sinusoidal/native-window/8x:.2f`. A text of $L$ that merely begins at $7L$ raises the loss by
+#   {num}`encodings/sinusoidal/native-at-7x minus native/1x:+.2f`. FIRE fails for the same reason.
 #
-# **No sinks for rotations.** Behind the mask the first four tokens may stay visible at their original indices, as
-# {term}`sinks <sink>` {cite:p}`xiao2024`. That hurts rotations: RoPE has a loss of {num}`encodings/rope/native-window/8x:.2f` without sinks
-# and {num}`encodings/rope/native-window-sinks/8x:.2f` with them, perhaps because training never showed such distances. Partial RoPE loses
+# **No sinks for rotations.** With the mask, the first four tokens may stay visible at their original indices, as
+# {term}`sinks <sink>` {cite:p}`xiao2024`. That raises RoPE's loss from {num}`encodings/rope/native-window/8x:.2f` to
+# {num}`encodings/rope/native-window-sinks/8x:.2f`, perhaps because training never showed such distances. Partial RoPE suffers
 # more. Sinks change nothing for ALiBi, T5, KERPLE's logarithm, Sandwich and the vectors of distances.
 #
-# **Cost.** The most that an encoding adds to the parameters of these models is {num}`25_every_encoding/most_parameters:.0%`. In time the
-# kernel decides: rotations and fixed biases leave nearly all of the speed of attention, scores of their own do not
-# ({numref}`fig-cost-encodings`).
+# **Cost.** No encoding adds more than {num}`25_every_encoding/most_parameters:.0%` to the parameters of these models. The
+# kernel decides the time: rotations and fixed biases leave nearly all of the speed of attention, but scores of another form do
+# not ({numref}`fig-cost-encodings`, {doc}`chapter 21 <21_cost_and_speed>`).
 #
 # ## What each of them is
 #
@@ -254,65 +251,57 @@ figures.provenance(in_all, runs)
 # | digit strings | SeqPE | score, or input | a small encoder | {doc}`chapter 13 <13_digits>`, {doc}`16 <16_seqpe_stream>` |
 # | random indices | sinusoid and RoPE, trained at indices from $32L$ | as theirs | as theirs | {doc}`chapter 12 <12_what_works>` |
 #
-# Context extensions change RoPE after training ({doc}`chapter 6 <06_longer_contexts>`). A *sliding window* is a mask and no encoding, and
-# any encoding can have one: every query sees the last $W$ tokens. It has no parameters, and time and memory grow with $N W$ in place of
-# $N^2$. After $n$ layers a token has looked at most $n (W - 1)$ tokens back.
+# Context extensions change RoPE after training ({doc}`chapter 6 <06_longer_contexts>`). A *sliding window* is a mask and goes
+# with any encoding: every query sees the last $W$ tokens. Time and memory then grow with $N W$ and not with $N^2$, and after
+# $n$ layers a token has looked at most $n (W - 1)$ tokens back.
 #
-# The tables below are made from the code, for every encoding that `sepnb.encodings.names()` lists, at its default options except where
-# they say otherwise.
+# The tables below are made from the code, at default options unless they say otherwise.
 #
 # ``````{dropdown} Table: sites, dependence, parameters, memory, kernels
-# Two small models are made for each encoding, one with it and one without any; all parameters are drawn anew. Then the page counts
-# what there is more of, and looks what changes the logits.
-#
-# *Where it acts* names the {term}`sites <site>`. *What it depends on* is found by moving a text:
+# For each encoding two small models are made, one with it and one without, with all parameters drawn anew. *Where it acts*
+# names the {term}`sites <site>`. *What it depends on* is found by moving a text:
 #
 # - **index**: the logits change with where the text begins;
 # - **distance**: they change with a gap in the middle of the text;
 # - **order**: neither changes them, and only the causal mask tells earlier from later.
 #
-# *Rows and columns* asks a model that reads two coordinates for each token. The answer is *yes* if it tells any two points of a small
-# grid apart that differ in one coordinate. An encoding that needs an option for this, `dims=2` or a `grid`, has it here.
+# *Rows and columns* says whether a model that reads two coordinates for each token distinguishes any two points of a small grid
+# that differ in one of them. If this needs an option, `dims=2` or a `grid`, it is set.
 #
 # ```{inventory}
 # ```
 #
-# Multiply-adds are those of the matrix products of a forward pass, for each token. Beside them stands how many numbers were made one by
-# one, by sums, products, exponentials or sines; a fused kernel makes many of these on the way. Neither count holds a look-up in a table,
-# nor the attention inside the encoder of SeqPE, which runs over a few digits and is written as sums. *Fits a KV cache* compares the
-# logits of a text read in pieces, the last token alone, with those of one pass.
+# Multiply-adds are those of the matrix products of a forward pass. The operations on single numbers are sums, products,
+# exponentials and sines; a fused kernel makes many of these on the way. Neither counts look-ups in tables, nor the attention
+# inside SeqPE's encoder. *Fits a KV cache* compares the logits of a text read in pieces with those of one pass.
 #
-# *Kernel of a training on CUDA* is asked of a model, and not timed. *Fused* is torch's attention, which holds no scores.
-# *FlexAttention* takes any bias of a causal model, with gradients, and the factors of the DA-Transformer. It holds no scores either, but
-# for FIRE it holds one number for each head, query and key. *Explicit softmax* is written out and compiled: until the backward pass it
-# holds one number for each sequence, head, query and key of a layer. For 8 texts of 2,048 tokens and 8 heads that is 1 GiB a layer in
-# float32.
+# Which kernel a training on CUDA uses is asked of the model, and not timed. *Fused* is torch's attention, which stores no
+# scores. *FlexAttention* takes any bias of a causal model and the factors of the DA-Transformer. It stores no scores either,
+# but for FIRE one number for each head, query and key. *Explicit softmax* is compiled, and stores one number for each sequence,
+# head, query and key of a layer until the backward pass. For 8 texts of 2,048 tokens and 8 heads that is 1 GiB a layer in
+# float32. CoPE needs it because its gates count over keys, and Shaw because its values join the averages. Transformer-XL and
+# Shaw's keys could be written for FlexAttention, but are not.
 #
-# CoPE needs the explicit softmax because its gates count over keys; Shaw's values need it because they join the averages. Shaw's keys and
-# Transformer-XL multiply queries with vectors of the distance. They could be written for FlexAttention, and are not. On a CPU no training
-# of this book uses FlexAttention. FIRE has half of the shorter text for its threshold here, and not the 512 positions of its default.
+# FIRE's threshold is half of the shorter text here, not its default of 512 positions.
 # ``````
 #
 # `````{dropdown} Table: what is left of the speed of attention
-# A cell times one encoding in one layer, forward and backward, in turns with torch's fused causal attention without positions, on the same
-# queries, keys and values. The number is the share of that kernel's speed that is left: the median over rounds of CPU time on one thread,
-# with the quartiles in brackets. Only what acts in attention on one index has a row.
+# Each cell times one encoding in one layer, forward and backward, in turns with torch's fused causal attention without
+# positions. The number is the share of that kernel's speed that is left, in CPU time on one thread: the median over rounds,
+# with quartiles in brackets. Only encodings that act in attention, on one index, have a row.
 #
-# *Eager* and *compiled* are this package without and with its formulas compiled. *x-transformers* is that package, eager as it comes /
-# compiled as a whole, where it was installed and has the encoding.
+# *Eager* and *compiled* are this package without and with compiled formulas; the trainings of this book are eager.
+# *x-transformers* is that package, eager as it comes / compiled as a whole, if it was installed and has the encoding.
 #
-# *Route* is what the kernel of an encoding costs: the same kernel without positions, in the same rounds. Trained biases, and scores that
-# are no product plus bias, take the compiled explicit softmax. A fixed bias takes the fused kernel with a mask made beforehand. A rotation
-# takes the fused kernel itself, at 1. On a CPU the compiled softmax and the masked kernel go in pieces: a quarter of the queries at a time,
-# with the keys up to the last of them. A model does the same after `compile_formulas`; the trainings of this book are eager.
+# *Route* is what the encoding's kernel costs without positions, in the same rounds. A trained bias, or a score that is not a
+# product plus a bias, takes the compiled explicit softmax. A fixed bias takes the fused kernel with a mask made beforehand, and
+# a rotation the fused kernel itself, at 1. An encoding can be faster than its route, because the compiler fuses each formula in
+# its own way. A share above 1 is possible too, because torch's fused kernel for a CPU leaves room at these sizes; the explicit
+# softmax pays for its speed with memory that grows with $N^2$.
 #
-# A route is no bound, because the compiler fuses each formula in its own way, and some biases come out faster than the bare softmax. A
-# share above 1 is no mistake either: torch's fused kernel for a CPU leaves room at these sizes, and the explicit softmax pays for its speed
-# with memory that grows with $N^2$.
-#
-# *Products* is a count and not a time: the multiply-adds of the fused kernel over those of the encoding. The fused kernel leaves out the
-# hidden half of the square. With a mask, or an explicit softmax, all of it is computed, or in four pieces five eighths. So much speed would
-# be left if nothing else took time and every product were equally fast. *Aim* was set beforehand, for a CPU, without regard to this count.
+# *Products* is a count and not a time: the multiply-adds of the fused kernel, which leaves out the hidden half of the square,
+# over those of the encoding. A mask or an explicit softmax computes all of the square, or five eighths of it where the queries
+# go in four pieces. *Aim* was set beforehand, for a CPU, without regard to this count.
 #
 # ```{encoding-speed}
 # ```
@@ -320,18 +309,18 @@ figures.provenance(in_all, runs)
 #
 # ## Is one of them ideal?
 #
-# An ideal encoding, say the sources, is unique for each position and linear from one to the next. It generalises to longer sequences, is
-# generated deterministically, and extends to several dimensions. RoPE, they say, has all of it. By small numeric probes it has all but the
-# last, which its axial form has.
+# An ideal encoding, say the sources, is unique for each position and linear from one to the next, generalises to longer
+# sequences, is deterministic, and extends to several dimensions. RoPE, they say, has all five. In small numeric probes it has
+# all but the last, which its axial form has.
 #
-# The third says the least. The probe asks for *distinct* vectors beyond the window, not whether a trained model can read them. The sinusoid
-# and RoPE have such vectors, and losses that rise there; Shaw's encoding and T5's bias lack them and have lower ones.
+# The third says least, because the probe only asks for *distinct* vectors beyond the window, not whether a trained model can
+# read them. The sinusoid and RoPE have such vectors, but their losses rise there. Shaw's encoding and T5's bias lack them and
+# have lower losses.
 #
 # `````{dropdown} Table: five properties, of encodings and extrapolators
-# The first four look at the **embedding** that an encoding gives to a position before it meets content or, where it knows nothing else, to
-# a distance. The column *its embedding* says which, with every parameter as drawn before training: the rows of T5's buckets, Shaw's
-# vectors, the embeddings of SeqPE wherever they act. The waves of Transformer-XL count only behind the matrix that projects them. FIRE has
-# the window as its threshold. The last property is put to a model of two coordinates.
+# The first four properties are those of the **embedding** that an encoding gives to a position or, if it knows nothing else, to
+# a distance, before it meets content. The column *its embedding* says which. Every parameter is as drawn before training, and
+# FIRE's threshold is the window.
 #
 # unique
 # : in the window no two positions give the same vector.
@@ -340,22 +329,22 @@ figures.provenance(in_all, runs)
 # : one affine map takes the vector of every position to that of the next.
 #
 # distinct beyond
-# : up to four windows every position has a finite vector, and none coincides with another. The sources ask for more when they say
-#   *generalises*.
+# : up to four windows every position has a finite vector, and none coincides with another. The sources ask for more when they
+#   say *generalises*.
 #
 # deterministic
 # : built twice, whatever the state of the random generator, the vectors are the same.
 #
 # dimensions
-# : a model that reads two coordinates tells any two points of a grid apart that differ in one of them. An extrapolator has the property if
-#   it takes such a model.
+# : a model that reads two coordinates distinguishes any two points of a grid that differ in one of them. An extrapolator has
+#   the property if it takes such a model.
 #
 # ```{properties}
 # ```
 #
-# Vectors that are drawn before they are trained cannot be deterministic in this sense; that *no* is no fault. Under *dimensions* RoPE says
-# *no* because, as it is, it turns by one index. The sinusoid and the learned table have the property by an option. Giving each coordinate
-# half of the columns would serve any encoding, and is not asked here.
+# Vectors drawn at random cannot be deterministic in this sense, so their *no* is expected. RoPE has one index, so it fails
+# under *dimensions*. The sinusoid and the learned table pass by an option. Any encoding could give each coordinate half of the
+# columns, which is not asked here.
 # `````
 #
 # (every-encoding-details)=
@@ -364,17 +353,17 @@ figures.provenance(in_all, runs)
 # ### By protocol
 #
 # `````{dropdown} Details: how the models were trained and read
-# All are dense models of one width, trained on the same bytes in the same order. `encodings` reads to $8L$ by the protocols of
-# {doc}`chapter 11 <11_extrapolators>`: all keys visible; behind a mask of $L$ keys, without and with four {term}`sinks <sink>`, indices
-# kept; through a window that slides, indices re-based.
+# All are dense models of one width, trained on the same bytes in the same order, and read to $8L$ by the protocols of
+# {doc}`chapter 11 <11_extrapolators>`.
 #
-# Four of the rows meet indices past $L$ in training, and are read in their own way. The two *random* ones draw their indices from $32L$ and
-# are read at drawn indices, too, the mean of {num}`25_every_encoding/draws` draws. The two of SeqPE have losses that reach to $32L$, and
-# read a tenth of their steps at a random offset.
+# Four rows meet indices past $L$ in training. The two *random* ones draw their indices from $32L$, and are read at drawn
+# indices too (the mean of {num}`25_every_encoding/draws` draws). The two of SeqPE have losses that reach to $32L$, and take a
+# tenth of their steps at a random offset.
 #
-# Is there anything to gain out there? The better one of the models trained at $8L$ gains {num}`11_extrapolators/train_long_gain:.2f`
-# bits per byte over its own sliding window. By the bar of chapter 11 use *{num}`11_extrapolators/use_can_be_judged`* be judged.
-# That need not be the text: these models had too little training to use far text.
+# Is there anything to gain out there? The better one of two models trained at $8L$ gains
+# {num}`11_extrapolators/train_long_gain:.2f` bits per byte over its own sliding window, so by the bar of chapter 11 use
+# *{num}`11_extrapolators/use_can_be_judged`* be judged. The text need not be the reason: these models had too little training
+# to use far text.
 # `````
 
 # %% tags=["hide-cell"]
@@ -410,19 +399,19 @@ figures.show_table(
     pd.DataFrame(paid).astype(object).where(lambda cells: cells.notna(), None),
     caption="Every causal encoding: bits per byte inside the trained length, and past "
     "it with all keys visible. Then four controls, in the bin that ends at 8L: masks "
-    "of L keys with indices kept, and windows that slide by L/2 with indices re-based. "
+    "of L keys, which keep the indices, and windows that slide by L/2 and re-base them. "
     "Below: the random ones read at indices from 0 on, models trained at 8L, and "
-    "as baselines the entropies of bytes and of pairs. Means over seeds with 95 % t "
+    "the entropies of bytes and of pairs as baselines. Means over seeds with 95 % t "
     "intervals. Encodings that were not run are left out.",
 )
 figures.provenance(in_all, runs)
 
 # %% [markdown]
 # `````{dropdown} Details: what the verdict words mean, and the columns of the next table
-# Whether an encoding {term}`survives` is one rule for all, written before the records: less than $0.03$ bits per byte above its own sliding
-# window at stride 1, in each bin. Four encodings have six seeds in chapter 11 and are judged there. All others have three, and are
-# *not judged* whatever the gap: of three differences no two-sided sign test at $5\,\%$ can be sure. Of the other verdicts of chapter 11 the
-# table shows {term}`uses`, which says something of survivors only, and {term}`quality`; nothing is changed in training, so that there is no
+# An encoding {term}`survives` if its loss is less than $0.03$ bits per byte above its own sliding window at stride 1, in each
+# bin. This rule was written before the records. Four encodings have six seeds and are judged in chapter 11. The others have
+# three and are *not judged*, because with three differences no two-sided sign test at $5\,\%$ can be sure. The table also shows
+# {term}`uses`, which only says something about survivors, and {term}`quality`. Nothing is changed in training, so there is no
 # {term}`price`.
 # `````
 
@@ -451,10 +440,10 @@ changes = [
 ]
 figures.show_table(
     pd.DataFrame(changes),
-    caption="Each at 8L, bits per byte. Uses: what it loses behind a mask of L keys. "
-    "Quality: its loss minus that of RoPE, as it is and masked. Sharpened: what "
-    "changes if logits grow with the logarithm of the number of keys. Begins at 7L: "
-    "what changes if a text of L begins there and not at 0.",
+    caption="Four changes at 8L, in bits per byte. *Uses* is what an encoding loses when "
+    "a mask leaves it L keys. *Quality* is its loss minus that of RoPE, without and "
+    "with that mask. *Sharpened* is what changes if logits grow with the logarithm of "
+    "the number of keys, and *begins at 7L* if a text of L begins there and not at 0.",
 )
 figures.provenance(in_all)
 
@@ -467,8 +456,8 @@ filled = [
 ]
 figures.show_table(
     pd.DataFrame(filled, columns=["table", *CONTROLS]),
-    caption="The encodings that have no row past L, filled in five ways: the gap "
-    "at 8L to each one's own sliding window at stride 1. The other tables hold the "
+    caption="Learned tables, continued past L in five ways: the gap at 8L to the "
+    "model's own sliding window at stride 1. The other tables of this page hold the "
     "last row (clamp). Means over seeds with 95 % t intervals.",
 )
 figures.provenance(in_all)
@@ -477,11 +466,10 @@ figures.provenance(in_all)
 # ### What was swept
 #
 # `````{dropdown} Details: learning rates
-# Every encoding has the learning rate that serves it best on validation text, of the same few, with a seed that is not used again. Where
-# the best stood at an end, others farther out were tried: the best of {num}`25_every_encoding/rates_at_an_end` of
-# {num}`25_every_encoding/methods` stands at one now. Of a learned table the scale at which it is
-# drawn is swept too ({doc}`chapter 10 <10_language_model>`). Nothing else was tuned: options are those of the sources, except where a
-# chapter says otherwise.
+# Every encoding has its best of the same few learning rates on validation text, with a seed that is not used again. If the best
+# was at an end, we tried rates farther out; it still is for {num}`25_every_encoding/rates_at_an_end` of
+# {num}`25_every_encoding/methods` encodings. For learned tables the scale is swept too ({doc}`chapter 10 <10_language_model>`).
+# Nothing else was tuned: options are those of the sources, unless a chapter says otherwise.
 # `````
 
 # %% tags=["hide-cell"]
@@ -508,10 +496,9 @@ at_an_end = [
 figures.show_table(
     rates if shown else pd.DataFrame(),
     caption="The sweep of learning rates: bits per byte on validation text, one seed, "
-    "and the rate that the runs used. Short sweeps for some, the whole schedule for "
-    "others: rows do not compare. A learned table has the best of its scales. At an "
-    "end of what was tried: "
-    f"{'; '.join(at_an_end) or 'none'}.",
+    "and the rate that the runs used. Rows do not compare, because some sweeps are "
+    "short and others take the whole schedule. A learned table has the best of its "
+    f"scales. The best rate is at an end for: {'; '.join(at_an_end) or 'none'}.",
     formats={
         column: ".3f" for column in rates.columns if column not in ("encoding", "used")
     }
@@ -524,10 +511,11 @@ figures.provenance(in_all)
 # ### SeqPE fails and recovers
 #
 # `````{dropdown} Details: the three seeds of SeqPE in the score
-# Two of the three models with SeqPE in the score fail in the bin from $L$ to $2L$ (gaps of {num}`25_every_encoding/seqpe_jumps` by seed);
-# the third is {num}`25_every_encoding/seqpe_last_gap:+.2f` above its sliding window in the last bin. {doc}`Chapter 16 <16_seqpe_stream>`
-# reads models trained alike index by index. Of such models, with other seeds, it asks whether they fail where the curve of their embeddings
-# turns back on itself: *{num}`16_seqpe_stream/verdict_seqpe_fails_where_its_curve_turns_back`*.
+# Two of the three models with SeqPE in the score fail in the bin from $L$ to $2L$ (gaps by seed:
+# {num}`25_every_encoding/seqpe_jumps`). The third is {num}`25_every_encoding/seqpe_last_gap:+.2f` above its sliding window in
+# the last bin. {doc}`Chapter 16 <16_seqpe_stream>` reads models trained alike, with other seeds, index by index. They fail
+# where the curve of their embeddings turns back on itself
+# (*{num}`16_seqpe_stream/verdict_seqpe_fails_where_its_curve_turns_back`*).
 # `````
 
 # %% tags=["hide-cell"]
@@ -558,16 +546,18 @@ if profile == "laptop" and unrun.str.startswith("learned").all():  # what is sai
 # %% [markdown]
 # ## Limits
 #
-# One width, one kind of text, one short training and three seeds: sizes are shown, neighbours are not ordered, and only the four encodings
-# that have six seeds in {doc}`chapter 11 <11_extrapolators>` are judged. A longer training may turn the order. Past the trained length the
-# gap says what an encoding loses, not whether its model uses far text.
+# One width, one kind of text, one short training and three seeds: this page shows sizes and does not order neighbours. An
+# encoding that is level with RoPE is below it in all three seeds one time in eight, and
+# {num}`25_every_encoding/ahead_with_zero` of those below it have intervals that include 0. A longer training may turn the
+# order. Past the trained length the gap says what an encoding loses, not whether its model uses far text.
 #
 # ## Exercises
 #
-# **1. (easy)** A text is read with its first token at index 1000. Which of sinusoid, RoPE, ALiBi and T5's bias change the logits?
+# **1. (easy)** A text is read with its first token at index 1000. Which of sinusoid, RoPE, ALiBi and T5's bias change the
+# logits?
 
 # %% tags=["hide-cell"]
-# Solution. The sinusoid alone: it tells the index, the others distances.
+# Solution. Only the sinusoid: it depends on the index, the others on distances.
 letters = torch.arange(12)[None]
 
 
@@ -591,19 +581,15 @@ four = "sinusoidal", "rope", "alibi", "t5"
 assert [name for name in four if moves(name, start, start + 1000)] == ["sinusoidal"]
 
 # %% [markdown]
-# **2. (medium)** The second half of a text is moved away by 300 indices or by 3000. Which of the four, and of no encoding at all, see the
-# difference between the two?
+# **2. (medium)** The second half of a text is moved away by 300 indices or by 3000. Which of the four see the difference, and
+# does a model without an encoding?
 
 # %% tags=["hide-cell"]
-# Solution. All but the last two: without an encoding only the order of the tokens is
-# known, and every distance of 128 and more falls into T5's last bucket.
+# Solution. All but T5 and none: every distance of 128 and more falls into T5's last
+# bucket, and without an encoding only the order of the tokens is known.
 near, far_away = (torch.where(start < 6, start, start + gap) for gap in (300, 3000))
 seen = [name for name in (*four, "none") if moves(name, near, far_away)]
 assert seen == ["sinusoidal", "rope", "alibi"]
-
-# %% [markdown]
-# ---
-# The next cell writes the numbers that this page's sentences and the regression tests read.
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("25_every_encoding", numbers, profile=profile)
