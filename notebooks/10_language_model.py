@@ -203,8 +203,8 @@ figures.show_table(
 )
 
 # %% [markdown]
-# Published comparisons often differ in more than they say: an extra norm, another residual path, another initial scale. So let
-# the configs themselves say where they differ.
+# Published comparisons often differ in more: an extra norm, another residual path, another initial scale. So let the configs
+# say where they differ.
 
 
 # %%
@@ -238,11 +238,11 @@ assert parts[0] == parts[1], "built of the same classes"
 # \text{bits per byte} \;=\; -\frac{1}{n} \sum_{i=1}^{n} \log_2 P\!\left(t_i \mid t_{i-k}, \dots, t_{i-1}\right), \qquad k \le L .
 # $$ (eq-bits-per-byte)
 #
-# A model that knows nothing loses 8. A model that loses as much as counting pairs of bytes (a bigram) has hardly learned to
-# look back, and comparing it would compare noise. So this chapter judges only methods whose mean is below $3.35$, a bar set
-# beforehand, a little under the bigram's loss on these novels.
+# A model that knows nothing loses 8. A model no better than counting pairs of bytes (a bigram) has hardly learned to look back.
+# So this chapter judges only methods whose mean is below $3.35$, a bar set beforehand, a little under the bigram's loss on
+# these novels.
 #
-# In the package, logits and bytes give the nats of every byte, and `evaluate` converts them to bits:
+# This line gives the nats of every byte, and `evaluate` converts them to bits:
 #
 # ```{literalinclude} ../../sepnb/training/loop.py
 # :pyobject: target_losses
@@ -274,8 +274,8 @@ print("knows nothing:", knows_nothing, "bits per byte")
 # %% [markdown]
 # ## A training, live
 #
-# Here the same code trains a dense and a separated model at the smallest size, on Python sources that PyTorch installs. Both
-# read the same batches in the same order.
+# The same code trains a dense and a separated model at the smallest size, on Python sources that PyTorch installs. Both read
+# the same batches.
 
 # %%
 small = lm.SIZES["smoke"]
@@ -528,7 +528,7 @@ figures.provenance(table)
 # %% [markdown]
 # ## The price of separation, in pairs
 #
-# A seed moves all methods together, because it also orders the text. Differences within a seed are therefore sharper than the
+# A seed moves all methods together, because it also orders the text. So differences within a seed are sharper than the
 # intervals above. Separation "costs nothing" if the difference is below $+0.03$ bits per byte, a margin written down
 # beforehand.
 
@@ -624,9 +624,9 @@ figures.provenance(table)
 # A separated model differs from a dense one in several ways. Position has its own columns; norms, values, outputs and MLPs are
 # split; the output is read from one stream. The experiment `ablation` changes one of these at a time.
 #
-# A *variant* is another model, its *reference*, with a few declared fields replaced. So that twenty-nine models can be
-# afforded, they are small: $D = 64$, three layers and $L = 64$ on a laptop, with less text scored. Compare their differences
-# with each other, but not their losses with those above.
+# A *variant* is another model, its *reference*, with declared fields replaced. To afford twenty-nine models, we made them
+# small: $D = 64$, three layers and $L = 64$ on a laptop, with less text scored. Compare their differences with each other, but
+# not their losses with those above.
 
 # %% tags=["hide-input"]
 for name, variant in COMPARED.items():
@@ -746,9 +746,8 @@ figures.provenance(factors)
 # larger, since a full matrix has more weights than its blocks. The rows on queries and keys forbid more than separation does.
 # If these read *content only*, a narrow model without an encoding is left.
 #
-# {numref}`fig-around-dense` starts from the dense model. The *concatenated* model is half way: position has columns next to the
-# token's, but the matrices are full, there is one norm, and the whole width is read out. From concatenated to separated, norms,
-# maps and MLPs are split.
+# In {numref}`fig-around-dense` the *concatenated* model is half way from dense to separated: position has columns next to the
+# token's, but the matrices are full, there is one norm, and the whole width is read out.
 
 # %% tags=["hide-input"]
 shown = effects_around("sinusoidal", "concatenated-sinusoidal")
@@ -802,8 +801,8 @@ figures.show(
 # sixteen times as long ({numref}`fig-budget-gap`, {numref}`fig-budget`). Each budget has its own schedule, rates and scales,
 # because a longer training prefers lower rates.
 #
-# Two models *exchange places* if one is ahead at one budget and the other at another, each time by an interval that excludes
-# zero. A verdict that rests on such a ranking is *budget-dependent*.
+# Two models *exchange places* if each is ahead at some budget, by an interval that excludes zero. A verdict that rests on their
+# order is *budget-dependent*.
 
 # %% tags=["hide-input"]
 RANKED = ranked_models()
@@ -901,8 +900,8 @@ figures.provenance(table, factors, budgets)
 #
 # **Limits.** One language, one kind of text, and models of less than a million parameters that read
 # {num}`10_language_model/bytes_seen:,` bytes. From eight bytes of context on, RoPE gains no more than
-# {num}`10_language_model/rope_gain_after_eight:.2f` bits per byte. So this chapter compares how well models distinguish *near*
-# positions, and says nothing about longer texts.
+# {num}`10_language_model/rope_gain_after_eight:.2f` bits per byte. So we compare how well models distinguish *near* positions,
+# and learn nothing about longer texts.
 #
 # Rates and scales were chosen from few values, most with one seed. Each best one has a worse one on either side, but some
 # differ by less than a seed changes. Quieter tokens gain the dense sinusoid {num}`10_language_model/quieter_gain:.3f` bits per
@@ -976,7 +975,7 @@ figures.provenance(factors)
 
 # %% [markdown]
 # Scales were tuned as above, and the middle budget uses the same rates and scales. The concatenated variant replaces three
-# fields, because `split` and `readout` must say that its one stream is not split.
+# fields, because `split` and `readout`, which mean nothing on one stream, must say that nothing is split.
 #
 # ### Every budget
 

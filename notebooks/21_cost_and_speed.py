@@ -173,7 +173,7 @@ figures.show(
 # ```
 #
 # The *balance* of a machine is how many multiply-adds it does while it moves one byte. A product of $[m, k]$ and $[k, n]$ does
-# $mkn$ of them and moves $mk + kn + mn$ numbers. So a narrow map does fewer for each byte than a wide one:
+# $mkn$ and moves $mk + kn + mn$ numbers, so a narrow map does fewer for each byte:
 
 
 # %%
@@ -475,7 +475,7 @@ figures.show_table(
     ),
     caption=f"{at_end:,} tokens: how many times as long one text takes as four texts of "
     "a quarter of the length, and how many times as fast the model is as the dense "
-    "sinusoidal one. *Counted* is what the multiply-adds alone would give. Medians and "
+    "sinusoidal one. Counted: what the multiply-adds alone would give. Medians and "
     "quartiles of rounds timed in turn.",
     formats={"counted": ".2f", "counted ": ".2f"},
 )
@@ -486,8 +486,8 @@ figures.provenance(reading)
 # length it takes {num}`reading_cost/rope-window-at-32768/growth:.2f` times as long, and reads
 # {num}`reading_cost/rope-window-at-32768/speed:.1f` times as fast as the dense sinusoid without one.
 #
-# The separated model can save only in the maps, which are a twentieth of the arithmetic. The strict model can save more. Its
-# position heads look at positions only, so their work can be done beforehand for all texts (`model.position_tables`,
+# The separated model can save only in the maps, a twentieth of the arithmetic. The strict model can save more. Its position
+# heads look at positions only, so their work can be done beforehand for all texts (`model.position_tables`,
 # {doc}`chapter 9 <09_strict>`). A quarter of the heads then has nothing to do, and reading is
 # {num}`reading_cost/strict-tables-at-32768/speed:.2f` times as fast as with the dense model.
 #
@@ -608,9 +608,8 @@ figures.provenance(shares, reading)
 #    x-transformers (*{num}`21_cost_and_speed/verdict_ahead_of_x_transformers`*). In a long text a bias of the distance costs at
 #    least half of the speed (*{num}`21_cost_and_speed/verdict_a_bias_halves_the_speed_in_long_texts`*).
 #
-# **Limits.** One thread of one kind of CPU, float32, random weights. Times belong to the commit under each table: a record
-# becomes stale when a model computes something else, not when it computes the same faster. The rooflines count what an eager
-# step moves; a compiler moves less, and a cache makes some of it free.
+# **Limits.** One thread of one kind of CPU, float32, random weights. Times belong to the commit under each table. The rooflines
+# count what an eager step moves; a compiler moves less, and a cache makes some of it free.
 #
 # **What would change our mind.** A GPU on which a separated step of this size comes near the ratio of its multiply-adds.
 #

@@ -189,7 +189,7 @@ figures.show_table(
     "length and minus RoPE's; the gap to its own sliding window at stride 1, in the "
     "bins that end at 2L, 4L and 8L; parameters beyond those of the model without an "
     "encoding; and CPU seconds of a training, while other programs ran. Means over "
-    "seeds with 95 % t intervals. *Survives* is the verdict over the three bins. Four "
+    "seeds with 95 % t intervals. Survives: the verdict over the three bins. Four "
     "encodings have six seeds in chapter 11. The others have three and are not judged.",
     formats={"more parameters": ",.0f"} if shown else None,
 )
@@ -440,10 +440,10 @@ changes = [
 ]
 figures.show_table(
     pd.DataFrame(changes),
-    caption="Four changes at 8L, in bits per byte. *Uses* is what an encoding loses when "
-    "a mask leaves it L keys. *Quality* is its loss minus that of RoPE, without and "
-    "with that mask. *Sharpened* is what changes if logits grow with the logarithm of "
-    "the number of keys, and *begins at 7L* if a text of L begins there and not at 0.",
+    caption="Four changes at 8L, in bits per byte. Uses: what an encoding loses when a "
+    "mask leaves it L keys. Quality: its loss minus that of RoPE, without and with "
+    "that mask. Sharpened: what changes if logits grow with the logarithm of the "
+    "number of keys. Begins at 7L: what changes if a text of L begins there, not at 0.",
 )
 figures.provenance(in_all)
 
