@@ -735,7 +735,8 @@ figures.show(
     "margin.",
     caption="The separated model with one thing changed at a time. "
     + finding(shown)
-    + " Right of zero the change makes it worse. The last row changes the strict model.",
+    + " Right of zero the change makes it worse. "
+    "The last row changes the strict model.",
 )
 
 # %% tags=["remove-input"]
@@ -1026,9 +1027,9 @@ figures.show(
     name="fig-seconds",
     alt="Training loss against CPU seconds for five methods; the separated model of "
     "equal width ends earlier because its steps are cheaper.",
-    caption="The same trainings against CPU seconds. At equal width the separated model "
-    f"takes {share:.2f} times the seconds of the dense one. The cores were shared, so "
-    "this is only an indication. Means over seeds."
+    caption="The same trainings against CPU seconds. At equal width the separated "
+    f"model takes {share:.2f} times the seconds of the dense one. The cores were "
+    "shared, so this is only an indication. Means over seeds."
     if score
     else NOTHING,
 )

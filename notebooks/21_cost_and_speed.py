@@ -77,8 +77,8 @@ if there:
     told = (
         f"{told if pairs else ''}The steps save {saved} of the time that their "
         "multiply-adds would save. Markers are medians of paired ratios, with "
-        "quartiles. Coloured bars end at the limit by multiply-adds. Grey ticks are the "
-        "same limit at the rate that attention has on this machine."
+        "quartiles. Coloured bars end at the limit by multiply-adds. Grey ticks are "
+        "the same limit at the rate that attention has on this machine."
     )
 figures.show(
     fig,
@@ -473,8 +473,8 @@ figures.show_table(
         for run in found
         if run["cell"].length == at_end
     ),
-    caption=f"{at_end:,} tokens: how many times as long one text takes as four texts of "
-    "a quarter of the length, and how many times as fast the model is as the dense "
+    caption=f"{at_end:,} tokens: how many times as long one text takes as four texts "
+    "of a quarter of the length, and how many times as fast the model is as the dense "
     "sinusoidal one. Counted: what the multiply-adds alone would give. Medians and "
     "quartiles of rounds timed in turn.",
     formats={"counted": ".2f", "counted ": ".2f"},
@@ -586,8 +586,8 @@ tables = {f"experiment/{name}": table for name, table in tables.items()}
 IDS = [one.id for one in claims.CLAIMS if one.needs[0] in tables]
 numbers |= claims.show(
     claims.judge(IDS, tables),
-    caption="The claims of this chapter, on one thread of a CPU. A claim is not testable "
-    "without the compiler or the x-transformers that it needs.",
+    caption="The claims of this chapter, on one thread of a CPU. A claim is not "
+    "testable without the compiler or the x-transformers that it needs.",
 )
 figures.provenance(shares, reading)
 

@@ -69,8 +69,8 @@ figures.show(
     window.figure(),
     name="fig-probe-window",
     alt="Loss by position of a RoPE model that attends only to a window of its trained "
-    "length, up to eight trained lengths, and of its own sliding window; the two curves "
-    "coincide. At the right the verdicts, survives held.",
+    "length, up to eight trained lengths, and of its own sliding window; the two "
+    "curves coincide. At the right the verdicts, survives held.",
     caption="The card of a RoPE model that attends only to a window of its trained "
     "length. Past that length its loss stays at that of its own sliding window.",
 )

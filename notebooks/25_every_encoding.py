@@ -144,10 +144,10 @@ figures.show(
     fig,
     name="fig-every-encoding",
     alt="One row for each encoding, sorted by its loss inside the trained length, on "
-    "the left. On the right three dots a row: how far its loss is above its own sliding "
-    "window at two, four and eight trained lengths, on a scale that is logarithmic "
-    "above a dashed line at the margin. Some rows have all dots left of that line. "
-    "Others reach one bit and more.",
+    "the left. On the right three dots a row: how far its loss is above its own "
+    "sliding window at two, four and eight trained lengths, on a scale that is "
+    "logarithmic above a dashed line at the margin. Some rows have all dots left of "
+    "that line. Others reach one bit and more.",
     caption="Left, the loss up to the trained length L, a tick for each seed. Right, "
     "what is lost past it: the loss minus that of the encoding's own sliding window, "
     "in the bins that end at 2L, 4L and 8L, means over seeds. These are left of the "
@@ -399,8 +399,8 @@ figures.show_table(
     pd.DataFrame(paid).astype(object).where(lambda cells: cells.notna(), None),
     caption="Every causal encoding: bits per byte inside the trained length, and past "
     "it with all keys visible. Then four controls, in the bin that ends at 8L: masks "
-    "of L keys, which keep the indices, and windows that slide by L/2 and re-base them. "
-    "Below: the random ones read at indices from 0 on, models trained at 8L, and "
+    "of L keys, which keep the indices, and windows that slide by L/2 and re-base "
+    "them. Below: the random ones read at indices from 0 on, models trained at 8L, and "
     "the entropies of bytes and of pairs as baselines. Means over seeds with 95 % t "
     "intervals. Encodings that were not run are left out.",
 )
