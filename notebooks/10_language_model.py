@@ -15,7 +15,7 @@
 #
 # **Finding.** A separated model learns faster than a dense model that adds the same sinusoid, but does not end better. In small
 # models, separated minus dense is {num}`10_language_model/gain_at_1x` bits per byte after a short training and
-# {num}`10_language_model/gain_at_16x` after sixteen times as much. RoPE is ahead from the start. A position stream that no
+# {num}`10_language_model/gain_at_16x` after sixteen times as much. RoPE ends ahead of the separated one. A position stream that no
 # layer changes is as good as one that evolves, or better.
 
 # %% tags=["parameters"]
