@@ -13,9 +13,9 @@
 # %% [markdown]
 # # 2. Absolute positions: waves and tables
 #
-# **Finding.** Moving $c$ places on multiplies the sinusoid of every index by the same matrix. So one fixed matrix between the positions
-# of query and key finds the place five back from anywhere (middle), while in the scores of a random matrix the distance explains only
-# {num}`02_absolute/distance_share_random:.0%` of the variance (right).
+# **Finding.** Moving a position $c$ places on multiplies its sinusoid by one matrix, the same at every index. A head that has learned the
+# right matrix can look five tokens back from anywhere (middle). With a random matrix the distance explains only
+# {num}`02_absolute/distance_share_random:.0%` of the variance of the scores (right).
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -69,7 +69,7 @@ mixed = torch.randn(d, d, generator=generator, dtype=F64) / d**0.5
 maps = {
     "$p_i \\cdot p_j$": torch.eye(d, dtype=F64),
     "$p_i\\, R_{-5}\\, p_j^\\top$": shift_matrix(-5),
-    "$p_i\\, A\\, p_j^\\top$, $A$ drawn": mixed,
+    "$p_i\\, A\\, p_j^\\top$, $A$ random": mixed,
 }
 scores = {name: places @ matrix @ places.T for name, matrix in maps.items()}
 
@@ -101,26 +101,24 @@ figures.show(
     "parallel diagonals, darkest on the main diagonal and on the one five to its "
     "left. The third is a patchwork without diagonals.",
     caption="Scores between sinusoids, dark where they are high. Left: the dot "
-    "product depends on the distance alone. Middle: with one fixed rotation $R_{-5}$ "
-    "between them every query looks five back. Right: with a matrix drawn at random "
-    f"the distance explains {numbers['distance_share_random']:.0%} of the variance.",
+    "product depends on the distance alone. Middle: with the fixed rotation $R_{-5}$ "
+    "in between, every query looks five back. Right: with a random matrix the "
+    f"distance explains {numbers['distance_share_random']:.0%} of the variance.",
 )
 
 # %% [markdown]
-# > **Question.** What does a position embedding, added to a token, say about places and about distances? And is it
-# > enough to add it once?
+# > **Question.** What does a position embedding say about places and distances? And is it enough to add it once?
 #
-# {doc}`Chapter 1 <01_order>` ended with four sites at which position can enter. This chapter is about the first and
-# oldest: a vector $p_i$ that depends on the index alone is added to the embedding of the token,
+# {doc}`Chapter 1 <01_order>` ended with four sites at which position can enter a transformer. The oldest is the input: a vector $p_i$
+# that depends only on the index is added to the embedding of the token,
 #
 # $$
 # x_i = p_i + s_t .
 # $$ (eq-absolute-added)
 #
-# Where do these vectors come from? Either from a formula, sines and cosines of the index {cite:p}`vaswani2017`, or from
-# a table of trained rows {cite:p}`gehring2017,devlin2019`. The first is said to hold relative positions too, because a
-# shift is a linear map; that is true, and the chapter shows what it is worth and what it is not. The second has an
-# end. Both may be added once or in every layer.
+# The vectors come either from a formula, sines and cosines of the index {cite:p}`vaswani2017`, or from a table of trained rows
+# {cite:p}`gehring2017,devlin2019`. The formula is said to contain relative positions too, because a shift is a linear map. That is
+# true, but a model still has to learn to use it.
 #
 # ```{admonition} Before you start
 # :class: note
@@ -128,29 +126,25 @@ figures.show(
 #   downloaded. Memory: under 1 GB. The records shown at the end: `sepnb run ablation_sweep ablation` and
 #   `sepnb run encoding_screen encodings`.
 # - **You need**: {doc}`chapter 1 <01_order>`; the addition theorems of sine and cosine.
-# - **You will learn**: that three functions share one name. Why a shift turns every pair of columns by an angle. What
-#   a dot product of two embeddings says of their distance, and how a head can ask for "five back". What a formula on a
-#   slide writes when taken literally. Where float32 and bfloat16 lose count. Which rows of a table learn, and where
-#   tables can stand.
-# - **Claims tested**: none here; `position-at-every-layer-helps` is judged on the runs of
-#   {doc}`chapter 10 <10_language_model>` and read here.
+# - **You will learn**: why a shift is a rotation, and how a head can ask for "five back". Where float32 and bfloat16 lose count.
+#   Which rows of a table learn.
+# - **Claims tested**: none here. `position-at-every-layer-helps` is judged on the runs of
+#   {doc}`chapter 10 <10_language_model>`, and shown here.
 # ```
 #
 # ## An embedding made of waves
 #
-# A good first idea is to count in binary: the last digit flips at every step, the one before at every second, and so
-# on. A number is then a row of bits, each of which goes round at its own pace. The {term}`sinusoidal encoding` does the
-# same with waves. Pair $m$ of columns holds the sine and the cosine of the index at its own frequency,
+# A binary number is a row of digits, each of which changes at its own pace. The {term}`sinusoidal encoding` does the same with waves.
+# Each pair $m$ of columns holds the sine and the cosine of the index at its own frequency,
 #
 # $$
 # \begin{aligned}
 # p_i[2m] &= \sin(i\, w_m), & p_i[2m+1] &= \cos(i\, w_m), \\
-# w_m &= b^{-2m/D}, & m &= 0, \dots, D/2 - 1 .
+# w_m &= b^{-2m/D}, & m &= 0, \dots, D/2 - 1 ,
 # \end{aligned}
 # $$ (eq-absolute-sinusoid)
 #
-# with $b = 10{,}000$: from a wave of $2\pi$ tokens to one of nearly $2\pi b$. Every entry lies between $-1$ and $1$, at any
-# index, and nothing has to be trained or stored. `sinusoidal` is this formula; a double loop says so.
+# with $b = 10{,}000$. The wavelengths go from $2\pi$ tokens to nearly $2\pi b$. A double loop checks the two lines that compute it.
 #
 # ```{literalinclude} ../../sepnb/encodings/sinusoidal.py
 # :pyobject: _frequencies
@@ -185,20 +179,19 @@ figures.show(
     fig,
     name="fig-absolute-code",
     alt="Heat map of the sinusoid, 64 columns over 128 indices. The upper columns "
-    "flicker, then come ever broader stripes; the lower half alternates between rows "
-    "that are nearly zero and rows that are nearly one.",
+    "flicker, and further down the stripes become broader. In the lower half, columns "
+    "that are nearly zero alternate with columns that are nearly one.",
     caption="The sinusoids of the first 128 indices. Fast columns distinguish "
-    "neighbours and soon repeat; slow ones distinguish places where the fast ones "
-    f"repeat. {numbers['waves_longer_than_128']} of {d // 2} pairs have waves longer "
-    "than the figure.",
+    "neighbours but soon repeat. Slow columns distinguish the places where the fast "
+    f"ones repeat. {numbers['waves_longer_than_128']} of {d // 2} pairs have waves "
+    "longer than the figure.",
 )
 
 # %% [markdown]
 # ### Does every index have its own embedding?
 #
-# Yes, and one pair of columns is enough for that: $\sin i = \sin i'$ and $\cos i = \cos i'$ would make $i - i'$ a multiple
-# of $2\pi$, and no integer but 0 is. But *unique* is less than *distinguishable*. How near to each other are the
-# two most similar embeddings?
+# Yes. Two indices with the same sine and cosine in the first pair would differ by a multiple of $2\pi$, and no integer but 0 is one.
+# But how close do the two most similar embeddings come?
 
 # %%
 first = torch.arange(2048)
@@ -219,9 +212,9 @@ for width in (2, 4, 8, 16, 64):
 near = pd.DataFrame(rows)
 figures.show_table(
     near,
-    caption="Among the first 2048 indices: the two most similar embeddings, and how "
-    "many different ones are left when they are rounded to bfloat16, or when the "
-    "indices are rounded before anything is computed.",
+    caption="The two most similar embeddings among the first 2048 indices. The last "
+    "two columns count how many different embeddings are left when the embeddings are "
+    "rounded to bfloat16, and when the indices are rounded first.",
     formats={"distance": ".2g"},
 )
 numbers["nearest_2_columns"] = near.distance[0]
@@ -233,17 +226,16 @@ assert abs(710 - 113 * 2 * math.pi) < 1e-4, "710 tokens are 113 turns, almost"
 assert numbers["distinct_codes_bf16"] == 2048 > numbers["distinct_indices_bf16"]
 
 # %% [markdown]
-# With two columns, indices 710 apart nearly coincide, at a distance of {num}`02_absolute/nearest_2_columns:.0e`: the wave of
-# $2\pi$ makes almost exactly 113 turns in between. With $D = 64$ the nearest two of all are neighbours, at a
-# distance of {num}`02_absolute/nearest_64_columns:.2f`, which even bfloat16 can distinguish. What bfloat16 cannot do
-# is *count*: if the indices are rounded first, {num}`02_absolute/distinct_indices_bf16` embeddings are left of
-# 2048.
+# With two columns, indices 710 apart nearly coincide, at a distance of {num}`02_absolute/nearest_2_columns:.0e`, because the wave of
+# $2\pi$ makes almost exactly 113 turns between them. With $D = 64$ the nearest two are neighbours, at a distance of
+# {num}`02_absolute/nearest_64_columns:.2f`, and even bfloat16 can distinguish those. But bfloat16 cannot *count*: if the
+# indices are rounded first, only {num}`02_absolute/distinct_indices_bf16` of 2048 embeddings are left.
 #
 # ### Three functions, one name
 #
-# Public code agrees on the waves and not on the columns. *Interleaved* is {eq}`eq-absolute-sinusoid`. *Halves* puts
-# all sines first and then all cosines. A third convention, found in translation systems, has halves too and another
-# grid of frequencies, $w_m = b^{-m/(D/2 - 1)}$, which ends at exactly $1/b$: *halves, endpoint*.
+# Public code agrees on the waves but not on the columns. *Interleaved* is {eq}`eq-absolute-sinusoid`. *Halves* puts
+# all sines before all cosines. A third convention, *halves, endpoint*, also has another
+# grid of frequencies, $w_m = b^{-m/(D/2 - 1)}$, which ends at exactly $1/b$.
 
 # %%
 layouts = ("interleaved", "halves", "halves-endpoint")
@@ -261,15 +253,13 @@ numbers["endpoint_gram_difference"] = difference
 print(f"{difference:.1f} of {d // 2}")
 
 # %% [markdown]
-# The first two differ by a permutation of the columns: whatever a layer makes of the one it can make of the other, with
-# permuted weights. The third is another function; even its dot products differ, by up to
-# {num}`02_absolute/endpoint_gram_difference:.1f`. Weights that were trained with one and run with another raise
-# no error anywhere.
+# The first two differ only by a permutation of the columns. The third is another function: even its dot products differ, by up to
+# {num}`02_absolute/endpoint_gram_difference:.1f`. If you train weights with one and run them with another, nothing raises an error.
 #
 # ### What went wrong: a formula taken literally
 #
-# The slides from which this book starts print {eq}`eq-absolute-sinusoid` for $k \in \{0, 1, \dots, \lfloor d_{\text{pos}}/2
-# \rfloor\}$. Both ends of that list are included. What does that write?
+# The slides behind this book print {eq}`eq-absolute-sinusoid` for $k \in \{0, 1, \dots, \lfloor d_{\text{pos}}/2 \rfloor\}$, both ends
+# included. How many columns is that?
 
 
 # %%
@@ -291,15 +281,13 @@ for dim in (8, 9, 64, 65):
     torch.testing.assert_close(literal(torch.arange(9), dim)[:, :dim], ours)
 
 # %% [markdown]
-# One pair too many: {num}`02_absolute/literal_columns_of_64` columns for a width of 64, and one column too many for
-# an odd width. Cut to the width, it is our function exactly (an odd width loses the last cosine), so the slide means the
-# right thing and counts one too far. In code this is the kind of error that shows, because shapes do not fit. The
-# dangerous ones are those that fit, such as the wrong layout.
+# It is one pair too many: {num}`02_absolute/literal_columns_of_64` columns for a width of 64. Cut to the width, it is our function, so
+# the slide means the right thing. This error shows up at once, because the shapes do not fit. A wrong layout fits.
 #
 # ## A shift is a rotation
 #
-# For any fixed offset, say the notes among our sources, the encoding at the shifted position "can be obtained through linear
-# projection" of the encoding at the position. By the addition theorems, for pair $m$,
+# The notes among our sources say that for any fixed offset, the encoding at the shifted position "can be obtained through linear
+# projection" of the encoding at the position. The addition theorems show it. For pair $m$,
 #
 # $$
 # \begin{aligned}
@@ -309,18 +297,14 @@ for dim in (8, 9, 64, 65):
 # \end{aligned}
 # $$ (eq-absolute-pair)
 #
-# The matrix on the right turns the plane by the angle $c\, w_m$. It contains the offset $c$ and not the index $i$. With one such
-# matrix for each pair along a diagonal, $R_c$, every embedding is taken $c$ places on by the same map:
+# The matrix on the right turns the plane by the angle $c\, w_m$. It contains the offset $c$ but not the index $i$. Put one such matrix
+# for each pair along a diagonal and call the result $R_c$. Then the same map moves every embedding $c$ places on:
 #
 # $$
 # p_{i+c} = p_i\, R_c \qquad \text{for all } i .
 # $$ (eq-absolute-shift)
 #
-# The notes call it a projection, and it is more: $R_c$ is invertible, $R_c^{-1} = R_{-c}$, and keeps lengths.
-#
-# {doc}`Chapter 4 <04_rotation>` prints the same matrix for RoPE, with one difference. There it stands *before a column* and turns the
-# plane counterclockwise. Here it stands *after a row* and turns the plane of sine and cosine clockwise, as the hand of a clock that
-# starts at twelve.
+# This is more than a projection: $R_c$ keeps lengths and can be undone, $R_c^{-1} = R_{-c}$.
 
 
 # %%
@@ -345,13 +329,12 @@ for mistake in ("layout", "endpoint", "direction"):
 torch.testing.assert_close(shift_matrix(3) @ shift_matrix(4), shift_matrix(7))
 
 # %% [markdown]
-# The first pair has $w_0 = 1$ and turns by 7 radians for seven places. The error of {eq}`eq-absolute-shift` is
-# {num}`02_absolute/shift_error:.0e` for offsets of both signs. For an embedding in the wrong layout it is
-# {num}`02_absolute/shift_error_layout:.1f`, and for the transposed matrix, which turns back,
-# {num}`02_absolute/shift_error_direction:.1f`. A check of norms would have passed all of them.
+# The error of {eq}`eq-absolute-shift` is {num}`02_absolute/shift_error:.0e`. With the wrong layout it is
+# {num}`02_absolute/shift_error_layout:.1f`, and with the transposed matrix, which turns back,
+# {num}`02_absolute/shift_error_direction:.1f`. A check of lengths would have passed all three.
 #
-# Is this a property of *any* embedding? Take 512 rows drawn at random, like a table before its training, and
-# fit the best matrix that takes each row to the next.
+# Does *any* embedding have this property? Take 512 random rows, like a table before training, and fit the best matrix that takes each
+# row to the next.
 
 
 # %%
@@ -368,19 +351,19 @@ print(f"{numbers['unexplained_sinusoid']:.0e}, {numbers['unexplained_random']:.2
 assert numbers["unexplained_sinusoid"] < 1e-12 < 0.5 < numbers["unexplained_random"]
 
 # %% [markdown]
-# No: {num}`02_absolute/unexplained_random:.0%` of the sum of squares is left, and a matrix of $64 \times 64$ numbers explains
-# the rest by fitting noise. The shift is a property of waves.
+# No. {num}`02_absolute/unexplained_random:.0%` of the sum of squares remains, and the rest is noise that a matrix of $64 \times 64$
+# numbers can fit. The shift is a property of waves.
 #
-# ## What a dot product says of the distance
+# ## What a dot product says about the distance
 #
-# Attention compares by dot products. Between two embeddings, sines and cosines add up to
+# Attention compares vectors by their dot products. For two sinusoids, the products of sines and cosines add up to
 #
 # $$
 # p_i \cdot p_j = \sum_{m=0}^{D/2-1} \cos\bigl( (i - j)\, w_m \bigr) :
 # $$ (eq-absolute-dot)
 #
-# a function of the distance, the same everywhere in the text. It is largest, $D/2$, for a place with itself, and it cannot tell
-# left from right, since the cosine is even. Nor does it say *how far*: it falls at first and then goes up and down.
+# a function of the distance, the same everywhere in the text. It cannot distinguish left from right, because the cosine is even. Nor
+# does it say *how far*: it falls at first and then goes up and down.
 
 # %%
 distance, there = torch.arange(0, 257), torch.tensor([1000])
@@ -418,33 +401,32 @@ figures.show(
     name="fig-absolute-dot",
     alt="Dot product of two sinusoids over their distance to 256, for four kinds. All "
     "start at one, fall steeply within three tokens and then decline slowly, with "
-    "ripples: wild ones at 16 columns, smaller ones at 64, hardly any at 512.",
-    caption="The dot product of two sinusoids depends on their distance only. It falls "
-    f"within three tokens, and from {numbers['dot_rises_at']} on it also rises in "
-    "places (64 columns): one value belongs to several distances.",
+    "ripples: large ones with 16 columns, smaller ones with 64, hardly any with 512.",
+    caption="The dot product of two sinusoids depends only on their distance. With 64 "
+    f"columns it falls steeply at first, but from distance {numbers['dot_rises_at']} "
+    "on it also rises in places, so that one value belongs to several distances.",
 )
 
 # %% [markdown]
-# From distance {num}`02_absolute/dot_rises_at` on the curve is not monotone, and at 256 it is still
-# {num}`02_absolute/dot_at_256:.2f`: ten of the 32 pairs have turned by less than half a radian, and nearly all that is left is theirs.
+# The curve stops falling steadily at distance {num}`02_absolute/dot_rises_at`. At 256 it is still
+# {num}`02_absolute/dot_at_256:.2f`, because ten of the 32 pairs have hardly turned.
 #
 # ### How a head can ask for "five back"
 #
-# Between two embeddings attention puts a learned matrix, $p_i W_Q W_K^\top p_j^\top$. Take $W_Q W_K^\top = R_{-c}$. By
+# Attention puts a learned matrix between two embeddings, $p_i W_Q W_K^\top p_j^\top$. Suppose it learns $W_Q W_K^\top = R_{-c}$. By
 # {eq}`eq-absolute-shift`, $p_i R_{-c} = p_{i-c}$, so
 #
 # $$
 # p_i\, R_{-c}\, p_j^\top = p_{i-c} \cdot p_j = \sum_m \cos\bigl( (i - j - c)\, w_m \bigr) ,
 # $$ (eq-absolute-back)
 #
-# which is largest at $j = i - c$, wherever the query stands ({numref}`fig-absolute-scores`, middle). One fixed matrix makes *the token
-# $c$ places back* out of absolute positions, direction included. In this sense the encoding "encodes both the absolute position of a
-# token, and its position relative to other tokens": relative positions are *one matrix away*. Almost all matrices, though, give
-# scores that depend on both indices.
+# which is largest at $j = i - c$, wherever the query is ({numref}`fig-absolute-scores`, middle). In this sense the encoding "encodes
+# both the absolute position of a token, and its position relative to other tokens": relative positions are *one matrix away*. With
+# almost any other matrix, though, the scores depend on both indices.
 #
 # ````{dropdown} Details: a head that is narrower than the model
-# A head of width $d$ has a matrix of rank $d$ at most. It can hold $R_{-c}$ for $d/2$ of the $D/2$ pairs, and the sum runs over
-# these: still largest at $j = i - c$, with fewer waves to distinguish that place from others.
+# A head of width $d$ has a matrix of rank $d$ at most. It can hold $R_{-c}$ for $d/2$ of the $D/2$ pairs. The sum over these is
+# still largest at $j = i - c$, but has fewer waves to distinguish that place from others.
 # ````
 
 # %%
@@ -456,14 +438,13 @@ wrong = places @ shift_matrix(5) @ places.T
 assert not torch.equal(wrong[5:].argmax(dim=1), torch.arange(59))
 
 # %% [markdown]
-# And a position is not alone. The score of two tokens is $(p_i + s) W_Q W_K^\top (p_j + s')^\top$, which has three more terms, each
-# with content in it; the {doc}`next chapter <03_relative>` takes that sum apart.
+# In a model a position is never alone. The score of two tokens has three more terms, with content in them, which the
+# {doc}`next chapter <03_relative>` takes apart.
 #
 # ## Far out, the arithmetic fails first
 #
-# The formula holds for any index. The machine does not: an angle of $10^6$ in float32 is known to within $0.03$, and
-# sine and cosine of it to no better. `sinusoidal` computes angles in float64 and rounds at the end. We compare with an
-# independent library of arbitrary precision.
+# The formula holds for any index, but float32 knows an angle of $10^6$ only to within $0.03$, and its sine and cosine no better.
+# `sinusoidal` computes angles in float64 and rounds at the end. We compare both with an independent library of arbitrary precision.
 
 # %%
 mpmath.mp.dps = 60
@@ -510,21 +491,21 @@ figures.show(
     "both axes logarithmic. With angles in float32 "
     "it rises to order one. Rounded at the end it stays near three times ten to the "
     "minus eight. In float64 it stays below that.",
-    caption="Angles in float32 lose a digit for each digit of the index; at a hundred "
-    "million nothing is left. With angles in "
-    "float64 the sinusoid is right to the last digit of float32 at all these indices.",
+    caption="Angles in float32 lose one digit for each digit of the index, and at a "
+    "hundred million nothing is left. With angles in float64 the sinusoid is right to "
+    "the last digit of float32 at all these indices.",
 )
 
 # %% [markdown]
 # At index $10^6$ the error is {num}`02_absolute/float32_error_1e6:.3f` with angles in float32 and
-# {num}`02_absolute/ours_error_1e6:.0e` with ours. That matters to this book, which asks models about indices up to a million.
+# {num}`02_absolute/ours_error_1e6:.0e` with ours. The book does ask models about indices up to a million.
 #
 # ## A table of rows
 #
-# The other way needs no formula. A {term}`learned encoding` is a matrix of $L$ rows, drawn from
-# $\mathcal{N}(0, 0.02^2)$ and trained like any other weight; the embedding of index $i$ is row $i$. Three things follow at once.
+# The other kind of embedding needs no formula. A {term}`learned encoding` is a matrix of $L$ rows, drawn from
+# $\mathcal{N}(0, 0.02^2)$ and trained like any other weight. The embedding of index $i$ is row $i$. Three things follow.
 #
-# **It ends.** There is no row $L$, and a program must say so rather than read what lies behind.
+# **It ends.** There is no row $L$, and a program must say so.
 
 # %%
 L, short = 64, 48
@@ -543,12 +524,12 @@ except ValueError as refused:
     print(refused)
 
 # %% [markdown]
-# **It begins almost silent.** The root mean square of a fresh row is 0.02, <!-- given: how the table is drawn --> that of a
-# sinusoid is {num}`02_absolute/rms_sinusoid:.2f`, and that of a token's embedding here is
-# {num}`02_absolute/rms_token:.2f`. {doc}`Chapter 10 <10_language_model>` measures what the second of these can spoil.
+# **It begins almost silent.** The root mean square of a fresh row is 0.02. <!-- given: how the table is drawn --> That of a
+# sinusoid is {num}`02_absolute/rms_sinusoid:.2f`, and that of a token's embedding here is {num}`02_absolute/rms_token:.2f`.
+# {doc}`Chapter 10 <10_language_model>` measures what so loud a sinusoid can spoil.
 #
-# **Only what is used learns.** Row $i$ receives a gradient from the tokens at index $i$ and from nothing else. We ask for
-# four indices, and look.
+# **Only the rows in use learn.** Row $i$ gets its gradient from the tokens at index $i$ and from nothing else. We read four
+# indices, and look where the gradient arrives.
 
 # %%
 numbers["rms_sinusoid"] = code(torch.arange(L)).square().mean().sqrt().item()
@@ -564,8 +545,8 @@ model.zero_grad()
 # %% [markdown]
 # ### Rows that never learn
 #
-# So what of a table of 64 rows when no training text is longer than 48? One tiny model, trained here on the Python sources of a
-# library that PyTorch installs.
+# So what happens to a table of 64 rows when no training text is longer than 48? We train one tiny model here, on the Python sources of
+# a library that PyTorch installs.
 
 # %%
 library = text.load("sympy")
@@ -612,32 +593,30 @@ fig.colorbar(image, ax=axes[1], label="cosine of two rows", ticks=[-1, 0, 1])
 figures.show(
     fig,
     name="fig-absolute-table",
-    alt="Left: length of each of 64 rows after training, with marks for before; the "
-    "first 48 have grown, the last 16 lie on their "
-    "marks. Right: cosines between rows; near rows among the first 48 are alike, far "
-    "ones are opposed, and the rest are unrelated.",
-    caption=f"A table of {L} rows after texts of {short} tokens. What was read has "
-    f"grown, and knows early from late: the cosine is {of_rows}. The last {L - short} "
-    "rows are as they were drawn. One seed.",
+    alt="Left: length of each of 64 rows after training, with marks for their length "
+    "before. The first 48 have grown, the last 16 lie on their marks. Right: cosines "
+    "between rows. Among the first 48, near rows are alike and far rows are opposed; "
+    "the rest are unrelated.",
+    caption=f"A table of {L} rows after training on texts of {short} tokens. Left: the "
+    f"first {short} rows have grown, and the last {L - short} are as they were drawn. "
+    f"Right: near rows have become alike, and early rows differ from late ones. The "
+    f"cosine is {of_rows}. One seed.",
 )
 
 # %% [markdown]
-# The rows that were read have grown from {num}`02_absolute/norm_fresh:.2f` to {num}`02_absolute/norm_trained:.2f` on average.
-# Nothing in the table says that 7 lies between 6 and 8. That near rows are alike was learned, and so far coarsely, early against
-# late. The others are noise.
+# The rows that were used have grown from {num}`02_absolute/norm_fresh:.2f` to {num}`02_absolute/norm_trained:.2f` on average. They
+# had to learn from texts that 7 lies between 6 and 8. The other rows are still noise.
 #
-# **A surprise.** We expected the untrained rows to hurt. The loss on the last sixteen trained places is
-# {num}`02_absolute/bits_last_trained:.2f` bits per byte, on the sixteen untrained ones after them
-# {num}`02_absolute/bits_untrained:.2f`. But the whole table is worth little to this model: with *all* rows set to zero its loss in
-# the first 48 places rises by {num}`02_absolute/table_worth:.3f`, so that noise as small as a fresh row has little to spoil. This is
-# one seed. Models that are trained for longer are in {doc}`chapter 11 <11_extrapolators>`, with six seeds.
+# **A surprise.** We expected the untrained rows to hurt. But the loss is {num}`02_absolute/bits_last_trained:.2f` bits per byte on the
+# last sixteen trained places, and {num}`02_absolute/bits_untrained:.2f` on the sixteen untrained places after them. The reason is that
+# this model hardly uses its table: with *all* rows set to zero, the loss in the first 48 places rises by only
+# {num}`02_absolute/table_worth:.3f`. This is one seed. {doc}`Chapter 11 <11_extrapolators>` trains for longer, with six.
 #
-# ## Where a table can stand
+# ## Where a table can enter
 #
-# One table at the input is not the only way. A table can also be *shared* by all layers and added to what enters each of them.
-# Every layer can have *its own*. Or a table enters *queries and keys only*, $W_Q (u_i + p_i)$ and $W_K (u_j + p_j)$ in every layer, with
-# $u$ the normalised input of the layer, and values without it, as {cite:t}`press2021` have it for the sinusoid. Then position decides
-# what is read and is never part of what is read. In the book these are fields of a config and options of one encoding.
+# All layers can *share* one table, added to the input of each, or every layer can have *its own*. A table can also enter
+# *queries and keys only*, $W_Q (u_i + p_i)$ and $W_K (u_j + p_j)$ with $u$ the normalised input of a layer, as
+# {cite:t}`press2021` do with the sinusoid.
 
 
 # %%
@@ -683,8 +662,8 @@ where = pd.DataFrame(
 figures.show_table(
     where,
     caption=f"Four places for a table of {L} rows in a model of 3 layers and width 32. "
-    "Last column: by how much the logits "
-    "change with the table while all attention weights are held as they were.",
+    "Last column: how much the logits change when the table changes and all attention "
+    "weights are held.",
     formats={"their parameters": ",d", "change through values": ".2g"},
 )
 of_values = where.set_index("where")["change through values"]
@@ -694,20 +673,17 @@ assert list(where.tables) == [1, 1, 3, 1]
 numbers["tables_per_layer"] = int(where.tables[2])
 
 # %% [markdown]
-# With the attention weights held, other rows change nothing at all where queries and keys alone read the table, and a great deal
-# elsewhere. That is a weaker form of what this book does with {term}`streams <stream>`: position takes part in the
-# {term}`routing` and not in what is passed on. The difference is that here it has no columns for itself.
+# If only queries and keys read the table, position decides which tokens are read but is not part of what is read: with the attention
+# weights held, other rows change nothing. {term}`Streams <stream>` go further and give position columns for itself, so that it takes part
+# in the {term}`routing` alone.
 #
 # (absolute-every-layer)=
 # ## First layer only, or every layer?
 #
-# "Position encoding can either be applied to only the first input, or in every layer", the notes say, and that the latter tends to
-# perform better. The experiment `ablation` has models that differ in that one factor, paired by seed and of one learning rate. There
-# the *shared* embedding is added in every layer, with the sinusoid and with a table. Beside a sinusoid each model draws its content at
-# the scale that suits it best. (Widths in the experiment: {num}`02_absolute/ablation_width`.)
-#
-# A table *for each layer* and one for queries and keys are in `encodings`, at width {num}`02_absolute/encodings_width`. There each
-# model has its own learning rate, by a sweep.
+# The notes say: "Position encoding can either be applied to only the first input, or in every layer". They add that the second tends to
+# perform better. The experiment `ablation` compares models that differ in this one factor, with the same seeds and learning rate, for
+# the sinusoid and for a *shared* table. (With a sinusoid, content starts at the scale that suits each model best.) The
+# experiment `encodings` has a table *for each layer* and one for queries and keys, each with its own learning rate.
 
 # %%
 COMPARED = (
@@ -733,8 +709,8 @@ added = {
 figures.show_table(
     pd.DataFrame(added),
     caption="Test bits per byte inside the trained length, minus those of the model "
-    "that is given the same embedding once, at the "
-    "input: mean over seeds and 95 % t interval. Below zero the change helps.",
+    "that adds the same embedding once, at the input. Mean over seeds and 95 % t "
+    "interval. Below zero, the change helps.",
 )
 
 # %% tags=["hide-input"]
@@ -751,17 +727,17 @@ ax.set_xlim(-reach, reach)
 run = {label: values.mean() for label, values in differences.items() if len(values)}
 ahead = [f"*{label}* ({mean:+.3f})" for label, mean in run.items() if mean < 0]
 found = (
-    f"Of {len(run)} ways to give positions elsewhere or again, "
+    f"Of {len(run)} ways to add positions again or elsewhere, "
     f"{' and '.join(ahead) or 'none'} {'are' if len(ahead) > 1 else 'is'} better on "
-    "average than adding them once, at the input."
+    "average than adding them once at the input."
 )
 figures.show(
     fig,
     name="fig-absolute-layers",
-    alt="Dot plot with four rows, one for each way of adding the embedding, of the "
-    "difference in bits per byte to the model that adds it "
-    "once; one tick per seed, a line at zero.",
-    caption=f"{found} Ticks are seeds, bars 95 % t intervals.".replace(
+    alt="Dot plot with four rows, one for each way of adding the embedding: the "
+    "difference in bits per byte from the model that adds it once, with one tick per "
+    "seed and a line at zero.",
+    caption=f"{found} Each tick is a seed; bars are 95 % t intervals.".replace(
         "(-", "(\N{MINUS SIGN}"
     )
     if run
@@ -796,40 +772,34 @@ numbers |= claims.show(
 # | a table for each layer | {num}`encodings/learned-per-layer minus learned/bits_per_byte:+.3f±` |
 # | a table for queries and keys only | {num}`encodings/learned-query-key minus learned/bits_per_byte:+.3f±` |
 #
-# The statement of the notes is judged on the first two rows, by a rule that was committed before their records:
-# **{num}`02_absolute/verdict_position_at_every_layer_helps`**. The other two have three seeds each, which show the size of a
-# difference and carry no verdict. They also have their own learning rates, and more parameters or one path fewer, so that they
-# change more than one thing.
+# The first two rows decide, by a rule that was committed before the records: adding position in every layer did not lower the loss (the
+# notes' claim: **{num}`02_absolute/verdict_position_at_every_layer_helps`**). The other two, with three seeds, decide nothing.
 #
-# In these runs the table for queries and keys is better inside the trained length and worse past it. In {doc}`chapter 25 <25_every_encoding>` it ends
-# {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits per byte above its own sliding window, the table at the input
-# {num}`encodings/learned/gap/clamp/8x:+.2f`.
+# The table for queries and keys is better inside the trained length but worse past it. In
+# {doc}`chapter 25 <25_every_encoding>` it ends {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits per byte above its own sliding
+# window, and the table at the input {num}`encodings/learned/gap/clamp/8x:+.2f`.
 #
 # ## What to take away
 #
-# 1. A shift by $c$ is one rotation for each pair of columns, the same at every index. Relative positions are *one matrix away*:
-#    available to a head that learns this matrix, and not given.
+# 1. A shift by $c$ turns each pair of columns by one angle, the same at every index. Relative positions are *one matrix away*: a head
+#    can learn that matrix, but does not get it for free.
 # 2. The dot product of two sinusoids depends on their distance, without its sign, and does not fall steadily.
-# 3. A table learns neighbourhood from texts, one row from the tokens at that index alone. Rows that no text reaches stay as
-#    they were drawn, and there is none past the last.
-# 4. The notes' statement that position in every layer helps is *{num}`02_absolute/verdict_position_at_every_layer_helps`*: it changed
-#    the loss of the sinusoid by {num}`ablation/sinusoidal-reinjected minus sinusoidal/bits_per_byte:+.3f±` bits per byte.
+# 3. A table learns each row from the tokens at that index alone.
 #
-# **Limits.** What is said of the sinusoid is exact. The trained table is one tiny model with one seed. How either embedding fares
-# past the {term}`trained length` is not the subject here: {cite:t}`press2022` report that a sinusoidal model trained at 512
-# tokens gains up to about 20 more tokens and degrades beyond 50, and {doc}`chapter 11 <11_extrapolators>` measures ours.
+# **Limits.** The statements about the sinusoid are exact. The trained table is one tiny model with one seed. Texts past the
+# {term}`trained length` are the subject of {doc}`chapter 11 <11_extrapolators>`.
 #
-# **What would change our mind.** Waves for which {eq}`eq-absolute-shift` fails above rounding. Or, for the last section, runs in
-# which adding position in every layer helps one of the two embeddings and hurts the other: the statement would then be about
+# **What would change our mind.** Waves for which {eq}`eq-absolute-shift` fails by more than rounding. For the last section, runs in
+# which position in every layer helps one of the two embeddings and hurts the other: the statement would then be about
 # embeddings and not about layers.
 #
 # **Where it goes on.** The {doc}`next chapter <03_relative>` gives relative positions directly, at the score.
 #
 # ## Exercises
 #
-# Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
+# Try each before you unfold its solution. Every solution ends with a check that fails if it is wrong.
 #
-# **1. (easy)** How long is the sinusoid of an index, and how far apart are two of them, given their dot product? Why is the
+# **1. (easy)** How long is the sinusoid of an index? How far apart are two of them, given their dot product? Why is the
 # distance between $p_i$ and $p_{i+1}$ the same everywhere?
 
 # %% tags=["hide-cell"]
@@ -842,24 +812,24 @@ expected = d - 2 * torch.cos(w).sum()
 torch.testing.assert_close(steps_apart, expected.expand(3), rtol=0, atol=1e-10)
 
 # %% [markdown]
-# **2. (medium)** Two tokens exchange places. Without looking at content, which scores of $p_i W p_j^\top$ change for $W = 1$? For
+# **2. (medium)** Two tokens exchange places. Leave content aside: which scores $p_i W p_j^\top$ change for $W = 1$? For
 # $W = R_{-5}$?
 
 # %% tags=["hide-cell"]
-# Solution. W = 1 gives a symmetric score: i for j and j for i score the same. R_{-5} is
-# not symmetric: looking back is not looking ahead.
+# Solution. For W = 1 no score changes, because it is symmetric: i scores j as j scores
+# i. R_{-5} is not symmetric, because looking back is not looking ahead.
 one, other = places[10:11], places[15:16]
 assert abs(one @ other.T - other @ one.T) < 1e-12
 turned = shift_matrix(-5)
 assert abs(one @ turned @ other.T - other @ turned @ one.T) > 1
 
 # %% [markdown]
-# **3. (hard)** Which matrices $A$ make $p_i A\, p_j^\top$ a function of $i - j$ alone? Show that with them *any* score
-# $\sum_m a_m \cos(\delta w_m) + b_m \sin(\delta w_m)$, $\delta = i - j$, can be had.
+# **3. (hard)** Which matrices $A$ make $p_i A\, p_j^\top$ a function of $i - j$ alone? Show that they can produce *any* score
+# $\sum_m a_m \cos(\delta w_m) + b_m \sin(\delta w_m)$, with $\delta = i - j$.
 
 # %% tags=["hide-cell"]
-# Solution. Those that commute with every shift, R_c A R_c^T = A: one block a_m 1 + b_m
-# J for each pair, J = ((0, -1), (1, 0)).
+# Solution. Those that no shift changes, R_c A R_c^T = A. They have one block a_m 1 +
+# b_m J for each pair, with J = ((0, -1), (1, 0)).
 a, b = torch.randn(2, d // 2, generator=generator, dtype=F64)
 J = torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=F64)
 blocks = [x * torch.eye(2, dtype=F64) + y * J for x, y in zip(a, b, strict=True)]
@@ -872,11 +842,11 @@ assert from_distance(places @ (A + mixed) @ places.T) < 0.999
 
 # %% [markdown]
 # **4. (medium)** A batch is padded *on the left*, so that all texts end together. A colleague takes the index of the column as
-# the position. Which rows of a learned table are then trained by short texts, and what does the remedy look like?
+# the position. Which rows of a learned table do short texts then train, and how can it be mended?
 
 # %% tags=["hide-cell"]
-# Solution. The late ones only. Remedy: positions from the padding mask, so that every
-# text begins at row 0.
+# Solution. Only the late rows. Compute positions from the padding mask instead, so that
+# every text begins at row 0.
 mask = torch.tensor([[0, 0, 0, 1, 1], [1, 1, 1, 1, 1]])
 positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
 assert positions.tolist() == [[0, 0, 0, 0, 1], [0, 1, 2, 3, 4]]
