@@ -13,10 +13,9 @@
 # %% [markdown]
 # # 3. Relative positions: Shaw and Transformer-XL
 #
-# **Finding.** One label for all earlier tokens, in place of a label for every distance, costs a model
-# {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:.2f` bits per byte: exact distances help nearby. From distance 8 on,
-# hiding the keys altogether costs only {num}`03_relative/hidden_8`, so the claim that exact distances are useless far out is
-# *{num}`03_relative/verdict_precise_position_is_useless_far_away`*.
+# **Finding.** A model that gives all earlier tokens one label, in place of a label for every distance, loses
+# {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:.2f` bits per byte. So exact distances help nearby. Farther out, these
+# models hardly use the keys at all: to hide every key from distance 8 on costs only {num}`03_relative/hidden_8`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -99,16 +98,18 @@ hidden, but_first = costs_of_hiding(), costs_of_hiding("_sinks")
 
 # %% tags=["hide-input"]
 level = [one for one in clipped if len(clipped[one]) and clipped[one].mean() < 0.03]
-found = "The runs are still to come." if there.empty else "No clip costs below 0.03."
+found = (
+    "The runs are still to come." if there.empty else "Every clip costs 0.03 or more."
+)
 if level:
     found = (
         f"Keys from distance {min(level)} on can share one label at a mean cost below "
     )
-    found += "0.03 bits per byte; from no nearer distance that was tried."
+    found += "0.03 bits per byte; sharing from any nearer distance costs more."
 drawn = (
-    ("not seen", hidden, "#6b6f74", "s"),
-    ("not seen, first kept", but_first, "#e69f00", "^"),
-    ("not labelled apart", clipped, "#0072b2", "o"),
+    ("hidden", hidden, "#6b6f74", "s"),
+    ("hidden, first four kept", but_first, "#e69f00", "^"),
+    ("one label", clipped, "#0072b2", "o"),
 )
 seen_costs = pd.concat([one for _, costs, *_ in drawn for one in costs.values()])
 top = max([0.3, *seen_costs])
@@ -133,27 +134,26 @@ figures.not_run(ax) if there.empty else figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-relative-clip",
-    alt="Cost in bits per byte against the distance from which on keys are not "
-    "labelled apart, not seen, and not seen but for the first tokens; distances from 1 "
-    "to 32, every seed a tick, a band for the margin. " + found,
+    alt="Cost in bits per byte against the distance from which on keys share one "
+    "label, are hidden, or are hidden except the first four; distances from 1 to 32, "
+    "every seed a tick, a band for the margin. " + found,
     caption=found
-    + " Costs of one label for the keys from a distance on (*not labelled apart*), and "
-    "of hiding them, with the first four tokens visible or not (validation text; band: "
-    "±0.03, linear to 0.1). Not seeing costs at least what the keys say.",
+    + " Lines: the cost of giving all keys from a distance on one label, and of hiding "
+    "them, with or without the first four tokens. Hiding costs at least as much as the "
+    "keys say. Validation text; the band is ±0.03, the axis is linear to 0.1.",
 )
 
 # %% tags=["remove-input"]
 figures.provenance(sweep)
 
 # %% [markdown]
-# > **Question.** How can a score depend on the distance of its two tokens, and on nothing else about their places? And how
+# > **Question.** How can a score depend on the distance between its two tokens, and on nothing else about their places? And how
 # > far out does the exact distance matter?
 #
-# {doc}`Chapter 2 <02_absolute>` added position embeddings to the tokens and found that relative positions are one matrix away:
-# a head *can* learn to read them. Two papers of the following years give them directly, at the {term}`score`.
-# Shaw, Uszkoreit and Vaswani {cite:p}`shaw2018` attach a learned vector to every distance. Transformer-XL {cite:p}`dai2019` takes
-# the score of absolute embeddings apart into four terms and replaces whatever names a place. Both had to solve the same practical
-# problem: there are $N^2$ pairs of tokens, and only $N$ distances.
+# With position embeddings added to the tokens, relative positions are one matrix away: a head *can* learn to read them
+# ({doc}`chapter 2 <02_absolute>`). Two later papers put them into the {term}`score` directly. Shaw, Uszkoreit and Vaswani
+# {cite:p}`shaw2018` give every distance a learned vector. Transformer-XL {cite:p}`dai2019` takes the score of absolute embeddings
+# apart and replaces everything that names a place.
 #
 # ```{admonition} Before you start
 # :class: note
@@ -161,9 +161,8 @@ figures.provenance(sweep)
 #   downloaded. Memory: under 1 GB. The records of one section: `sepnb run shaw_clip`, {num}`03_relative/clip_laptop_runs` runs of
 #   about a minute on one core, on the novels of `sepnb data eltec-eng`.
 # - **You need**: {doc}`chapter 2 <02_absolute>`, or what it says to take away.
-# - **You will learn**: how a table of distances is read without a vector for every pair. What clipping does to longer
-#   texts. The four terms of Transformer-XL, one by one. A shift of rows that replaces a table of pairs, and three ways to
-#   get it wrong. What all this costs in multiplications.
+# - **You will learn**: how to score by distance without a vector for every pair. What clipping does to longer texts. The four terms
+#   of Transformer-XL, and a shift of rows that is easy to get wrong.
 # - **Claims tested** (see {doc}`/book/claims`): `precise-position-is-useless-far-away`, `precise-position-helps-nearby`. Their
 #   rules were committed before the first record was made.
 # ```
@@ -182,8 +181,7 @@ figures.provenance(sweep)
 # \end{aligned}
 # $$ (eq-relative-four)
 #
-# Three of the four name a place. Move a whole text along by a few tokens, and these three change, in a model with random weights as
-# in most others.
+# Three of the four terms name a place. If you move a whole text along by a few tokens, they change.
 
 # %%
 N, D = 12, 16
@@ -212,10 +210,10 @@ assert moved.pop("content, content") == 0 and min(moved.values()) > 1e-2
 # %% [markdown]
 # ## Shaw: a graph with labelled edges
 #
-# Look at a sentence as a graph. Every token is a node, every pair $(i, j)$ an edge, directed from the query to the key, and the edge
-# has a label: the relative position $j - i$. What a label means is learned, two vectors for each: one where the key is used, one
-# where the value is used. Labels are *clipped*: from a distance of $k$ on, all edges to the left have one label, and so have all to
-# the right. That leaves $2k + 1$ labels, whatever the length of the text.
+# Think of a sentence as a graph. Every token is a node, and every pair $(i, j)$ is an edge from the query to the key. The label of the edge
+# is the relative position $j - i$. Each label has two learned vectors: one is used at the key, the other at the value. Labels are
+# *clipped*: from a distance of $k$ on, all edges to the left share one label, and so do all edges to the right. That leaves $2k + 1$
+# labels, however long the text is.
 
 # %% tags=["hide-input"]
 words = ["the", "dog", "bit", "the", "man"]
@@ -251,24 +249,21 @@ figures.show(
     "words; below the words the labels minus one, zero, "
     "plus one, plus two and again plus two. Right: a seven by seven table of labels, "
     "constant along diagonals, minus two below and plus two above.",
-    caption="Every pair of tokens is an edge, its label the clipped relative position. "
-    "*the* and *man* on the right are two and "
-    "three away from *dog* and share a label: what is farther than $k$ is only known "
-    "to be far, and on which side.",
+    caption="Every pair of tokens is an edge, labelled with the clipped relative "
+    "position. *the* and *man* on the right are two and three away from *dog* but "
+    "share a label: of tokens $k$ or more away the model knows only the side.",
 )
 
 # %% [markdown]
-# With $c(r)$ the label, $r$ clipped to $[-k, k]$, and with tables $a^K, a^V$ of $2k + 1$ rows of $d$ numbers,
+# Let $c(r)$ be the label, which is $r$ clipped to $[-k, k]$, and let the tables $a^K, a^V$ have $2k + 1$ rows of $d$ numbers. Then
 #
 # $$
 # S_{ij} = \frac{q_i \cdot \bigl( k_j + a^K_{c(j-i)} \bigr)}{\sqrt d}, \qquad
 # z_i = \sum_j a_{ij} \bigl( v_j + a^V_{c(j-i)} \bigr) .
 # $$ (eq-relative-shaw)
 #
-# Written like this it asks for a vector for every pair. We write it like this once, as a reference, and hold
-# `shaw_scores` and `shaw_output` against it, together with the mistakes that are easily made.
-#
-# The scores of `shaw_scores` need no such vector, as the next heading shows:
+# Taken literally, this needs a vector for every pair. We compute it that way once, to check the package and four mistakes that are
+# easily made. The package needs no such vectors:
 #
 # ```{literalinclude} ../../sepnb/encodings/shaw.py
 # :pyobject: shaw_scores
@@ -310,7 +305,7 @@ mistakes = pd.DataFrame(
 figures.show_table(
     mistakes,
     caption="Largest difference between shaw_scores and the formula with a vector for "
-    "every pair, as printed and with four mistakes (float64).",
+    "every pair: as printed, and with four mistakes (float64).",
     formats={"largest difference": ".1e"},
     highlight=[0],
 )
@@ -333,23 +328,21 @@ three = shaw_scores(ask, nothing, by_hand, clip=1)[0, 0]
 assert three.tolist() == [[0, 0, 0], [1, 0, 0], [1, 1, 0]], "the past is below"
 
 # %% [markdown]
-# The little matrix at the end is the case to do by hand: width 1, $k = 1$, all queries 1, all keys 0, and only the label *one or more
-# back* has a vector. With the sign the other way round every one of these functions runs, trains and gives sensible losses; only
-# the meaning of each row is another. A table that is not symmetric is the test.
+# The little matrix at the end is a case to do **by hand**: width 1, $k = 1$, all queries 1, all keys 0, and only the label *one or more
+# back* has a vector. A model with the wrong sign trains to a sensible loss, so the test needs a table that is not symmetric.
 #
 # ### Without a vector for every pair
 #
-# The table has $2k+1$ rows, so $q_i \cdot a^K_c$ takes only $2k+1$ values for each query. Compute those, $Q\, (a^K)^\top$, and
-# look up for each pair the column of its label. For the values the other way round: add up the weights of each label, which
-# gives $2k+1$ numbers a query, and multiply these by the table,
+# There are $N^2$ pairs but only $2k+1$ labels, so $q_i \cdot a^K_c$ takes only $2k+1$ values for each query. Compute those values,
+# $Q\, (a^K)^\top$, and look up the one for the label of each pair. For the values, go the other way: add up the weights of each label
+# and multiply the $2k+1$ sums by the table,
 #
 # $$
 # \sum_j a_{ij}\, a^V_{c(j-i)} = \sum_{c=-k}^{k} \Bigl( \sum_{j:\, c(j-i) = c} a_{ij} \Bigr) a^V_c .
 # $$ (eq-relative-binned)
 #
-# The paper saves memory by sharing the tables over heads and sequences, and by reshapes. (Its big model shares them over heads; its
-# base model has tables for every layer and head.) Gathering and binning need no reshaping and work for any positions. We let
-# PyTorch report every tensor that is made, and keep the size of the largest.
+# The paper saves memory by sharing tables over heads and sequences, and by reshapes. Gathering and binning work for any positions. We
+# let PyTorch report every tensor that it makes, and compare the largest.
 
 # %%
 HEADS, HEAD_WIDTH, CLIP = 4, 32, 16
@@ -390,26 +383,21 @@ figures.show(
     alt="Largest tensor in mebibytes against the number of tokens, both axes "
     "logarithmic: two parallel lines, the one for a vector "
     "for every pair eight times above ours.",
-    caption=f"One sequence, {HEADS} heads of {HEAD_WIDTH} columns, float32: the "
-    "largest tensor that the scores need. A vector for every pair takes "
-    f"{numbers['memory_ratio']:.0f} times what gathering takes, which holds the scores "
-    "themselves and no more.",
+    caption="The largest tensor that the scores need. A vector for every pair takes "
+    f"{numbers['memory_ratio']:.0f} times the memory of gathering, which holds only "
+    f"the scores. One sequence, {HEADS} heads of {HEAD_WIDTH} columns, float32.",
 )
 
 # %% [markdown]
-# The ratio is $d / H$ for one sequence. A direct translation of the formula with a table for each head would make a vector for every
-# pair *and head*, and the ratio would be $d$.
+# The ratio is $d / H$ for one sequence. With a table for each head it would be $d$.
 #
 # ### Which rows learn, and what longer texts ask for
 #
-# In a causal model no query sees a later key, so the rows of positive labels are never used. They are no capacity, and a
-# count of parameters that includes them flatters.
+# In a causal model no query sees a later key, so the rows of positive labels are never used.
 #
-# On the other side there is the row of label $-k$, which belongs to *all* keys from $k$ back on. If $k$ is well below the trained
-# length $L$, it is trained by more pairs than any other: $(L - k)(L - k + 1)/2$ in a text, where label 0 has $L$. As long as $k < L$, a
-# longer text asks for no row that was not trained. In that sense clipping "lets us generalize to sequence lengths not seen in
-# training", as the notes among our sources put it. If $k$ is not below $L$, the rows from $-L$ on were never seen, and the first longer
-# text meets one.
+# The row of label $-k$ belongs to *all* keys from $k$ back on. As long as $k$ is below the trained length $L$, training reaches it, and a
+# longer text needs no other. In that sense clipping "lets us generalize to sequence lengths not seen in training", as the notes among our
+# sources put it. If $k \ge L$, the first longer text meets an untrained row.
 
 
 # %%
@@ -431,8 +419,8 @@ print("clip 4, 16 tokens:", rows_with_gradient(4, 16))
 # %% [markdown]
 # ### What a trained table says
 #
-# One model, two blocks of two heads, $k = 16$, trained for a few seconds on source code of texts of 64 tokens. We catch what enters its
-# scores and look at the part that Shaw's vectors add, $q_i \cdot a^K_c / \sqrt d$, averaged over queries.
+# We train one model for a few seconds on source code: two blocks of two heads, $k = 16$, texts of 64 tokens. Then we look at the part of
+# its scores that Shaw's vectors add, $q_i \cdot a^K_c / \sqrt d$, averaged over queries.
 
 # %%
 library = text.load("sympy")
@@ -509,48 +497,44 @@ figures.show(
     name="fig-relative-table",
     alt="Mean contribution of Shaw's vectors to the scores by distance from 0 to 16 or "
     "more, one line for each of four heads.",
-    caption="What a trained table adds to the scores of four heads. In "
-    f"{numbers['shaw_heads_favouring_near']} of 4 heads the most favoured distance is "
-    "below 4. Tiny model, one seed.",
+    caption="What a trained table adds to the scores of four heads, by distance. "
+    f"{numbers['shaw_heads_favouring_near']} of 4 heads favour a distance below 4 "
+    "most. Tiny model, one seed.",
 )
 
 # %% [markdown]
-# What the vectors add varies by up to {num}`03_relative/shaw_added_range:.1f` over distances. Every row began as noise. The heads of a
-# block share a table, and only their queries differ: on average they are at most {num}`03_relative/shaw_heads_differ:.1f` apart. The
-# two blocks have separate tables, and their means are up to {num}`03_relative/shaw_blocks_differ:.1f` apart.
+# What the vectors add varies by up to {num}`03_relative/shaw_added_range:.1f` over distances, although every row began as noise. The two
+# heads of a block share a table, so they look alike; the two blocks have separate tables and differ more.
 #
-# And longer texts? The model has a loss of {num}`03_relative/shaw_inside:.2f` bits per byte within 64 tokens. Between 64 and 256, with all keys
-# visible, it has {num}`03_relative/shaw_beyond:.2f`; through a window of 64 keys, {num}`03_relative/shaw_beyond_window:.2f`. No row is new
-# to it, so nothing breaks for want of a vector. But the *number* of far keys is new, and what that does one tiny model cannot judge.
+# What happens in longer texts? The loss is {num}`03_relative/shaw_inside:.2f` bits per byte within 64 tokens. Between 64 and 256 it is
+# {num}`03_relative/shaw_beyond:.2f` with all keys visible and {num}`03_relative/shaw_beyond_window:.2f` with only the last 64. No row is
+# new to the model, but the *number* of far keys is.
 #
-# {doc}`Chapter 25 <25_every_encoding>` reads trained models at up to eight times their length. Compared with their own sliding windows, Shaw's
-# vectors end at {num}`encodings/shaw/gap/native/8x:+.2f` bits per byte (keys alone {num}`encodings/shaw-keys/gap/native/8x:+.2f`), and
-# Transformer-XL at {num}`encodings/transformer-xl/gap/native/8x:+.2f`: means of three seeds, which decide nothing.
+# {doc}`Chapter 25 <25_every_encoding>` reads larger models at up to eight times their length. Compared with its own sliding window,
+# Shaw's model ends at {num}`encodings/shaw/gap/native/8x:+.2f` bits per byte and Transformer-XL at
+# {num}`encodings/transformer-xl/gap/native/8x:+.2f` (means of three seeds, which decide nothing).
 #
 # (relative-clip)=
 # ## Is precise position useless beyond a distance?
 #
 # The notes give a second reason for clipping: "it is hypothesised" that precise "positional information is not useful beyond a certain
-# distance". {cite:t}`shaw2018` put the hypothesis forward and varied the clip themselves. In translation hardly anything is lost down
-# to a clip of 2, and a clip of 0 fails; with several layers, they add, exact places may travel further than the clip. Their table has
-# no control for far keys that are not used at all.
+# distance". {cite:t}`shaw2018` proposed this and varied the clip in translation, where hardly anything was lost down to a clip of 2.
 #
-# The experiment `shaw_clip` has one. It trains models that differ in the clip alone, from 1, one label for a token and one for all before
-# it, up to the trained length, where nothing is clipped.
+# The experiment `shaw_clip` trains models that differ only in the clip, from 1, with one label for a token and one for all before it, up
+# to the trained length, where nothing is clipped.
 #
-# There is a trap. If a clip of 8 costs nothing, it may be that precise position is useless from distance 8 on, or that *keys*
-# from distance 8 on are of no use, precise or not. So the unclipped model also reads through windows that hide these keys altogether.
-# The curves of {numref}`fig-relative-clip` belong together: what it costs not to label far keys apart, and what it costs not to see them.
+# There is a trap. If a clip of 8 costs nothing, either exact position is useless from distance 8 on, or the *keys* from there on
+# are useless, with or without a position. So the unclipped model also reads with these keys hidden. {numref}`fig-relative-clip` shows both
+# costs: giving far keys one label, and not seeing them.
 #
 # `````{dropdown} Details: what hiding measures, and the rule
-# What hiding costs is an upper bound of what the keys say. The model was never trained with a window, and with the keys it loses what
-# its softmax rests on, the first tokens {cite:p}`xiao2024` and the number of keys. So it reads a second time with the first four tokens
-# visible, and the smaller cost counts.
+# The cost of hiding keys is an upper bound for what they say, because the model was never trained to read without them. It also loses the
+# first tokens, on which its softmax rests {cite:p}`xiao2024`. So it reads a second time with the first four tokens visible, and the smaller
+# cost counts.
 #
-# Of the distances 4, 8 and 16 the rule takes the largest at which not to see costs more than $0.03$ bits per byte either way, by a
-# t-test. It asks whether not to label apart costs less than $0.03$ there. Where no distance passes the first test, the claim is not
-# testable here. The claim says that *there is* such a distance; the smaller ones show where it lies. The rule takes the clips' costs on
-# the test text. The curves are all on the validation text.
+# The rule takes the largest of the distances 4, 8 and 16 at which hiding the keys costs more than $0.03$ bits per byte either way, by a
+# t-test. It asks whether sharing a label costs less than $0.03$ there, on the test text. If no distance passes the first test, the claim
+# cannot be tested. The curves are all on the validation text.
 # `````
 
 # %% tags=["hide-input"]
@@ -558,19 +542,18 @@ figures.show_table(
     pd.DataFrame(
         {
             "distance": one,
-            "not labelled apart, test": text_of(tested[one]),
-            "not labelled apart": text_of(clipped[one]),
-            "not seen": text_of(hidden[one]),
-            "not seen, first kept": text_of(but_first[one]),
+            "one label, test": text_of(tested[one]),
+            "one label": text_of(clipped[one]),
+            "hidden": text_of(hidden[one]),
+            "hidden, first four kept": text_of(but_first[one]),
             "seeds": len(clipped[one]),
         }
         for one in shaw_clip.CLIPS
     ),
-    caption="Bits per byte that it costs when keys from this distance on are not "
-    "labelled apart (another model, clipped there, minus the "
-    "unclipped one) and not seen (the unclipped model through a window, without and "
-    "with the first four tokens; upper bounds): "
-    "mean over seeds and 95 % t interval. All but the first column on validation text.",
+    caption="The cost in bits per byte when keys from this distance on share one label "
+    "(a model clipped there minus the unclipped one) or are hidden (the unclipped "
+    "model without them; an upper bound). Mean over seeds and 95 % t interval. All but "
+    "the first column of costs are on validation text.",
 )
 
 # %% tags=["hide-input"]
@@ -586,28 +569,26 @@ for one in shaw_clip.CLIPS:
 # %% [markdown]
 # Costs on validation text, in bits per byte:
 #
-# | keys from this distance on | share one label | are hidden | are hidden but for the first four |
+# | keys from this distance on | share one label | are hidden | are hidden except the first four |
 # |---|---|---|---|
 # | 8 | {num}`shaw_clip/keys-8 minus keys-unclipped/val_bits_per_byte:+.3f±` | {num}`03_relative/hidden_8` | {num}`03_relative/but_first_8` |
 # | 4 | {num}`shaw_clip/keys-4 minus keys-unclipped/val_bits_per_byte:+.3f±` | {num}`03_relative/hidden_4` | {num}`03_relative/but_first_4` |
 # | 1 | {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:+.3f±` | {num}`03_relative/hidden_1` | {num}`03_relative/but_first_1` |
 #
-# The hypothesis of the notes, that precise position is useless far away, is
-# **{num}`03_relative/verdict_precise_position_is_useless_far_away`**. The rule can decide only where far keys are shown to be used. Our
-# own hypothesis is that precise position helps nearby, without which the first would say little. It is
-# **{num}`03_relative/verdict_precise_position_helps_nearby`**.
+# From distance 4 on, one label does as well as many. But hiding these keys costs little more, so the records cannot show models that use
+# far keys and not their exact position (the notes' hypothesis: **{num}`03_relative/verdict_precise_position_is_useless_far_away`**). Exact
+# position does help nearby (our own: **{num}`03_relative/verdict_precise_position_helps_nearby`**).
 #
-# Vectors at the values as well as the keys change the loss by {num}`shaw_clip/keys-values-8 minus keys-8/bits_per_byte:+.3f±` with a clip
-# of 8 and by {num}`shaw_clip/keys-values-unclipped minus keys-unclipped/bits_per_byte:+.3f±` without one (below zero they help; three
-# seeds, no verdict). The paper found keys alone as good as both, on one translation task.
+# Vectors at the values in addition to those at the keys change the loss by
+# {num}`shaw_clip/keys-values-8 minus keys-8/bits_per_byte:+.3f±` with a clip of 8 (three seeds). The paper also found
+# keys alone as good as both.
 #
 # ## Transformer-XL: four terms again
 #
-# The second way starts from {eq}`eq-relative-four` and replaces, term by term, whatever names a place. The key's embedding $p_j$ becomes
-# $p_{i-j}$, the sinusoid *of the distance* (the paper calls it $R_{i-j}$; in this book $R$ is a rotation). It has its own matrix, $W_r$:
-# where to look depends on how far it is, and a key's content and its distance are read by two different matrices. The query's
-# embedding $p_i$ becomes a learned vector, $u$ before content and $v$ before distances. A query's own place should not matter for where it
-# looks, so what replaces it is the same at all places.
+# The second way starts from {eq}`eq-relative-four` and replaces whatever names a place. The key's embedding $p_j$ becomes
+# $p_{i-j}$, the sinusoid *of the distance*, and gets a separate matrix $W_r$. (The paper calls it $R_{i-j}$; here $R$ is a rotation.)
+# The query's embedding $p_i$ becomes a learned vector, $u$ before content and $v$ before distances. It is the same at all places, because
+# where a query looks should not depend on where the query is.
 #
 # $$
 # S_{ij} = \frac{1}{\sqrt d} \bigl[\;
@@ -618,14 +599,14 @@ for one in shaw_clip.CLIPS:
 # \;\bigr]
 # $$ (eq-relative-xl)
 #
-# (a) addresses by content. (b) is a bias of positions that depends on the content of the query. (c) is a global bias of content, the
-# same for all queries, and (d) a global bias of positions. In the book each layer has its own $u$, $v$ and $W_r$.
+# (a) addresses by content. (b) is a bias for distances that depends on the content of the query. (c) is a global bias for content and (d) a
+# global bias for distances, the same for all queries. In this book each layer has its own $u$, $v$ and $W_r$.
 #
 # ```{admonition} Deviation from the source
 # :class: warning
-# The authors' release shares $u$ and $v$ over the layers unless told otherwise. And this is the *score* of Transformer-XL: the
-# paper also carries the states of an earlier segment along, which is shown below, and its results rest on both. It reports a perplexity of
-# 18.3 on WikiText-103 where 20.5 was the best before. <!-- given: abstract of the paper -->
+# By default the authors' release shares $u$ and $v$ over the layers. And this is only the *score* of Transformer-XL. The paper also
+# keeps the states of an earlier segment (see below), and its results rest on both: a perplexity of
+# 18.3 on WikiText-103, where 20.5 was the best before. <!-- given: abstract of the paper -->
 # ```
 #
 # We train the same tiny model with it and take its scores apart.
@@ -662,9 +643,8 @@ mine = total.masked_fill(ahead, -torch.inf).softmax(dim=-1)
 torch.testing.assert_close(mine, a_x, rtol=0, atol=1e-5)
 
 # %% [markdown]
-# The four terms add up to `transformer_xl_scores`, and the softmax of that is what the model computed in its faster way. Each
-# term has the shape that the formula foretells: (c) depends on the key alone, (d) on the distance alone. Leaving out any one of
-# them is a different function.
+# The four terms add up to the scores that the model computed in its faster way. Each has the shape that the formula predicts:
+# (c) depends only on the key, (d) only on the distance.
 
 # %%
 for name, term in terms.items():
@@ -695,33 +675,32 @@ figures.show(
     fig,
     name="fig-relative-terms",
     alt="Five lower triangles for 64 queries and keys: an irregular texture, a texture "
-    "of diagonals that changes from row to row, "
-    "vertical stripes, smooth diagonals, and their sum.",
-    caption="The four terms of one head of a trained model and their sum. (c) is made "
-    "of columns, (d) of diagonals. The largest spread here is that of "
-    f"({loudest}), {named[loudest]}. Each panel is minus its mean and has its own "
-    "scale; dark purple is high, s.d. the standard deviation. Tiny model, one seed.",
+    "of diagonals that changes from row to row, vertical stripes, smooth diagonals, "
+    "and their sum.",
+    caption="The four terms of one head of a trained model, and their sum. (c) is made "
+    f"of columns, (d) of diagonals, and ({loudest}), {named[loudest]}, varies most. "
+    "Dark purple is high. Each panel has its own scale and its mean taken off; s.d. is "
+    "the standard deviation. Tiny model, one seed.",
 )
 
 # %% [markdown]
-# Over the pairs that a query sees, the standard deviations of the four terms lie between {num}`03_relative/xl_sd_c:.2f` (c) and
-# {num}`03_relative/xl_sd_b:.2f` (b). One head of one tiny model: this shows what each term *can* be.
+# Over the visible pairs, the standard deviations of the four terms lie between {num}`03_relative/xl_sd_c:.2f` (c) and
+# {num}`03_relative/xl_sd_b:.2f` (b). This is one head of one tiny model, and shows only what each term *can* be.
 #
-# ### What is carried from segment to segment
+# ### The memory of earlier segments
 #
-# Why score distances, if embeddings of indices do? Because of what the paper calls recurrence. A long text is read segment by
-# segment, and each layer keeps its inputs at the last $M$ tokens, without gradient. The next segment makes more keys and values of them,
+# Why score by distance at all? The reason is what the paper calls recurrence. A long text is read segment by segment, and each layer
+# keeps its inputs $m$ at the last $M$ tokens, without gradient (sg). The next segment makes additional keys and values from them,
 #
 # $$
 # \tilde h = [\operatorname{sg}(m) \Vert h], \qquad q = h W_Q, \quad k = \tilde h W_K, \quad v = \tilde h W_V .
 # $$ (eq-relative-memory)
 #
-# With an embedding of the index *in its segment*, two tokens would then have one position. A distance has no such trouble: it
-# goes on over the border. `in_segments` of {mod}`sepnb.training.memory` reads so, with any encoding that continues.
+# With an embedding of the index *in its segment*, two tokens would then have the same position. A distance simply continues across the
+# border. `in_segments` of {mod}`sepnb.training.memory` reads like this.
 #
-# Two things follow from {eq}`eq-relative-memory`, and both are checked on the model trained above. With room for the whole text, reading in
-# segments *is* reading at once. And with a memory of one segment each layer carries what it reads one segment on, so that with two
-# layers a byte reaches two segments further, and no more.
+# We check two consequences on the model trained above. If the memory holds the whole text, reading in segments gives the same as
+# reading at once. If it holds one segment, a byte reaches one segment farther with each layer, and no more.
 
 # %%
 segment, targets = 16, torch.from_numpy(held_out[:24, 1 : L + 1]).long().to(device)
@@ -771,28 +750,25 @@ wrong = (logits["memory, positions from 0 on"] - at_once).abs().max()
 assert wrong > 1e-2, "two tokens at one distance"
 figures.show_table(
     read,
-    caption=f"Texts of {L} bytes, read in segments of {segment} by the live model: "
-    "bits per byte after the first segment, and the last byte whose prediction changes "
-    "when the first byte of the text does. A memory of half a segment holds, at the "
-    f"first border, bytes {segment // 2} to {segment - 1}.",
+    caption=f"The live model reads texts of {L} bytes in segments of {segment}. Shown "
+    "are the bits per byte after the first segment, and the last byte whose prediction "
+    "changes when the first byte of the text does.",
     formats={"bits per byte": ".3f"},
 )
 for key, way in (("alone", 0), ("one", 2), ("whole", 4)):
     numbers[f"memory_{key}"] = float(read["bits per byte"][way])
 
 # %% [markdown]
-# Alone, a segment costs {num}`03_relative/memory_alone:.3f` bits per byte after the first, with a memory of one segment
-# {num}`03_relative/memory_one:.3f`, and at once {num}`03_relative/memory_whole:.3f`. In training the states of the memory get no gradient;
-# the maps that make keys and values of them do. {term}`Segment memory <segment memory>` is no experiment of this book: its
-# language models read each window at once.
+# After the first segment the loss is {num}`03_relative/memory_alone:.3f` bits per byte when each segment is read alone,
+# {num}`03_relative/memory_one:.3f` with a memory of one segment, and {num}`03_relative/memory_whole:.3f` at once. None of this book's
+# experiments uses {term}`segment memory <segment memory>`.
 #
 # ### A shift instead of a table of pairs
 #
 # Terms (b) and (d) need $(q_i + v) \cdot W_r p_{i-j}$ for every pair. There are only $M$ distances, so one product with $M$ vectors gives
-# all numbers that are needed, in the wrong places: column $t$ is a distance and should be a key. The authors' released code
-# {cite:p}`dai2019` orders the columns by falling distance, $M-1$ down to 0, and then row $n$ has to be shifted to the left by
-# $N - 1 - n$. A column of padding and two reshapes do that to all rows at once, without a copy for each. The step was published before as *skewing*
-# {cite:p}`huang2019`, for Shaw's keys without a vector for every pair.
+# all the numbers, but in the wrong places: column $t$ is a distance, and should be a key. The authors' code
+# {cite:p}`dai2019` orders the columns from distance $M-1$ down to 0. Then row $n$ has to move left by $N - 1 - n$. A column
+# of padding and two reshapes move all rows at once. {cite:t}`huang2019` published this step earlier as *skewing*, for Shaw's keys.
 
 
 # %%
@@ -815,11 +791,11 @@ assert torch.equal(relative_shift(falling)[visible], wanted[visible])
 numbers["shift_garbage"] = int((relative_shift(falling)[~visible] != 0).sum())
 
 # %% [markdown]
-# Every entry on and below the diagonal is a distance. The 3 above it are leftovers of the next row, and not all of them are zero
-# (not zero: {num}`03_relative/shift_garbage`): whoever forgets the mask lets a token look ahead, at noise.
+# Every entry on and below the diagonal is a distance. The 3 entries above it are leftovers of the next row, and not all of them are zero
+# (not zero: {num}`03_relative/shift_garbage`). Without the mask a token would look ahead, at noise.
 #
-# It is a trick with three ways to be one off, and none of them raises an error: distances that begin at $M$ instead of $M - 1$,
-# a padding on the right side instead of the left, and the ascending order. The check is a double loop over the printed formula.
+# The trick can go wrong in three ways without an error: distances that begin at $M$ instead of $M - 1$, padding on the right instead of
+# the left, and ascending order. We check it with a double loop over the printed formula.
 
 
 # %%
@@ -864,8 +840,8 @@ truth = by_loop(q, k, r, u, v)
 wrong = {name: (way - truth)[visible].abs().max().item() for name, way in ways.items()}
 figures.show_table(
     pd.DataFrame({"way": wrong.keys(), "largest difference": wrong.values()}),
-    caption="Largest difference from the double loop over all visible pairs of 7 "
-    "queries and 11 keys (float64).",
+    caption="Largest difference from the double loop, over all visible pairs of 7 "
+    "queries and 11 keys (float64). Only the first and the last way are right.",
     formats={"largest difference": ".1e"},
     highlight=[0, 5],
 )
@@ -878,10 +854,9 @@ numbers["xl_off_by_one"] = wrong["distances M to 1"]
 # %% [markdown]
 # ## What it costs
 #
-# Neither encoding is a bias of the distance alone: as a mask it would be a matrix for every sequence and head, with its gradient, and
-# Shaw's values need the weights themselves. Here the softmax is computed explicitly, and there are more products. How many more
-# can be counted exactly, with PyTorch's counter on the modules themselves. Per token and layer, with $B$ sequences of $N$ tokens
-# and the full square of queries and keys, plain attention needs $2ND$ multiply-adds for scores and averages. On top of it come
+# Neither encoding is a plain bias, so fast attention kernels do not apply, and there are more products to compute. Per token and layer,
+# with $B$ sequences of $N$ tokens and all pairs of queries and keys, plain attention needs $2ND$ multiply-adds for scores and averages.
+# On top of that come
 #
 # | | multiply-adds per token |
 # |---|---|
@@ -890,7 +865,7 @@ numbers["xl_off_by_one"] = wrong["distances M to 1"]
 # | Transformer-XL, distances | $N D$ |
 # | Transformer-XL, $W_r p_t$ of all distances | $D^2 / B$ |
 #
-# since Shaw's table is short and Transformer-XL's is as long as the text.
+# because Shaw's table is short, and Transformer-XL's is as long as the text. PyTorch's counter confirms these numbers exactly.
 
 # %%
 B, D = 2, 128
@@ -935,57 +910,51 @@ figures.show(
     alt="Additional multiply-adds as a share of those of attention against the number "
     "of tokens, both axes logarithmic. The two lines for Shaw fall in proportion to "
     "the length; that for Transformer-XL levels off at one half.",
-    caption=f"Counted, for a width of {D}, a clip of {CLIP} and {B} sequences. Shaw's "
-    "share falls with the length; Transformer-XL "
-    "adds a third product beside scores and averages, so its share goes to one half.",
+    caption="Shaw's share of the products falls with the length. Transformer-XL adds a "
+    "third product to scores and averages, so its share goes to one half. Counted for "
+    f"a width of {D}, a clip of {CLIP} and {B} sequences.",
 )
 
 # %% [markdown]
 # At 512 tokens Shaw's vectors at keys and values add {num}`03_relative/cost_shaw_512:.0%` to the products of attention, and
-# Transformer-XL {num}`03_relative/cost_xl_512:.0%`. A count is a lower bound and not a time: gathering and binning multiply nothing and
-# still move memory.
+# Transformer-XL adds {num}`03_relative/cost_xl_512:.0%`. The time is more, because gathering and binning move memory too.
 #
 # ````{dropdown} Details: what a causal kernel saves
-# A causal kernel that skips what it need not compute saves up to half of $2ND$. Explicit attention does not, unless its queries go
-# through in pieces, each with the keys up to its last one: four of them save three eighths. With `sepnb.models.compile_formulas` a
-# model does so on a CPU; the trainings of this book, which are eager, do not.
+# A causal kernel skips masked pairs and saves up to half of $2ND$. Explicit attention computes them, unless it takes the queries in
+# pieces, each with the keys up to its last one. Four pieces save three eighths. `sepnb.models.compile_formulas` does this on a CPU; the
+# trainings of this book are eager and do not.
 # ````
 #
 # ## What to take away
 #
 # 1. A relative encoding gives the score a **label of the pair**. Shaw looks it up in a table of clipped distances, Transformer-XL
-#    computes it from a wave of the distance; both leave no index anywhere.
-# 2. There are $N^2$ pairs and few labels. **Gather** scores by label, **bin** weights by label, or **shift** rows: no vector for a
-#    pair is ever made. Each of these has a mistake that runs without error, and a loop finds it.
-# 3. Exact distances help nearby: *{num}`03_relative/verdict_precise_position_helps_nearby`*. Whether they are useless far out is
-#    *{num}`03_relative/verdict_precise_position_is_useless_far_away`*, since far keys that are not used at all need no exact distance.
-# 4. Clipping below the trained length leaves no row of the past untrained.
+#    computes it from a wave of the distance. Neither uses an index.
+# 2. There are $N^2$ pairs but few labels, so no vector for a pair is ever needed: **gather** scores by label, **bin** weights by label, or
+#    **shift** rows.
+# 3. Exact distances help nearby (*{num}`03_relative/verdict_precise_position_helps_nearby`*). Whether they are
+#    useless far out, only models that use far keys can show (*{num}`03_relative/verdict_precise_position_is_useless_far_away`*).
 #
-# **Limits.** Identities and counts are exact. The two trained models are tiny and one seed each; what they show can be, and need not
-# be.
+# **Limits.** Identities and counts are exact. The two live models are tiny, with one seed each.
 #
-# The experiment on clips is one size, one kind of text and one learning rate for all. Where far tokens say little, it can only
-# speak of small distances, and its rule says so. A clip that costs nothing shows that exact labels from this table are dispensable, not
-# that precise position is useless: two clipped layers reach twice the clip, and a causal mask gives position without any vector.
-# The rate is that of RoPE in the learning-rate sweep of `ablation`; clips had no
-# sweep.
+# The experiment on clips has one size, one kind of text and one learning rate, that of RoPE in the sweep of `ablation`. A
+# clip that costs nothing shows that these labels are dispensable, not that precise position is useless: two
+# clipped layers reach twice the clip, and a causal mask gives position without any vector.
 #
 # **What would change our mind.** A clip that costs more than the margin at a distance where hiding the keys costs little: then models
-# would need exact far distances for something other than far keys. For the exact parts, any entry of the tables above on
-# the wrong side of rounding.
+# would need exact far distances for something other than far keys.
 #
-# **Where it goes on.** {doc}`RoPE <04_rotation>` reaches scores of distances from the other side, by changing queries and keys one by one.
+# **Where it goes on.** {doc}`RoPE <04_rotation>` also scores by distance, but changes queries and keys one by one.
 #
 # ## Exercises
 #
-# Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
+# Try each before you unfold its solution. Every solution ends with a check that fails if it is wrong.
 #
 # **1. (easy)** Four layers, heads of 32 columns, $k = 16$, tables at keys and values shared over the heads: how many numbers do Shaw's
 # tables have, and how many of them does a causal model ever use?
 
 # %% tags=["hide-cell"]
-# Solution. 4 layers x 2 tables x 33 rows x 32 columns; used are the rows of labels -16
-# to 0, 17 of 33.
+# Solution. 4 layers x 2 tables x 33 rows x 32 columns. Only the rows of labels -16 to 0
+# are used, 17 of 33.
 config = TransformerConfig(Streams.dense(128), 4, 4, Shaw(16))
 named_tables = LanguageModel(config).named_parameters()
 counted = sum(p.numel() for name, p in named_tables if name.endswith(".table"))
@@ -996,8 +965,8 @@ assert counted == 4 * 2 * 33 * 32 == 8448 and 4 * 2 * 17 * 32 == 4352
 # stop?
 
 # %% tags=["hide-cell"]
-# Solution. Row c holds -m |c| sqrt(d) in that column and zeros elsewhere; from the clip
-# on the penalty stays what it is there.
+# Solution. Row c holds -m |c| sqrt(d) in that column and zeros elsewhere. Beyond the
+# clip the penalty no longer grows.
 slope, d, clip = 0.5, 6, 4
 q, k = noise(1, 1, N, d), noise(1, 1, N, d)
 q[..., 0] = 1.0
@@ -1014,11 +983,12 @@ far = added[~near]
 torch.testing.assert_close(far, torch.full_like(far, -slope * clip), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# **3. (medium)** A query of zeros meets {eq}`eq-relative-xl`. Which terms are left, and what does it look at? Then leave out $u$ and $v$.
+# **3. (medium)** In {eq}`eq-relative-xl`, let the query be zero. Which terms are left, and what does the query look at? Then leave out
+# $u$ and $v$ as well.
 
 # %% tags=["hide-cell"]
-# Solution. (c) and (d): content that is sought by all queries, at preferred distances.
-# Without u and v all scores are 0: it averages.
+# Solution. (c) and (d) are left: content that all queries seek, and distances that all
+# prefer. Without u and v all scores are 0, and the query averages.
 n, d = 6, 4
 zero, k, r = torch.zeros(1, 1, n, d, dtype=F64), noise(1, 1, n, d), noise(1, n, d)
 u, v = noise(1, d), noise(1, d)
@@ -1030,12 +1000,12 @@ silent = transformer_xl_scores(zero, k, r, torch.zeros_like(u), torch.zeros_like
 assert left[below].abs().max() > 0.1 and silent.abs().max() == 0
 
 # %% [markdown]
-# **4. (hard)** An encoder sees later keys as well, so there are $2N - 1$ distances, $N-1$ down to $-(N-1)$. Which shift puts a product
+# **4. (hard)** An encoder also sees later keys, so there are $2N - 1$ distances, from $N-1$ down to $-(N-1)$. Which shift puts a product
 # with that many columns in its places?
 
 # %% tags=["hide-cell"]
-# Solution. Row n has to be shifted left by N - 1 - n again: the same padding and
-# reshape, of 2N - 1 columns, and then the first N.
+# Solution. Row n again moves left by N - 1 - n: the same padding and reshapes, now of
+# 2N - 1 columns. Then take the first N columns.
 n = 5
 falling = torch.arange(n - 1, -n, -1).double().expand(n, 2 * n - 1)
 both_ways = relative_shift(falling)[:, :n]
