@@ -13,13 +13,9 @@
 # %% [markdown]
 # # 5. Biases and distances
 #
-# **Finding.** Biases that go on falling with the distance alone (ALiBi, KERPLE, Sandwich) predict texts of eight trained lengths about as
-# well as through their own sliding window. T5's bias is level from a distance of {num}`05_biases/t5_last_begins` on and ends
-# {num}`encodings/t5/gap/native/8x:+.2f` bits per byte above that window; RoPE, which has no bias, ends {num}`encodings/rope/gap/native/8x:+.2f`
-# above.
-#
-# ALiBi is judged with six seeds; the others have three, which show such gaps and do not order neighbours. To be level is not to use
-# the far text: in these runs none of these biases loses anything when keys more than a trained length back are hidden.
+# **Finding.** Models whose bias keeps falling with the distance (ALiBi, KERPLE, Sandwich) predict texts of eight trained lengths about as
+# well as when they see only the last trained length. With T5's bias, which is level from distance {num}`05_biases/t5_last_begins` on, they
+# lose {num}`encodings/t5/gap/native/8x:.2f` bits per byte by it. RoPE, which has no bias, loses {num}`encodings/rope/gap/native/8x:.2f`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -132,10 +128,10 @@ figures.show(
     "climbs steeply past L, T5 and FIRE slowly; ALiBi, KERPLE, Sandwich and CoPE stay "
     "level, as the enlarged lower end shows. Without records: the words not run.",
     caption=(
-        f"Trained at L = {trained_at} bytes, all keys visible, means over seeds. "
-        f"Within {SURVIVES:g} bits per byte of their own sliding window in every bin "
-        "past L: "
-        f"{'; '.join(level_past) or 'none'}. Three seeds do not order neighbours."
+        "These stay within "
+        f"{SURVIVES:g} bits per byte of their own sliding window in every bin past L: "
+        f"{'; '.join(level_past) or 'none'}. Trained at L = {trained_at} bytes, all "
+        "keys visible, means over seeds. Three seeds do not order neighbours."
         if levels
         else "Not run yet: the records of the experiment are missing at this profile."
     ),
@@ -145,11 +141,11 @@ figures.show(
 figures.provenance(in_all)
 
 # %% [markdown]
-# > **Question.** What happens to attention when a function of the distance is *added* to a score, or *multiplied* into it? Which
-# > function, who chooses it, and what is left of it in texts longer than those of training?
+# > **Question.** What happens to attention when a function of the distance is *added* to a score, or *multiplied* into it? What is left
+# > of it in texts longer than those of training?
 #
-# {doc}`Chapter 4 <04_rotation>` put the distance into queries and keys. The methods of this chapter leave both alone and change the
-# score. Six add a *bias* to it; the seventh multiplies, and argues that adding would be wrong.
+# RoPE puts the distance into queries and keys ({doc}`chapter 4 <04_rotation>`). The methods of this chapter change the score instead. Six
+# add a *bias* to it, and the seventh multiplies.
 #
 # | method | what changes the score | what is learned | what it depends on |
 # |---|---|---|---|
@@ -161,13 +157,16 @@ figures.provenance(in_all)
 # | CoPE | what a table holds for a count of tokens, added | the table | what the text says |
 # | DA-Transformer | a gate, multiplied | two numbers a head | distance |
 #
+# ALiBi is judged with six seeds; the others have three, which do not order neighbours. A level curve does not mean that far text is used:
+# in these runs no bias loses anything when keys more than a trained length back are hidden.
+#
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: about 25 s of one CPU core at any profile, most of it for two tiny trainings; nothing is downloaded. Memory: under 1 GB. The
 #   records: `sepnb run extrapolation encodings`; the second is the grid of {doc}`chapter 25 <25_every_encoding>`.
 # - **You need**: {doc}`chapter 1 <01_order>` for scores and weights; a sigmoid.
-# - **You will learn**: what a bias does to the odds of two keys, and a factor does not; why longer segments flatter a model that ignores
-#   them; what a ReLU before a softmax really does.
+# - **You will learn**: what a bias does to the odds of two keys, and a factor does not. Why longer segments flatter a model that ignores
+#   them.
 # - **Claims tested** (see {doc}`/book/claims`): two on ALiBi, with the records of {doc}`chapter 11 <11_extrapolators>`.
 # ```
 #
@@ -186,24 +185,20 @@ figures.provenance(in_all)
 # \cdot \exp\bigl( b_h(i - j) - b_h(i - j') \bigr) .
 # $$ (eq-biases-odds)
 #
-# The bias multiplies the odds by a factor that content cannot change, in every text and at every place. A far key can make up for
-# it only by a larger product. (FIRE's factor changes with the place of the query, CoPE's with the text.)
-#
-# Since $b_h$ depends on $i - j$ only, these four do not depend on where a text begins, and are defined at any distance. Defined is not
-# trained, though: nothing has tested the bias of a distance that training never showed.
+# The bias multiplies the odds by a factor that content cannot change, in every text and at every place. (FIRE's factor also changes with
+# the place of the query, CoPE's with the text.) It has a value at any distance, but training tests it only at the distances in its texts.
 #
 # ## ALiBi: a straight line
 #
-# ALiBi {cite:p}`press2022` takes $b_h(t) = -m_h\, t$: a penalty in proportion to the distance. Nothing in it is trained. The slope
-# $m_h$ is a number of each head. For $H = 8$ they are $\tfrac12, \tfrac14, \dots, \tfrac1{256}$; in general
+# ALiBi {cite:p}`press2022` takes $b_h(t) = -m_h\, t$, a penalty in proportion to the distance. Nothing in it is trained. Each head has its
+# own slope $m_h$. For $H = 8$ heads the slopes are $\tfrac12, \tfrac14, \dots, \tfrac1{256}$; in general
 #
 # $$
 # m_h = 2^{-8h/H}, \qquad h = 1, \dots, H, \quad H \text{ a power of two} .
 # $$ (eq-biases-slopes)
 #
-# That is a geometric sequence. The lecture notes stop here, and so do many ports, but 12 heads are common. For any other $H$ the authors
-# take the slopes of the largest power of two below it, and then every second one of the list for twice as many. The sequence is then
-# not geometric, and the heads are not in order:
+# The lecture notes stop here, but 12 heads are common. For any other $H$ the authors take the slopes of the largest power of two below it,
+# and then every second slope of the list for twice as many. The heads are then not in order:
 #
 # ```{literalinclude} ../../sepnb/encodings/alibi.py
 # :pyobject: alibi_slopes
@@ -224,11 +219,10 @@ assert (printed_for_12.sort()[0] - twelve.sort()[0]).abs().max() > 1e-2
 # %% [markdown]
 # ### By hand
 #
-# A query at position 2, head 1 ($m = \tfrac12$), three keys with the same product. The biases are $-1, -\tfrac12, 0$, the weights in
-# proportion to $e^{-1}, e^{-1/2}, 1$: about one fifth, three tenths and a half.
+# A query at position 2 sees three keys with the same product, in head 1 ($m = \tfrac12$). The biases are $-1, -\tfrac12, 0$, so the
+# weights are in proportion to $e^{-1}, e^{-1/2}, 1$: about one fifth, three tenths and a half.
 #
-# Some ports write $-m\,(i-j)$ or $+m\,j$ for our $-m\,|i - j|$. In a causal model all three give the same weights. Without a mask
-# the third is *wrong*: it prefers late keys wherever the query stands.
+# Some code adds $+m\,j$ instead of $-m\,|i - j|$. In a causal model both give the same weights. Without a mask the first is *wrong*.
 
 # %%
 i = torch.arange(40)
@@ -251,8 +245,7 @@ apart = weights(key_linear, 0) - weights(bias, 0)
 assert apart.abs().max() > 0.1, "without a mask they are two models"
 
 # %% [markdown]
-# A slope is easier to read as a length. Of keys with equal products, one that is $\ln 2 / m_h$ tokens farther back has half the weight.
-# The table adds the mean distance at which a head looks if content says nothing, and the share of its weight far back.
+# A slope is easier to read as a length. Among keys with equal products, one that is $\ln 2 / m_h$ tokens farther back has half the weight.
 
 # %% tags=["hide-input"]
 equal = torch.arange(0, 64 * 1024, dtype=torch.float64)
@@ -272,9 +265,9 @@ closed = 1 / torch.expm1(slopes)  # the mean of a geometric law
 torch.testing.assert_close((shares * equal).sum(dim=1), closed, rtol=1e-6, atol=0)
 figures.show_table(
     reaches,
-    caption="Where the eight heads of ALiBi look when content says nothing, in an "
-    "endless text. Four of them put less than a thousandth of their weight beyond the "
-    "last 128 tokens; only the last puts more than a hundredth beyond 1024.",
+    caption="Where the eight heads of ALiBi look in an endless text when content says "
+    "nothing. Four heads put less than a thousandth of their weight beyond the last "
+    "128 tokens. Only the last head puts more than a hundredth beyond 1024.",
     formats={"half distance": ".1f", "mean distance": ".1f"}
     | dict.fromkeys(("weight beyond 128", "weight beyond 1024"), ".1%"),
 )
@@ -296,7 +289,7 @@ for head, (m, shade) in enumerate(zip(slopes.tolist(), shades, strict=True)):
     name = f"head {head + 1}" if head > 3 else f"{head + 1}"
     axes[0].annotate(name, end, (4 if head > 4 else -4, 0), color=shade, **about)
 axes[0].set(ylim=(-8, 0.4), ylabel="bias", xlabel="distance (tokens)", xlim=(0, 310))
-axes[1].set(ylabel="weight beside an equal key here", xlabel="distance (tokens)")
+axes[1].set(ylabel="weight, 1 for an equal key here", xlabel="distance (tokens)")
 for ax in axes:
     figures.trained_length(ax, 128, "L =")
 figures.show(
@@ -305,9 +298,9 @@ figures.show(
     alt="Two panels over distances to 256. Left: eight straight lines from zero, the "
     "steepest falling below minus 8 within 16 tokens, the flattest reaching minus 1. "
     "Right: the same as exponentials; at 128 five of the eight are near zero.",
-    caption="Every head of ALiBi has a horizon: the bias (left) and the weight of an "
-    "equal key (right) by distance. At 128 only the last three of eight heads give "
-    "an equal key more than a tenth of what it would have here.",
+    caption="Every head of ALiBi has a horizon. Left: the bias by distance. Right: the "
+    "weight of a key, as a share of what an equal key gets here. At 128 only the last "
+    "three of eight heads give it more than a tenth.",
 )
 
 # %% tags=["remove-input"]
@@ -322,19 +315,18 @@ moving.show(
 
 # %% [markdown]
 # Head 1 looks {num}`05_biases/reach_head_1:.1f` tokens back on average, head 8 {num}`05_biases/reach_head_8:.0f`. This is the bias towards
-# recency that the lecture notes name, and it is there before any training. In a text much longer than 128 head 8 still puts
-# {num}`05_biases/beyond_128_head_8:.0%` of its weight beyond the last 128 tokens. So nothing *forbids* the use of far text. Whether a model uses
-# it has to be measured, and the measurement has a trap.
+# recency that the lecture notes mention. But in a long text head 8 still puts
+# {num}`05_biases/beyond_128_head_8:.0%` of its weight beyond the last 128 tokens, so a model *may* use far text. Does it?
 #
 # ## The early-token curse
 #
-# Press et al. train at 512 tokens and evaluate at thousands, and the perplexity falls {cite:p}`press2022`. That looks like use of a longer
-# context. Their own Appendix B says otherwise: through a sliding window the curve is flat. {cite:t}`press2021` named the curse: the
-# first tokens of a segment are predicted from little.
+# {cite:t}`press2022` train at 512 tokens and evaluate at thousands, and the perplexity falls, as if the model used the longer
+# context. But their Appendix B shows that through a sliding window the curve is flat. {cite:t}`press2021` call
+# the reason the early-token curse.
 #
-# Cut a text into segments of $N$ bytes and score each alone. The first bytes of every segment have little context and a high loss, and
-# longer segments have fewer first bytes. So the mean falls for *any* model. To show it we take one that *cannot* use more: a
-# small ALiBi model, trained here at $L = 64$, evaluated through a window of $L$ that slides.
+# Cut a text into segments of $N$ bytes and score each alone. The first bytes of every segment have little context and a high loss.
+# Longer segments have fewer first bytes, so the mean falls for *any* model. We show it with a small ALiBi model that *cannot* use more: it
+# reads through a sliding window of its trained length, $L = 64$.
 
 # %%
 steps = {"smoke": 200, "laptop": 200, "gpu": 300}[profile]
@@ -397,26 +389,26 @@ figures.trained_length(axes[1], L, "L =")
 figures.show(
     fig,
     name="fig-biases-curse",
-    alt="Left: by its place in a segment of the trained length, how much more a byte "
-    "loses than inside a long segment; the difference falls to zero within some ten "
+    alt="Left: how much more a byte loses in a segment of the trained length than "
+    "inside a long segment, by its place; the difference falls to zero within some ten "
     "bytes. Right: the mean over a segment against its length, falling all the way to "
     "eight trained lengths.",
-    caption="The mean falls with the length of a segment though the model sees at most "
-    f"L = {L} bytes. Left: what the first bytes of a segment lose more than inside a "
-    f"long one. Right: the mean of the same bytes, {paid[L]:.3f} bits in segments of L "
-    f"and {paid[8 * L]:.3f} in those of 8L. One live model.",
+    caption="Longer segments have a lower mean, although the model sees at most "
+    f"L = {L} bytes. Left: the first bytes of a segment lose more than inside a long "
+    f"one. Right: the mean over the same bytes is {paid[L]:.3f} bits in segments of L "
+    f"and {paid[8 * L]:.3f} in segments of 8L. One live model.",
 )
 
 # %% [markdown]
-# The first eight bytes of a segment of $L$ lose {num}`05_biases/curse_first_bytes:.2f` bits more each than the same bytes inside a long
-# segment; for its second half the difference is {num}`05_biases/curse_later_bytes:.3f`. The mean falls with the length of a segment
-# ({numref}`fig-biases-curse`, right), and *no byte had more than $L$ of context*. That is why this book compares by position, and
+# In segments of $L$, the first eight bytes lose {num}`05_biases/curse_first_bytes:.2f` bits more each than inside a long
+# segment; for the second half the difference is {num}`05_biases/curse_later_bytes:.3f`. So the mean falls with the length of a segment
+# ({numref}`fig-biases-curse`, right), although *no byte had more than $L$ of context*. This book therefore compares by position, and
 # against the model's own {term}`sliding window <sliding-window baseline>`.
 #
 # ## Does ALiBi use the far context?
 #
-# The models of {doc}`chapter 11 <11_extrapolators>` are larger, read novels, and have six seeds. Three evaluation protocols distinguish the
-# possibilities: all keys visible, a window over the keys, and the sliding window, which is the baseline.
+# The models of {doc}`chapter 11 <11_extrapolators>` are larger, read novels, and have six seeds. They read with all keys
+# visible, with only the last $L$ keys visible, and through a sliding window, which is the baseline.
 
 # %% tags=["hide-input"]
 runs = experiments.get("extrapolation").table(profile)
@@ -436,9 +428,9 @@ read = pd.DataFrame(
 )
 figures.show_table(
     read,
-    caption="ALiBi past its trained length, bits per byte by bin, means over seeds "
+    caption="ALiBi past its trained length: bits per byte by bin, means over seeds "
     "with 95 % t intervals. Last row: all keys minus the sliding window at stride 1, "
-    "on the few windows that it reads. Use of the far context would be below zero.",
+    "on few windows. A model that uses far context would be below zero there.",
 )
 figures.provenance(runs)
 
@@ -451,20 +443,17 @@ numbers |= claims.show(
 figures.provenance(runs)
 
 # %% [markdown]
-# ALiBi is flat past its trained length (*{num}`05_biases/verdict_alibi_flat_beyond_length`*): in the bin that ends at $8L$, with all keys
-# visible, it differs from its own sliding window by {num}`extrapolation/alibi/gap/native/8x:.3f` bits per byte.
+# ALiBi's loss is flat past its trained length (*{num}`05_biases/verdict_alibi_flat_beyond_length`*). In the bin that ends at $8L$, with
+# all keys visible, it differs from its own sliding window by {num}`extrapolation/alibi/gap/native/8x:.3f` bits per byte.
 #
-# Does it ignore the far context, as the lecture notes suspect? *{num}`05_biases/verdict_alibi_does_not_use_longer_context`*. The rule first
-# asks whether there is anything to use. If not even models *trained* at $8L$ gain over their own sliding window, because of the
-# text or of too little training, then a model that ignores far context looks like one that had nothing to find there.
-#
-# The notes add that training at $L$ is cheaper than at $4L$: so it is, for any model that loses nothing in longer texts
-# ({ref}`Details <biases-details>`).
+# The lecture notes suspect that ALiBi ignores the far context (*{num}`05_biases/verdict_alibi_does_not_use_longer_context`*). These
+# texts cannot show it, because not even models *trained* at $8L$ gain over their own sliding window. The
+# notes add that it is cheaper to train at $L$ than at $4L$, and that is so ({ref}`Details <biases-details>`).
 #
 # ## T5: a table of buckets
 #
-# T5 {cite:p}`raffel2020` learns the function, as a table with one number for each head and *bucket* of distances. Half of the
-# buckets hold one distance each; the others share the rest so that their width grows in proportion to the distance:
+# T5 {cite:p}`raffel2020` learns the function as a table with one number for each head and *bucket* of distances. Half of the
+# buckets hold one distance each. The others divide the rest, and become wider in proportion to the distance:
 #
 # $$
 # \operatorname{bucket}(t) = \begin{cases} t & t < e \\
@@ -472,8 +461,8 @@ figures.provenance(runs)
 # \end{cases} \quad e = \tfrac{n}{2} ,
 # $$ (eq-biases-t5)
 #
-# with $n = 32$ buckets and $T = 128$. All distances from the start of the last bucket on are one. Two mistakes are common: the sign
-# (`relative` is key minus query, negative for the past), and a logarithm that rounds down at a border.
+# with $n = 32$ buckets and $T = 128$. Two mistakes are common: the wrong sign (`relative` is key minus query), and a
+# logarithm that rounds down at a border.
 
 # %%
 t = torch.arange(0, 2049)
@@ -492,8 +481,8 @@ looked_up = t5_bias(table, i, i)  # [H, N, M]
 assert torch.equal(looked_up[3, 30, 5], table[t5_buckets(torch.tensor(-25)), 3])
 
 # %% [markdown]
-# From distance {num}`05_biases/t5_last_begins` on, T5 does not distinguish distances. A model trained at 128 has met every bucket, so that
-# past 128 no *distance* is new to it: there are only more keys. (T5 leaves out the $\sqrt d$; here it stays.)
+# From distance {num}`05_biases/t5_last_begins` on, all distances share the last bucket. So past a trained length of 128 no *distance* is
+# new to the model: there are only more keys. (T5 leaves out the $\sqrt d$; here it is kept.)
 #
 # ## KERPLE, Sandwich, FIRE
 #
@@ -506,7 +495,7 @@ assert torch.equal(looked_up[3, 30, 5], table[t5_buckets(torch.tensor(-25)), 3])
 # \end{aligned}
 # $$ (eq-biases-kerple)
 #
-# The logarithm turns an exponential decay of the odds into a power law, $e^{b(t)} = (1 + r_2 t)^{-r_1}$: the far past fades
+# With the logarithm the odds fall as a power of the distance, $e^{b(t)} = (1 + r_2 t)^{-r_1}$, so the far past fades
 # but never vanishes. ALiBi is the power form with $r_2 = 1$, and the limit of the logarithmic one for $r_2 \to 0$ with $r_1 r_2$ held.
 
 # %% tags=["hide-input"]
@@ -523,14 +512,14 @@ assert (between - bias).abs().max() > 1, "in between it is a curve of its own"
 assert (kerple_bias(ones, ones, i, i).diagonal(dim1=1, dim2=2) == 0).all()
 
 # %% [markdown]
-# **Sandwich** {cite:p}`chi2023` starts from the inner product of two {term}`sinusoidal <sinusoidal encoding>` position embeddings, which is a
+# **Sandwich** {cite:p}`chi2023` starts from the dot product of two {term}`sinusoids <sinusoidal encoding>`, which is a
 # function of the distance alone, and gives each head its own compression,
 #
 # $$
 # b_h(t) = \left( \sum_{m=1}^{D'/2} \cos (t\, w_m) - \frac{D'}{2} \right) \frac{H}{8h} , \qquad w_m = 10{,}000^{-2m/D'}.
 # $$ (eq-biases-sandwich)
 #
-# Published code disagrees on whether $m$ begins at 0 or at 1; the softmax depends on the difference, though not on the constant.
+# Published code disagrees on whether $m$ begins at 0 or at 1, and the softmax depends on it.
 
 # %% tags=["hide-input"]
 codes_w = 10_000.0 ** (-2 * torch.arange(1, 65, dtype=torch.float64) / 128)
@@ -547,16 +536,15 @@ rows_apart = ((other - other[:, :1]) - (sandwich[0] - sandwich[0][:, :1])).abs()
 assert rows_apart > 0.5, "the index set matters"
 
 # %% [markdown]
-# **FIRE** {cite:p}`li2024` learns the function itself, by a small perceptron, and asks first how far the key is *relative to the
+# **FIRE** {cite:p}`li2024` learns the function itself with a small perceptron. Its input is how far the key is *relative to the
 # query's own position*:
 #
 # $$
 # b(i, j) = \operatorname{MLP}\!\left( \frac{\psi(i - j)}{\psi(\max(\tau, i))} \right), \qquad \psi(x) = \ln (c\,x + 1) .
 # $$ (eq-biases-fire)
 #
-# The quotient lies in $[0, 1]$ at any length. If $\tau$ is below the trained length, training shows the perceptron that whole range; if it
-# is above, longer texts leave the part that training showed. (In our records $\tau$ starts at $L/4$, our choice.) The price: past
-# the threshold $\tau$ the bias depends on $i$ as well as on the distance. In the package, with what `hidden` and `out` learn:
+# The quotient lies in $[0, 1]$ at any length. If $\tau$ is below the trained length (ours starts at $L/4$), training shows the perceptron
+# that whole range. The price is that past $\tau$ the bias also depends on $i$. In the package:
 #
 # ```{literalinclude} ../../sepnb/encodings/fire.py
 # :pyobject: _bias
@@ -578,12 +566,12 @@ assert at_20[0] == at_20[1] > at_20[2] > at_20[3], "alike up to the threshold, t
 numbers["fire_at_20_near"], numbers["fire_at_20_far"] = at_20[0], at_20[3]
 
 # %% [markdown]
-# To a query at 100 a key 20 tokens back is {num}`05_biases/fire_at_20_near:.2f` of the way to the farthest; to one at 1600 it is
-# {num}`05_biases/fire_at_20_far:.2f`. With the same perceptron the two get different biases.
+# For a query at 100, a key 20 tokens back is {num}`05_biases/fire_at_20_near:.2f` of the way to the farthest. For a query at 1600 it is
+# {num}`05_biases/fire_at_20_far:.2f`, so the same distance gets another bias.
 #
 # ## All on one axis
 #
-# All four biases of the distance go on falling, Sandwich in waves.
+# The four biases of the distance, with and without waves, all keep falling.
 
 # %% tags=["hide-input"]
 far = torch.arange(0, 1025)
@@ -631,23 +619,23 @@ figures.show(
     "minus 6; its power form leaves near 512 at minus 11 and more; Sandwich falls "
     "early, then slowly, with waves. Right: the input of FIRE's perceptron against "
     "distance; queries at 50 and 100 share a curve, those at 400 and 1600 lie below.",
-    caption="On a logarithmic axis a logarithm is a line: KERPLE's loses about as much "
-    "from 8 to 16 as from 512 to 1024, ALiBi 64 times as much. FIRE rescales the axis "
-    "for each query past its threshold.",
+    caption="Left: on a logarithmic axis KERPLE's logarithm is a line. It falls about "
+    "as much from 8 to 16 as from 512 to 1024, where ALiBi falls 64 times as much. "
+    "Right: FIRE rescales the axis for each query past its threshold.",
 )
 
 # %% [markdown]
 # ## CoPE: counting something else
 #
 # In CoPE {cite:p}`golovneva2024` the distance itself is learned. Each key between $j$ and $i$ opens a gate for the query, or does
-# not, and what is counted are open gates,
+# not, and the open gates are counted,
 #
 # $$
 # g_{ij} = \sigma(q_i \cdot k_j), \qquad p_{ij} = \sum_{t=j}^{i} g_{it} ,
 # $$ (eq-biases-cope)
 #
-# at most $P - 1$; the bias is $q_i \cdot e[p_{ij}]$, read between the rows of a table. With all gates open $p_{ij} = i - j + 1$, the
-# ordinary distance. With gates that open at spaces, the position of a key is *how many words ago* it was.
+# up to $P - 1$. The bias is $q_i \cdot e[p_{ij}]$, read between the rows of a table $e$. With all gates open, $p_{ij} = i - j + 1$ is the
+# ordinary distance. With gates that open only at spaces, the position of a key is *how many words ago* it was.
 
 # %%
 phrase = "the dog bit the man on the leg"
@@ -664,8 +652,8 @@ print(phrase)
 print("".join(map(str, words_ago.tolist())))
 
 # %% [markdown]
-# The bias follows ({func}`sepnb.encodings.cope_scores`): two rows of the table by the share of each, times the query. Like what opens the
-# gates, it is not divided by $\sqrt d$. `rows` holds the products of queries and table:
+# The bias mixes two rows of the table and multiplies by the query ({func}`sepnb.encodings.cope_scores`). `rows` holds the products of
+# queries and table:
 #
 # ```{literalinclude} ../../sepnb/encodings/cope.py
 # :pyobject: _scores
@@ -673,27 +661,24 @@ print("".join(map(str, words_ago.tolist())))
 # :dedent:
 # ```
 #
-# Nothing makes the model count words; it *can*, and a bias of the index cannot. Such a count is as unbounded as the index is: what lies
-# more than $P - 1$ counts back shares one row.
+# Nothing makes the model count words, but it *can*. All keys more than $P - 1$ counts back share one row.
 #
 # ## DA-Transformer: a factor
 #
-# The DA-Transformer {cite:p}`wu2021` weighs the real distance $R = |i - j|$ by one learned number per head, $w_h R$. A positive one,
-# it says, favours long-distance information, a negative one the short-term context. A function $f$ makes a coefficient of it, which
-# *multiplies* the score:
+# The DA-Transformer {cite:p}`wu2021` multiplies the distance $R = |i - j|$ by a learned number per head, $w$, which favours far keys
+# where it is positive and near keys where it is negative. A function $f$ turns $wR$ into a coefficient, which *multiplies* the score:
 #
 # $$
 # A = \operatorname{softmax}\!\left( \frac{\operatorname{ReLU}(Q K^\top) \odot f(R)}{\sqrt d} \right), \qquad
 # f(R) = \frac{1 + e^{v}}{1 + e^{v - w R}} .
 # $$ (eq-biases-da)
 #
-# (The full paper was not read, only its abstract and the lecture notes. Our initial values are $v = 0$ and an even spread of $w$.)
+# (We read only the abstract and the lecture notes. Our initial values are $v = 0$ and an even spread of $w$.)
 #
 # ### Five wishes
 #
 # The notes list what $f$ was asked to do. In terms of $x = w R$: (1) $f = 1$ at distance 0; (2) $f \to 0$ for $x \to -\infty$, so that
-# local heads suppress the far; (3) bounded for $x \to +\infty$; (4) its scale can be tuned; (5) monotone. The table checks them by
-# computing, for this $f$ and for simpler candidates.
+# local heads suppress the far; (3) bounded for $x \to +\infty$; (4) its scale can be tuned; (5) monotone.
 
 # %% tags=["hide-input"]
 line = torch.linspace(-60, 60, 4001, dtype=torch.float64)  # x = w R
@@ -728,8 +713,8 @@ figures.show_table(
         | {wish: "yes" if met else "no" for wish, met in of.items()}
         for name, of in asked_of.items()
     ),
-    caption="Five wishes and six functions, checked over x from -60 to 60. Only the "
-    "learnable sigmoid of the paper meets all five.",
+    caption="Only the paper's function, a sigmoid with a learned bound, meets all five "
+    "wishes. Six functions, checked over x from -60 to 60.",
     highlight=[0],
 )
 assert [all(of.values()) for of in asked_of.values()] == [True, *[False] * 5]
@@ -738,8 +723,7 @@ for v in (-2.0, 0.0, 2.0):
     assert abs(bound - (1 + math.exp(v))) < 1e-4
 
 # %% [markdown]
-# All five hold, the bound being $1 + e^v$. As printed, the formula overflows in float32; the package computes it by softplus
-# ({ref}`Details <biases-details>`).
+# All five hold, with the bound $1 + e^v$. In float32 the printed formula overflows ({ref}`Details <biases-details>`).
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.2))
@@ -763,26 +747,26 @@ figures.show(
     alt="The gate f against distance. Left, v = 0: for negative w it falls from one to "
     "zero, for positive w it rises from one to two, for w = 0 it is one. Right, w = "
     "plus and minus 0.15: larger v raises the upper bound, from about 1.1 to 8.4.",
-    caption="The gate of the DA-Transformer. The sign of w says whether a head prefers "
-    "near or far keys; v sets how far the coefficient can rise, up to 1 + e^v.",
+    caption="The gate of the DA-Transformer. Left: heads with negative w prefer near "
+    "keys, heads with positive w far keys. Right: v sets the bound, 1 + e^v.",
 )
 
 # %% [markdown]
-# ### Multiplying and adding are two different things
+# ### Multiplying and adding are different
 #
-# "The scaling is multiplicative, since adding might over-amplify", say the notes; the authors of ALiBi report that multiplying did worse.
-# What can the two *say*? By {eq}`eq-biases-odds` a bias $b$ multiplies odds by $e^{b}$. A factor
-# $f$ scales the logarithm of the odds, $a_{ij}/a_{ij'} = \exp(f s_{ij} - f' s_{ij'})$: it turns *content* up or down. At $f = 0$ a
-# key's content is ignored, but not the key: a score of 0 has weight $e^0 = 1$ before normalising.
+# "The scaling is multiplicative, since adding might over-amplify", say the notes. The authors of ALiBi report that multiplying did worse.
+# A bias $b$ multiplies odds by $e^{b}$ ({eq}`eq-biases-odds`). A factor $f$ scales their logarithm,
+# $a_{ij}/a_{ij'} = \exp(f s_{ij} - f' s_{ij'})$, so it turns *content* up or down. At $f = 0$ the
+# content of a key is ignored, but not the key: a score of 0 still has the weight $e^0 = 1$ before normalising.
 #
-# So consider a local head that wants one near key with score $s = 5$ among $N - 1$ far keys with whatever content. Under a
-# perfect gate ($f = 1$ here, 0 elsewhere) the content of the far keys is gone, but not the keys. The near key has the weight
+# So let a local head look for one near key with score $s = 5$ among $N - 1$ far keys. Under a
+# perfect gate ($f = 1$ here, 0 elsewhere) the near key has the weight
 #
 # $$
 # \frac{e^{s}}{e^{s} + (N - 1)} \;\longrightarrow\; 0 \quad \text{as } N \to \infty .
 # $$ (eq-biases-dilution)
 #
-# Below, the far keys have random positive products, as a ReLU leaves them. The gate has $w = -1$; beside it are no gate ($w = 0$) and a bias.
+# Below, the far keys have random positive products, as a ReLU leaves them. We compare a gate ($w = -1$), no gate ($w = 0$) and a bias.
 
 # %%
 wanted, lengths = 5.0, 2 ** torch.arange(3, 15)
@@ -828,28 +812,25 @@ figures.show(
     alt="Weight of one wanted key against the number of visible keys, up to 16384. "
     "With an added bias it stays near one; with a multiplied gate it falls from the "
     "same height to about one per cent, and lower still without a gate.",
-    caption="A bias takes the far keys out of the sum. A gate near 0 mutes what they "
-    "say, which is better than no gate, but leaves each of them the weight of e^0: "
-    "their number wins. One key with score 5, all others with random positive "
-    "products.",
+    caption="With a bias the wanted key keeps its weight. With a gate it does not: the "
+    "gate mutes what far keys say, but each keeps the weight e^0, and there are many. "
+    "One key with score 5, all others with random positive products.",
 )
 
 # %% [markdown]
-# Among 16384 keys the wanted one keeps {num}`05_biases/diluted_16384:.3f` of the weight behind the gate,
-# {num}`05_biases/ungated_16384:.3f` without one, and {num}`05_biases/kept_16384:.3f` with the bias. Wish (2), "suppress the
-# far", holds for the coefficient and for what the far keys say, not for their weight. The gate takes a far key down to 0 and no
-# further, so that a wanted key has to lead by the order of $\ln N$ in content, as in attention without any bias
-# {cite:p}`chiang2022`. A bias without a bottom gives that lead at no cost.
+# Among 16384 keys the wanted one keeps {num}`05_biases/diluted_16384:.3f` of the weight with the gate,
+# {num}`05_biases/ungated_16384:.3f` without one, and {num}`05_biases/kept_16384:.3f` with the bias. The gate suppresses what the far keys
+# say, as wish (2) asks, but not their weight. The wanted key still needs a score of the order of $\ln N$, as in attention without any bias
+# {cite:p}`chiang2022`. A bias that falls without a bottom gives that lead for free.
 #
-# The same gate *added*, $\operatorname{ReLU}(q \cdot k)/\sqrt d + f(R)$, is a bias between $f(0) = 1$ and
-# $0$: it takes at most a factor of $e$ from a far key, and the wanted one keeps {num}`05_biases/added_16384:.3f`. ALiBi's
-# line has no bottom. What this is worth in trained models stands {ref}`below <biases-trained>`.
+# The same gate *added*, $\operatorname{ReLU}(q \cdot k)/\sqrt d + f(R)$, takes at most a factor of $e$ from
+# a far key, and the wanted key keeps {num}`05_biases/added_16384:.3f`.
 #
 # ### What the ReLU does
 #
-# Without a ReLU, a gate above 1 would make a *negative* product more negative, and the product would say nothing of the distance. That is
-# right, and easily checked. With it, the notes add, attention becomes sparse, "since only positive attention is amplified". Scores become
-# sparse. Weights do not: after a softmax nothing is zero, and all keys with negative products, which used to differ, tie.
+# Without the ReLU, a gate above 1 would make a *negative* product more negative. The notes are right about that. They
+# add that attention becomes sparse, "since only positive attention is amplified". The scores become sparse, but the weights do not: after
+# a softmax nothing is zero, and all keys with negative products become equal.
 
 # %% tags=["hide-input"]
 one_q, one_k = noise(1, 1, 1, 16), noise(1, 1, 2, 16)
@@ -864,8 +845,7 @@ assert factors[0] > factors[1] == 1
 assert (plain_product * factors)[0] < plain_product[0] < 0, "favoured, and pushed down"
 
 # %% [markdown]
-# How many scores are zero, and how much weight do such keys have? We count in a live DA model, trained like the ALiBi model above, and in
-# the same model before training. A key with score 0 has the least weight of its row, so that the recorded weights show it.
+# How much weight do keys with score zero get? We count in a live DA model, before and after training.
 
 # %% tags=["hide-input"]
 da_model, _ = trained("distance-aware")
@@ -895,9 +875,9 @@ counted = pd.DataFrame(
 )
 figures.show_table(
     counted,
-    caption="Pairs of a live DA model whose score is 0, and their share of all "
-    "attention, over all layers and heads, for queries with 17 keys or more. No weight "
-    "is 0.",
+    caption="Many scores are 0, but no weight is. The share of pairs of a live DA "
+    "model with score 0, and their share of all attention, over all layers and heads, "
+    "for queries with 17 keys or more.",
     formats=dict(zip(columns[1:], (".0%", ".0%", ".1e"), strict=True)),
 )
 assert (counted["least weight"] > 0).all() and (counted["weight they get"] > 0.02).all()
@@ -907,51 +887,45 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 
 # %% [markdown]
 # Before training {num}`05_biases/zero_before:.0%` of the scores are zero, afterwards {num}`05_biases/zero_after:.0%`, and these keys get
-# {num}`05_biases/zero_weight_after:.0%` of all attention. Zero in the score is not zero in the weight.
+# {num}`05_biases/zero_weight_after:.0%` of all attention.
 #
 # (biases-trained)=
 # ## What it is worth in trained models
 #
-# The experiment `encodings` trains all of them on the same bytes with three seeds, each at the learning rate that a sweep chose, and
-# reads texts of up to $8L$ ({numref}`fig-biases-encodings`). {doc}`Chapter 25 <25_every_encoding>` has them beside every other encoding,
-# with all protocols. What follows held in each seed; three seeds give no verdict.
+# The experiment `encodings` trains all of them with three seeds, each at the best learning rate of a sweep, and
+# reads texts of up to $8L$ ({numref}`fig-biases-encodings`; {doc}`chapter 25 <25_every_encoding>` has the other encodings). What
+# follows was so in each seed, but three seeds decide nothing.
 #
-# **Inside the trained length** Sandwich ({num}`encodings/sandwich minus rope/bits_per_byte:+.3f` bits per byte) and KERPLE have a lower
-# loss than RoPE, ALiBi ({num}`encodings/alibi minus rope/bits_per_byte:+.3f`), T5 and the DA-Transformer a higher one.
+# **Inside the trained length**, Sandwich ({num}`encodings/sandwich minus rope/bits_per_byte:+.3f` bits per byte) and KERPLE have a lower
+# loss than RoPE. ALiBi ({num}`encodings/alibi minus rope/bits_per_byte:+.3f`), T5 and the DA-Transformer have a higher one.
 #
-# **T5 meets too many keys.** It has a loss of {num}`encodings/t5/native/8x:.2f` at $8L$, and of {num}`encodings/t5/native-window/8x:.2f`
-# behind a mask of $L$ keys. Every distance is in a bucket that training filled; the *number* of far keys is new.
+# **T5 meets too many keys.** Its loss at $8L$ is {num}`encodings/t5/native/8x:.2f`, but {num}`encodings/t5/native-window/8x:.2f`
+# when it sees only the last $L$ keys.
 #
-# **FIRE meets an unfamiliar index.** It has a loss of {num}`encodings/fire/native/8x:.2f`, and the mask gives nothing back. A text of $L$ that
-# merely begins at $7L$ raises its loss by {num}`encodings/fire/native-at-7x minus native/1x:+.2f`. The bias depends on the *index* of the
-# query, under which every distance becomes a smaller share of the way than it was in training.
+# **FIRE meets an unfamiliar index.** Its loss is {num}`encodings/fire/native/8x:.2f`, and hiding keys does not help. A text of $L$ that
+# merely begins at $7L$ already loses {num}`encodings/fire/native-at-7x minus native/1x:+.2f`, because there every distance is a smaller
+# share of the way than in training.
 #
-# **The gate.** Thinning is small at these lengths: the DA-Transformer ends {num}`encodings/distance-aware/gap/native/8x:+.2f` above its
-# sliding window at $8L$. Adding the gate instead of multiplying it raises the loss inside $L$ by
-# {num}`encodings/distance-aware-added minus distance-aware/bits_per_byte:+.3f` bits per byte, and that model ends
-# {num}`encodings/distance-aware-added/gap/native/8x:+.2f` above its window. The computation did not foretell this: it dilutes both forms
-# alike.
+# **The gate.** At these lengths dilution is small: the DA-Transformer ends {num}`encodings/distance-aware/gap/native/8x:+.2f` above its
+# sliding window at $8L$. The model that adds its gate loses
+# {num}`encodings/distance-aware-added minus distance-aware/bits_per_byte:+.3f` more inside $L$ and ends
+# {num}`encodings/distance-aware-added/gap/native/8x:+.2f` above its window. Our computation, which dilutes both alike, did not predict it.
 #
 # ## What to take away
 #
 # 1. **A bias multiplies the odds of two keys by a factor in which content has no say.** A gate of zero makes a key
-#    neutral, not absent, and neutral keys win by number.
-# 2. **ALiBi's slopes give each head a horizon.** It is flat past its trained length
-#    (*{num}`05_biases/verdict_alibi_flat_beyond_length`*); whether it ignores the far context is
-#    *{num}`05_biases/verdict_alibi_does_not_use_longer_context`*. A mean that falls over longer segments is no sign that it
-#    uses any.
-# 3. **In these runs biases that go on falling stay at their sliding window.** T5, which merges all far distances, ends
-#    {num}`encodings/t5/gap/native/8x:+.2f` above it, and FIRE, which measures them against the query's own position,
-#    {num}`encodings/fire/gap/native/8x:+.2f`.
-# 4. **The gate of the DA-Transformer meets its five wishes.** Two of the arguments around them, suppression of the far and sparsity, hold for
-#    scores and not for weights.
+#    neutral, not absent: it suppresses far keys in the scores, not in the weights.
+# 2. **ALiBi's loss is flat past the trained length** (*{num}`05_biases/verdict_alibi_flat_beyond_length`*). A mean that falls over longer
+#    segments does not show that a model uses them.
+# 3. **In these runs, biases that keep falling stay at their sliding window.** T5 ends {num}`encodings/t5/gap/native/8x:+.2f` above it, and
+#    FIRE {num}`encodings/fire/gap/native/8x:+.2f`.
 #
-# **Limits.** Identities and curves are exact. The live models are tiny, read source code, and have one seed. The comparison has one
-# budget, one width and three seeds; of the encodings of this chapter only ALiBi was also trained for longer
+# **Limits.** Identities and curves are exact. The live models are tiny, with one seed. The comparison has one
+# budget, one width and three seeds; only ALiBi was also trained for longer
 # ({doc}`chapter 10 <10_language_model>`). The initial values of FIRE, CoPE and DA are ours.
 #
-# **What would change our mind.** A DA model whose weight on keys with score 0 vanishes as texts grow; an ALiBi model below
-# its own sliding window after a training that is long enough to learn to.
+# **What would change our mind.** A DA model whose weight on keys with score 0 vanishes as texts grow. An ALiBi model below
+# its own sliding window, after a training that is long enough to learn to.
 #
 # ## Exercises
 #
@@ -967,7 +941,7 @@ print(f"m = {m:.4f}, between heads {between} and {between + 1}")
 assert between == 5
 
 # %% [markdown]
-# **2. (easy)** T5 is bidirectional in its encoder: 16 buckets each way. From which distance on are all keys of one side alike?
+# **2. (easy)** T5 is bidirectional in its encoder, with 16 buckets each way. From which distance on are all keys of one side alike?
 
 # %% tags=["hide-cell"]
 # Solution. Half of the buckets, 8 of them exact, the other 8 logarithmic up to 128.
@@ -983,7 +957,7 @@ assert from_here == math.ceil(8 * 16 ** (7 / 8))
 # {eq}`eq-biases-form` the score of the DA-Transformer. Why is that no bias in the sense of this chapter?
 
 # %% tags=["hide-cell"]
-# Solution. b = (f - 1) s for s > 0 and -s for s <= 0: it depends on the product, so no
+# Solution. b = (f - 1) s for s > 0 and -s for s <= 0. It depends on the product, so no
 # table of distances can hold it.
 q_, k_ = noise(1, 1, 6, 8), noise(1, 1, 6, 8)
 where = torch.arange(6)
@@ -1007,12 +981,12 @@ for keys in (128, 256, 512):
     assert abs(logits.softmax(0)[0].item() - 0.5) < 1e-12
 
 # %% [markdown]
-# **5. (hard)** Under KERPLE's logarithmic form with $r_1 > 1$ the total weight of all keys with equal products beyond distance $T$,
-# in an endless text, is finite. For which $r_1$ is it not, and what does that say about reading on?
+# **5. (hard)** Under KERPLE's logarithmic form with $r_1 > 1$, in an endless text, the total weight of all keys with equal products beyond
+# distance $T$ is finite. For which $r_1$ is it not, and what does that say about longer texts?
 
 # %% tags=["hide-cell"]
-# Solution. The weights are (1 + r2 t)^-r1: their sum converges only for r1 > 1. For r1
-# <= 1 the far past wins by number, as under a gate.
+# Solution. The weights are (1 + r2 t)^-r1, and their sum converges only for r1 > 1. For
+# r1 <= 1 the far past outweighs the rest in a long text, as under a gate.
 ts = torch.arange(0, 2**20, dtype=torch.float64)
 for r1, finite in ((2.0, True), (0.5, False)):
     mass = (1 + ts) ** -r1
@@ -1027,20 +1001,21 @@ for r1, finite in ((2.0, True), (0.5, False)):
 # ### Is ALiBi cheaper to train?
 #
 # `````{dropdown} Details: the count, the timing, and whole trainings
-# To train at $L$ and read at $4L$ costs less, say the notes, than to train at $4L$. By how much? The maps of a block cost a byte the same in
-# any text; only attention grows. With $12 D^2$ multiply-adds for the maps and $N D$ for causal attention, a byte of a text of $4L$ costs
+# The notes say that it costs less to train at $L$ and read at $4L$ than to train at $4L$. By how much? The maps of a block cost the same
+# per byte in any text; only attention grows. With $12 D^2$ multiply-adds for the maps and $N D$ for causal attention, a byte of a text of
+# $4L$ costs
 #
 # $$
 # \frac{12 D^2 + 4 L D}{12 D^2 + L D} = \frac{12 D + 4 L}{12 D + L}
 # $$ (eq-biases-cheaper)
 #
-# times as much as one of a text of $L$. That tends to 4 where texts are much longer than the model is wide, and to 1 where they are not. Two
-# steps of the live model, forward and backward on the same number of bytes, are timed in turns, each by its own thread's CPU time.
+# times as much as a byte of a text of $L$. That tends to 4 for texts much longer than the model is wide, and to 1 for short ones. We
+# time two training steps of the live model on the same number of bytes, in turns, each by the CPU time of its thread.
 #
-# In multiply-adds the longer texts cost {num}`05_biases/alibi_cheaper_counted:.2f` times as much; the line that the cell prints says what this
-# machine took. Of whole trainings the records of chapter 11 say: RoPE, trained at $8L$ on as many bytes, took
-# {num}`05_biases/rope_long_dearer:.2f` times the CPU seconds of RoPE trained at $L$. So the saving is real, and modest at these sizes; it
-# grows with the length. It is no merit of ALiBi alone: whatever loses nothing in longer texts may be trained short.
+# In multiply-adds the longer texts cost {num}`05_biases/alibi_cheaper_counted:.2f` times as much; the cell prints what this
+# machine took. Among whole trainings (chapter 11), RoPE trained at $8L$ on as many bytes took
+# {num}`05_biases/rope_long_dearer:.2f` times the CPU seconds of RoPE trained at $L$. So the saving is real, but modest at these sizes, and
+# not special to ALiBi: any model that loses nothing in longer texts may be trained on short ones.
 # `````
 
 
@@ -1079,7 +1054,7 @@ figures.provenance(runs)
 # ### The gate in float32
 #
 # `````{dropdown} Details: why the printed formula fails on a computer
-# At $w = -\tfrac12$ and distance 400 the formula as printed computes $e^{200}$ in float32, and the gradient is not a number. The package
+# At $w = -\tfrac12$ and distance 400 the printed formula computes $e^{200}$ in float32, and its gradient is not a number. The package
 # computes the same function as $\exp(\operatorname{softplus}(v) - \operatorname{softplus}(v - wR))$.
 # `````
 
@@ -1100,12 +1075,11 @@ assert abs(distance_aware_gate(*double).item() - exact) < 1e-12
 # ### What a gate costs
 #
 # `````{dropdown} Details: parameters, products, and the kernels that cannot take a factor
-# The notes' formulas for the extra time and space were lost. Counted: per head and layer two parameters, and for each pair of query and
-# key one ReLU and one product beside the $d$ multiply-adds of the score itself. The gate is a function of the distance, so
-# that $M$ distances and $H$ heads need $H M$ exponentials and not $H N M$. What cannot be counted is that torch's
-# fused kernel has no place for a factor, and FlexAttention, which has one and takes it on CUDA, has no backward pass on a CPU: here the
-# softmax is written out. What that costs is measured on a training step of the live model beside ALiBi and no encoding, in turns;
-# {doc}`chapter 21 <21_cost_and_speed>` times attention alone, compiled too.
+# Our copy of the notes has lost their formulas for extra time and space. By our count a gate has two parameters per head and layer, and
+# one ReLU and one product for each pair of query and key, in addition to the $d$ multiply-adds of the score. It is a function of the
+# distance, so $M$ distances and $H$ heads need only $H M$ exponentials. But torch's fused kernel has no place for a factor, and
+# FlexAttention, which has one, has no backward pass on a CPU. So the softmax is computed explicitly here. The table shows what that costs
+# in a training step; {doc}`chapter 21 <21_cost_and_speed>` times attention alone.
 # `````
 
 # %% tags=["hide-cell"]
@@ -1124,8 +1098,8 @@ figures.show_table(
         {"encoding": figures.METHODS[name].label, "speed left": ratio.median}
         for name, ratio in live.items()
     ),
-    caption="The share of speed that is left of a training step of the live model "
-    "without encoding: eager, texts of 64 tokens, the median over rounds.",
+    caption="The speed of a training step of the live model, as a share of its speed "
+    "without an encoding: eager, texts of 64 tokens, the median over rounds.",
     formats={"speed left": ".2f"},
 )
 
@@ -1133,9 +1107,8 @@ figures.show_table(
 # ### Multiplied or added
 #
 # `````{dropdown} Details: one factor, four forms
-# ALiBi and the DA-Transformer differ in more than the sign between score and function: in the function, in what is learned, in the
-# ReLU. So the DA-Transformer is trained in four forms, which differ in one field each: the gate multiplied or added (to the scaled score), with
-# the ReLU or without.
+# ALiBi and the DA-Transformer differ in the function, in what is learned, and in the ReLU, not only in adding or multiplying. So we train
+# the DA-Transformer in four forms: the gate multiplied or added (to the scaled score), with the ReLU or without.
 # `````
 
 # %% tags=["hide-cell"]
@@ -1180,9 +1153,9 @@ if profile == "laptop" and unrun.str.startswith("learned").all():  # what is sai
     assert less(f"{DA}-signed", DA, "bits_per_byte").max() < 0
 figures.show_table(
     forms,
-    caption="The four forms of the DA-Transformer in bits per byte, three seeds, means "
-    "with 95 % t intervals; differences are paired over seeds. Above zero: worse than "
-    "multiplying with the ReLU. Three seeds decide nothing.",
+    caption="The four forms of the DA-Transformer in bits per byte: means of three "
+    "seeds with 95 % t intervals, differences paired over seeds. Above zero, a form is "
+    "worse than multiplying with the ReLU. Three seeds decide nothing.",
 )
 figures.provenance(in_all)
 
