@@ -282,7 +282,8 @@ for dim in (8, 9, 64, 65):
 
 # %% [markdown]
 # It is one pair too many: {num}`02_absolute/literal_columns_of_64` columns for a width of 64. Cut to the width, it is our function, so
-# the slide means the right thing. This error shows up at once, because the shapes do not fit. A wrong layout fits.
+# the slide means the right thing. This error shows up at once, because the shapes do not fit. The dangerous ones, such as a wrong layout,
+# fit.
 #
 # ## A shift is a rotation
 #
@@ -604,8 +605,8 @@ figures.show(
 )
 
 # %% [markdown]
-# The rows that were used have grown from {num}`02_absolute/norm_fresh:.2f` to {num}`02_absolute/norm_trained:.2f` on average. They
-# had to learn from texts that 7 lies between 6 and 8. The other rows are still noise.
+# The rows that were used have grown from {num}`02_absolute/norm_fresh:.2f` to {num}`02_absolute/norm_trained:.2f` on average. Nothing
+# told them that 7 lies between 6 and 8: they learned from texts that near rows are alike, so far only coarsely. The other rows are noise.
 #
 # **A surprise.** We expected the untrained rows to hurt. But the loss is {num}`02_absolute/bits_last_trained:.2f` bits per byte on the
 # last sixteen trained places, and {num}`02_absolute/bits_untrained:.2f` on the sixteen untrained places after them. The reason is that
@@ -674,8 +675,8 @@ numbers["tables_per_layer"] = int(where.tables[2])
 
 # %% [markdown]
 # If only queries and keys read the table, position decides which tokens are read but is not part of what is read: with the attention
-# weights held, other rows change nothing. {term}`Streams <stream>` go further and give position columns for itself, so that it takes part
-# in the {term}`routing` alone.
+# weights held, other rows change nothing. {term}`Streams <stream>` go further and give position its own columns, so that it takes part in
+# the {term}`routing` only.
 #
 # (absolute-every-layer)=
 # ## First layer only, or every layer?
@@ -784,7 +785,7 @@ numbers |= claims.show(
 # 1. A shift by $c$ turns each pair of columns by one angle, the same at every index. Relative positions are *one matrix away*: a head
 #    can learn that matrix, but does not get it for free.
 # 2. The dot product of two sinusoids depends on their distance, without its sign, and does not fall steadily.
-# 3. A table learns each row from the tokens at that index alone.
+# 3. A table learns each row from the tokens at that index alone. Rows that no text reaches remain as they were drawn.
 #
 # **Limits.** The statements about the sinusoid are exact. The trained table is one tiny model with one seed. Texts past the
 # {term}`trained length` are the subject of {doc}`chapter 11 <11_extrapolators>`.

@@ -77,7 +77,7 @@ there = sweep[sweep.status != "not run"]
 
 
 def costs_of_clips(column):
-    """What each clip costs beside no clip: one value a seed."""
+    """What each clip costs compared with no clip: one value a seed."""
     pairs = {one: (f"keys-{one}", shaw_clip.UNCLIPPED) for one in shaw_clip.CLIPS}
     return {
         one: RunTable(sweep).difference(*pair, column) for one, pair in pairs.items()

@@ -14,8 +14,9 @@
 # # 5. Biases and distances
 #
 # **Finding.** Models whose bias keeps falling with the distance (ALiBi, KERPLE, Sandwich) predict texts of eight trained lengths about as
-# well as when they see only the last trained length. With T5's bias, which is level from distance {num}`05_biases/t5_last_begins` on, they
-# lose {num}`encodings/t5/gap/native/8x:.2f` bits per byte by it. RoPE, which has no bias, loses {num}`encodings/rope/gap/native/8x:.2f`.
+# well as through a window of the trained length. T5's bias is level from distance {num}`05_biases/t5_last_begins` on, and reading the
+# whole text then costs {num}`encodings/t5/gap/native/8x:.2f` bits per byte more than the window. With RoPE, which has no bias, it costs
+# {num}`encodings/rope/gap/native/8x:.2f` more.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -89,7 +90,7 @@ def leaves_at(level, top):
     return at[np.argmax(np.interp(at, range(len(level)), level) > top)]
 
 
-COLOURS = {  # on other pages biases share one hue; here they stand beside each other
+COLOURS = {  # on other pages biases share one hue; here they need several
     "t5": "#0072b2",
     "kerple-log": "#7b5ea7",
     "kerple-power": "#7b5ea7",
@@ -283,7 +284,7 @@ shades = plt.get_cmap("viridis")(np.linspace(0.35, 0.85, H))
 for head, (m, shade) in enumerate(zip(slopes.tolist(), shades, strict=True)):
     axes[0].plot(at, -m * at, color=shade)
     axes[1].plot(at, np.exp(-m * at), color=shade)
-    end = (min(7.5 / m, 256), max(-m * 256, -7.5))  # a name beside the end of each line
+    end = (min(7.5 / m, 256), max(-m * 256, -7.5))  # where each line gets its name
     about = {"textcoords": "offset points", "va": "center", "fontsize": 9}
     about["ha"] = "left" if head > 4 else "right"
     name = f"head {head + 1}" if head > 3 else f"{head + 1}"
