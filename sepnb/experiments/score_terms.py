@@ -33,7 +33,8 @@ SLOWED = {
     "position-and-cross": ("position-position", *CROSS),
     "all": TERMS,
 }
-"""Which terms are read at slowed positions. With all of them the model is the one of `stretched_mqar`."""
+"""Which terms are read at slowed positions. With all of them the model attends as that of `stretched_mqar`.
+Its values are as trained, and without position in a separated model, which then reads as that one."""
 
 SAMPLES = {"smoke": 2, "laptop": 16, "gpu": 32}
 TEXTS = {"smoke": 1, "laptop": 4, "gpu": 8}

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from sepnb import experiments
-from sepnb.analysis.scores import split_scores
+from sepnb.analysis.scores import exchanged, split_scores
 from sepnb.evaluation.tasks.grid import found
 from sepnb.experiments import score_terms, tasks
 from sepnb.experiments.readings import CHOSEN_AT, READINGS, read_by
@@ -21,21 +21,34 @@ def looked(request):
     what is told of it."""
     config = EXPERIMENT.config("smoke", request.param, 1)
     model = tasks.build(config).eval()
-    for parameter in model.parameters():
+    for parameter in model.double().parameters():
         parameter.data.mul_(3)
     return config, model, *score_terms.look(config, model, None, "cpu")
 
 
-def test_no_term_slowed_is_the_model_as_trained_and_all_are_the_slowed_model(looked):
-    config, model, metrics, rows = looked
+def slowed(config, model, rows):
     told = {row["reading"]: row["nats"] for row in rows if row["kind"] == "reading"}
     assert set(told) == set(READINGS)
-    slowed = read_by(model, min(told, key=told.get), CHOSEN_AT)
     samples = config.generator("test")(
         score_terms.SAMPLES["smoke"], CHOSEN_AT * config.training.length, seed=tasks.TEST_SEED
     )
-    for name, reader in (("none", model), ("all", slowed)):
-        assert metrics[f"accuracy/{name}"] == pytest.approx(found(reader, samples)["accuracy"].mean())
+    return read_by(model, min(told, key=told.get), CHOSEN_AT), samples
+
+
+def test_no_term_slowed_is_the_model_as_trained(looked):
+    config, model, metrics, rows = looked
+    other, samples = slowed(config, model, rows)
+    tokens = torch.from_numpy(samples.tokens)
+    torch.testing.assert_close(exchanged(model, other, (), tokens), model(tokens), rtol=0, atol=1e-9)
+    assert metrics["accuracy/none"] == pytest.approx(found(model, samples)["accuracy"].mean())
+
+
+def test_all_terms_slowed_are_the_slowed_model_where_no_value_has_position_in_it(looked):
+    config, model, _, rows = looked
+    other, samples = slowed(config, model, rows)
+    tokens = torch.from_numpy(samples.tokens)
+    apart = (exchanged(model, other, score_terms.SLOWED["all"], tokens) - other(tokens)).abs().max()
+    assert (apart < 1e-9) == (config.method == "separated-sinusoidal")
 
 
 def test_every_term_of_every_head_is_told_and_the_head_that_one_moves_most_by_distance(looked):

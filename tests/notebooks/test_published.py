@@ -8,13 +8,11 @@ from sepnb.companion import not_run, published
 AWAITED: tuple[str, ...] = (
     *("long_budget_sweep", "long_budget", "key_bytes"),
     *("occurrence", "ordered_copy", "occurrence_sweep", "ordered_copy_sweep"),
-    "stretched_mqar",
     *(
         f"stretched_{task}{sweep}"
         for task in ("latest_value", "needle", "indirect_index")
         for sweep in ("", "_sweep")
     ),
-    "score_terms",
     *(f"adapted_{task}" for task in ("mqar", "latest_value", "needle")),
     *("stretched_text_sweep", "stretched_text", "adapted_text"),
 )
