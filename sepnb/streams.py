@@ -27,6 +27,9 @@ GATED = ("swiglu",)
 JOINT = "joint"
 """The one block of a map that is not split."""
 
+_EMPTY = nn.ModuleDict()
+"""Its own names are none of a stream: what a stream has is kept under its name."""
+
 MOST_WEIGHTS = 2**36  # of one map: what asks for more is a slip
 
 
@@ -42,6 +45,11 @@ class Streams:
 
     def __init__(self, **widths: int) -> None:
         for name, width in widths.items():
+            if not name or "." in name or hasattr(_EMPTY, name):
+                raise ValueError(
+                    f"no stream can be called {name!r}: a module of torch has that name already, or can "
+                    f"have no such one; give another, such as 'pos'"
+                )
             whole(f"the width of stream {name!r}", width, 0, WIDEST, needs="give 0 or more")
         items = tuple((name, width) for name, width in widths.items() if width)
         if not items:

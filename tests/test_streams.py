@@ -381,3 +381,10 @@ def test_what_does_not_fit_is_refused(refusing, message, unhooked):
 
 def test_a_stream_that_is_not_asked_for_need_not_be_divisible():
     BlockDiagonalLinear(TWO, reduction=2, outputs=["pos"])
+
+
+@pytest.mark.parametrize("name", ["__class__", "keys", "training", "forward", "a.b", ""])
+def test_a_name_that_no_module_can_have_is_refused(name):
+    """Else it would be a KeyError of torch in the first map."""
+    with pytest.raises(ValueError, match=r"no stream can be called .*; give another, such as 'pos'"):
+        Streams(**{name: 2, "sem": 4})

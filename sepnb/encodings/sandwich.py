@@ -39,8 +39,9 @@ def sandwich_bias(
 
 
 def _frequencies(width: int, base: float) -> Float[Tensor, " half"]:
-    """w_1 to w_{D'/2} in float64."""
-    return torch.tensor([base ** (-2 * m / width) for m in range(1, width // 2 + 1)], dtype=torch.float64)
+    """w_1 to w_{D'/2} in float64, on the CPU: their values are read, of a model without values too."""
+    waves = [base ** (-2 * m / width) for m in range(1, width // 2 + 1)]
+    return torch.tensor(waves, dtype=torch.float64, device="cpu")
 
 
 def _sum_of_waves(distance: Tensor, frequencies: list[float]) -> Tensor:

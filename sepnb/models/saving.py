@@ -12,6 +12,7 @@ weights are frozen, and the device: a model comes back on the CPU.
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def load(path: str | os.PathLike[str]) -> LanguageModel | ImageClassifier:
         )
     try:
         return _restored(told, kept)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(
             f"{path} holds a model that cannot be built: {error}. If it was made with an encoding of your "
             f"own, import its module first; else {AGAIN}"
@@ -131,19 +132,21 @@ def _plain(told: dict[str, Any]) -> dict[str, Any]:
     return json.loads(canonical(told))
 
 
-def _built(told: Mapping[str, Any]) -> LanguageModel | ImageClassifier:
-    """The model that is told of, with its first weights."""
+def _built(told: Mapping[str, Any], device: str = "cpu") -> LanguageModel | ImageClassifier:
+    """The model that is told of, with its first weights; on the device meta with their shapes alone."""
     kind = validation.named("model", told.get("model"), KINDS)
     sizes = validation.instance("sizes", told.get("sizes"), dict)
     if set(sizes) != set(SIZES[kind]):
         raise ValueError(f"a {kind.__name__} is built from {', '.join(SIZES[kind])}, and got {shown(sizes)}")
     config = TransformerConfig.from_resolved(told.get("config"))
-    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+    with torch.random.fork_rng(devices=[]), torch.device(device):
         return kind(config, **sizes)
 
 
 def _restored(told: Mapping[str, Any], kept: Mapping[str, Tensor]) -> LanguageModel | ImageClassifier:
     """The model that is told of, with the weights that were kept; each of them is copied."""
+    with suppress(RuntimeError):  # of an encoding of somebody's own that reads a value while it is built
+        _check_weights(weights_of(_built(told, "meta")), kept)  # before room is made for what does not fit
     model = _built(told)
     rule = validation.instance("rule", told.get("rule"), dict)
     dtype = _check_weights(weights_of(model), kept)

@@ -13,7 +13,8 @@ from typing import Any
 from .. import validation
 from .adapters import Reader, hf, reader
 from .card import Card, card
-from .readings import WINDOWS, Plan, as_tokens, known_tokens, read, windows
+from .readings import WINDOWS, Plan, known_tokens, read
+from .texts import as_tokens, windows
 from .verdicts import Verdict
 
 __all__ = ["Card", "Reader", "Verdict", "hf", "probe"]

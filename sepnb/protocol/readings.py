@@ -4,7 +4,7 @@ The text is cut into n windows of the longest length. Letters: L the trained len
 is read, V the vocabulary.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import log
 from typing import Any
@@ -16,6 +16,7 @@ from ..evaluation.context import of_another_document, with_another_past
 from ..evaluation.losses import evaluate, sliding
 from ..training.loop import target_losses
 from .adapters import Reader
+from .texts import counted, windows
 
 WINDOWS = 30
 """The fewest windows of the longest length that a verdict is made of."""
@@ -280,13 +281,6 @@ def _follows_length(reader: Reader, plan: Plan, device: str) -> bool:
     return bool(abs(long - short).mean() > reader.alike)
 
 
-def counted(tokens: np.ndarray) -> float:
-    """Bits a token that their frequencies alone leave: the loss of a model that has only counted them."""
-    counts = np.unique(tokens[:, 1:], return_counts=True)[1]
-    shares = counts / counts.sum()
-    return float(-(shares * np.log2(shares)).sum())
-
-
 def known_tokens(reader: Reader, tokens: np.ndarray) -> None:
     """Refuse tokens that a model does not know, as far as is known which it does."""
     if reader.vocab_size is not None and (highest := int(tokens.max())) >= reader.vocab_size:
@@ -343,29 +337,3 @@ def _tokens(plan: Plan, reader: Reader, reference: Reader | None, follows: bool)
 def _passes(length: int, recent: int) -> int:
     """Tokens of one window that is read anew up to the end of each stretch of `recent`."""
     return sum(min(stop, length) for stop in range(recent, length + recent, recent))
-
-
-def windows(text: Sequence[int] | np.ndarray, longest: int) -> np.ndarray:
-    """All windows `[n, longest + 1]` of a text `[N]`, one after the other; each but the last token of one is
-    the context of the next."""
-    count = (len(text) - 1) // longest
-    return np.lib.stride_tricks.sliding_window_view(text[: count * longest + 1], longest + 1)[::longest]
-
-
-def as_tokens(text: Any) -> np.ndarray:
-    """A text as int64 `[N]`.
-
-    Raises:
-        TypeError, ValueError: not integers, not one axis, or a negative one.
-    """
-    array = text.detach().cpu().numpy() if isinstance(text, torch.Tensor) else np.asarray(text)
-    if array.dtype.kind not in "iu":
-        raise TypeError(
-            f"text must be a 1-D array of integers, its tokens; got {type(text).__name__} of {array.dtype}. "
-            f"Of bytes give np.frombuffer(data, np.uint8), of words what the model's tokenizer makes of them"
-        )
-    if array.ndim != 1:
-        raise ValueError(f"text has the shape {list(array.shape)}; give all tokens in one row, [N]")
-    if array.size and array.min() < 0:
-        raise ValueError(f"text holds {array.min()}; tokens are at least 0")
-    return array.astype(np.int64)

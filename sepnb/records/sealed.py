@@ -67,5 +67,5 @@ def read(path: Path, remedy: str = "delete it") -> tuple[dict[str, Tensor], dict
     try:
         told = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["told"])
         return safetensors.torch.load(content), told
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} has a seal, and was not written here ({error}); {remedy}") from None

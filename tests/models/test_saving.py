@@ -1,6 +1,7 @@
 """A model that was kept comes back as it was, or not at all."""
 
 import dataclasses
+import hashlib
 import io
 import json
 import pickle
@@ -11,8 +12,8 @@ import safetensors.torch
 import torch
 
 from sepnb import encodings
-from sepnb.encodings import RoPE
-from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig, load, save
+from sepnb.encodings import RoPE, sandwich
+from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig, load, save, saving
 from sepnb.records import sealed
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, checkpoints, optimiser
@@ -251,10 +252,15 @@ TOLD = {
     "no rule": ({"rule": [1]}, r"rule must be a dict, got \[1\]"),
     "odd options": ({"rule": {"extrapolator": "clamp", "options": [1]}}, "options must be a dict"),
 }
+NESTED: list = []
+for _ in range(800):
+    NESTED = [NESTED]
 CONFIG = {
     "a field": ({"depth": 2}, "a config has no option 'depth'"),
     "an encoding": ({"encoding": [{"name": "mine"}]}, "unknown encoding 'mine'.*import its module first"),
     "other widths": ({"streams": {"pos": 16, "sem": 16}}, "has shape .*, and its config says"),
+    "a stream that no module can have": ({"streams": {"__class__": 8, "sem": 24}}, "no stream can be called"),
+    "deep options": ({"encoding": [{"name": "rope", "base": NESTED}]}, "recursion|base"),
 }
 
 
@@ -266,6 +272,48 @@ def test_weights_that_do_not_fit_are_refused_with_path_and_remedy(one, path, wha
     with pytest.raises(
         ValueError, match=rf"model\.safetensors holds a model .*{message}.*save the model again"
     ):
+        load(path)
+
+
+def test_shapes_are_compared_before_room_is_made_for_any_weight(path, monkeypatch):
+    made = LanguageModel(TransformerConfig(SEPARATED, 1, 2, "learned", max_length=8), 13)
+    save(made, path)
+    changed(path, config=made.config.resolved() | {"max_length": 10**9})
+    built, on = saving._built, []
+
+    def noted(told, device="cpu"):
+        on.append(device)
+        assert device == "meta", "this would take 32 GB"
+        return built(told, device)
+
+    monkeypatch.setattr(saving, "_built", noted)
+    with pytest.raises(ValueError, match=r"has shape \[8, 8\], and its config says \[1000000000, 8\]"):
+        load(path)
+    assert on == ["meta"]
+
+
+def test_a_model_whose_encoding_reads_a_value_while_it_is_built_comes_back(built, text, path, monkeypatch):
+    """On the device meta, where shapes are compared, there is none to read."""
+
+    def read(width: int, base: float) -> torch.Tensor:
+        return torch.tensor([torch.tensor(base).item() ** -1.0] * (width // 2), dtype=torch.float64)
+
+    monkeypatch.setattr(sandwich, "_frequencies", read)
+    made = built(SEPARATED, encoding=("learned", "sandwich"), max_length=8)
+    same(made, kept(made, path), text(2, 8))
+
+
+@pytest.mark.parametrize("depth", [500, 5000])
+def test_what_nests_too_deep_is_refused_with_path_and_remedy(one, path, depth):
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    header["__metadata__"] |= {"told": "[" * depth + "]" * depth, "sha256": "0" * 64}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    opened = len(text).to_bytes(8, "little") + text + content[8 + size :]
+    seal = hashlib.sha256(opened).hexdigest().encode()
+    path.write_bytes(opened.replace(b"0" * 64, seal, 1))
+    with pytest.raises(ValueError, match=r"has a seal, and was not written|holds tensors, and no model"):
         load(path)
 
 
