@@ -7,6 +7,7 @@ one row of `DOORS`; what its function takes of the bad values, named there, stan
 import contextlib
 import tempfile
 from collections.abc import Callable
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ import torch
 from torch import Tensor
 
 from sepnb import encodings, extrapolators, models, seqpe
+from sepnb.data import text
+from sepnb.data.text import Document, Text
 from sepnb.encodings import distance_aware_scores, shaw_output, shaw_scores, transformer_xl_scores
-from sepnb.evaluation import tasks
+from sepnb.evaluation import evaluate, sliding, tasks
 from sepnb.extrapolators import extrapolate
 from sepnb.models import (
     ImageClassifier,
@@ -29,9 +32,12 @@ from sepnb.models import (
 )
 from sepnb.models.packed import packed, rounded
 from sepnb.protocol import probe
+from sepnb.records.store import Record, Store
 from sepnb.seqpe.losses import nearest
 from sepnb.streams import BlockDiagonalLinear, StreamMLP, StreamNorm, Streams
-from sepnb.training import adapt
+from sepnb.training import TrainingConfig, adapt, train
+
+from .shared import MADE
 
 B, H, N, M, D = 2, 3, 4, 5, 6
 QUERIES, KEYS = torch.arange(1, M), torch.arange(M)
@@ -382,6 +388,52 @@ DOORS |= {
     ),
 }
 
+NOVEL = Text("a novel", (Document("one", "somebody", np.arange(60, dtype=np.uint8) % 5),))
+READ = np.arange(3 * 9).reshape(3, 9) % 5
+SCORED = {"model": WRITER, "windows": READ, "device": "cpu", "precision": "float32", "batch_size": 2}
+SCHEDULE = {"steps": 2, "batch_size": 2, "length": 8, "learning_rate": 1e-3}
+
+
+def written(**fields: object) -> Path:
+    """A record of these fields in a store."""
+    return Store(Path(FOLDER.name, "store")).write(Record(**fields))
+
+
+DOORS |= {
+    "evaluate": (evaluate, SCORED | {"documents": np.zeros(3, int), "positions": np.arange(8)}),
+    "sliding": (sliding, SCORED | {"window": 4, "stride": 2, "sinks": 1}),
+    "windows": (text.windows, {"text": NOVEL, "length": 8, "limit_bytes": 32, "per_document": 24}),
+    "sample_batches": (
+        text.sample_batches,
+        {"text": NOVEL, "batch_size": 2, "length": 8, "seed": 3, "steps": 2},
+    ),
+    "TrainingConfig": (
+        TrainingConfig,
+        {
+            **SCHEDULE,
+            **{"warmup": 0.2, "weight_decay": 0.0, "clip": 2.0, "precision": "bfloat16", "memory": 0},
+            **{"betas": (0.8, 0.9), "positions": None, "auxiliary": None},
+        },
+    ),
+    "train": (
+        train,
+        {
+            **{"model": LanguageModel(CONFIG, 5), "batches": repeat(READ[:2])},
+            **{"config": TrainingConfig(**SCHEDULE), "device": "cpu", "start": 0, "stop_after": 1},
+            **{"adamw": None, "auxiliary": None},
+        },
+    ),
+    "Document": (Document, {"name": "one", "author": "somebody", "data": np.zeros(3, np.uint8)}),
+    "Text": (Text, {"name": "a novel", "documents": NOVEL.documents}),
+    "Store.write": (
+        written,
+        {
+            **{"experiment": "mine", "profile": "laptop", "key": "one", "config": {}, "metrics": {}},
+            **{"rows": [], "fingerprint": {}, "provenance": {"seed": 1, "commit": None, **MADE}},
+        },
+    ),
+}
+
 NUMBERS = {"0.5", "1.5", "2**62", "1e300"}
 BASES = NUMBERS - {"0.5"}
 HUGE = {"2**62", "10**5000"}
@@ -585,6 +637,22 @@ TAKEN: dict[str, dict[str, set[str]]] = {
         "k": {"axis 2 longer", "axis 2 empty"},
         "causal": {"False"},
         "scale": SIGNED | {"None"},
+    },
+    "evaluate": {"batch_size": HUGE, "documents": {"None"}, "positions": {"None"}},
+    "sliding": {"batch_size": HUGE, "window": HUGE, "sinks": {"0"}},
+    "windows": dict.fromkeys(("limit_bytes", "per_document"), HUGE | {"None"}),
+    "sample_batches": {"batch_size": HUGE, "steps": HUGE, "seed": HUGE | {"0"}},
+    "TrainingConfig": {
+        **dict.fromkeys(("steps", "batch_size", "length"), HUGE),
+        **dict.fromkeys(("learning_rate", "clip"), NUMBERS),
+        "warmup": {"0", "0.5"},
+        "weight_decay": NUMBERS | {"0"},
+    },
+    "train": {"stop_after": HUGE | {"None"}},
+    **{key: {key: {"str"} for key in ("name", "author")} for key in ("Document", "Text")},
+    "Store.write": {
+        **{key: {"str"} for key in ("experiment", "profile", "key")},
+        **{key: {"dict"} for key in ("config", "metrics", "fingerprint")},
     },
     **{task: {"seed": {"0", "2**62", "10**5000"}} for task in TASKS},
     "needle": {"seed": {"0", "2**62", "10**5000"}, "depth": {"None", "0", "0.5"}},

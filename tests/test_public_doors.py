@@ -139,10 +139,8 @@ ROOMS = (sepnb, streams, encodings, extrapolators, seqpe, models, tasks, protoco
 ELSEWHERE = {
     "Card": "protocol/test_card.py",
     "SeqPE": "encodings/test_seqpe.py",
-    "TrainingConfig": "training/test_training.py",
     "Transformer": "models/test_doors.py",
     "hf": "protocol/test_adapters.py",
-    "train": "training/test_training.py",
 }
 """Public names whose bad arguments are tried in other tests."""
 

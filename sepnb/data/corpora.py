@@ -13,6 +13,7 @@ import numpy as np
 
 from sepnb.data import registry
 from sepnb.data.dataset import Bytes, DataSet, canonical_sha256
+from sepnb.validation import instance, option
 
 _SPLITS = ("train", "validation", "test")
 
@@ -26,6 +27,8 @@ class Document:
     data: Bytes
 
     def __post_init__(self) -> None:
+        option("name", self.name, str)
+        option("author", self.author, str)
         if not isinstance(self.data, np.ndarray) or self.data.dtype != np.uint8 or self.data.ndim != 1:
             raise TypeError(
                 f"the data of document {self.name!r} must be one-dimensional and uint8, got "
@@ -42,6 +45,11 @@ class Text:
 
     name: str
     documents: tuple[Document, ...]
+
+    def __post_init__(self) -> None:
+        option("name", self.name, str)
+        for document in instance("documents", self.documents, tuple, "(Document(...),)"):
+            instance("a document", document, Document)
 
     @property
     def bytes(self) -> int:

@@ -32,6 +32,7 @@ def generator_of(seed: int, use: str) -> np.random.PCG64:
     Raises:
         ValueError: an unknown use.
     """
+    at_least(0, seed=seed)
     if not use or use not in USES:
         raise ValueError(f"unknown use {use!r}; use one of {', '.join(USES[1:])}")
     return np.random.PCG64([seed, USES.index(use)])

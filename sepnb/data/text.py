@@ -19,6 +19,7 @@ import numpy as np
 from sepnb.data.corpora import Document, Splits, Text, load
 from sepnb.data.dataset import Bytes, DataDamaged, DataMissing
 from sepnb.data.draws import at_least, uniform
+from sepnb.validation import instance, shown
 
 __all__ = [
     "MARKERS",
@@ -51,6 +52,7 @@ def sample_batches(
     Raises:
         ValueError: a size below one, or no document as long as a window.
     """
+    instance("text", text, Text)
     documents = [document.data for document in text.documents]
     return drawn_windows(documents, text.name, batch_size=batch_size, length=length, seed=seed, steps=steps)
 
@@ -60,12 +62,13 @@ def drawn_windows(
 ) -> Iterator[np.ndarray]:
     """`sample_batches` of documents that hold any integers, each 1-D; `name` is what a message calls them."""
     at_least(1, batch_size=batch_size, length=length, steps=steps)
+    at_least(0, seed=seed)  # numpy hashes lists too, and dies of one that holds itself
     longest = max(map(len, documents), default=0)
     documents = [document for document in documents if len(document) > length]
     if not documents:
         raise ValueError(
-            f"no document of {name} has {length + 1} bytes (the longest has {longest}): "
-            f"a window of length {length} fits nowhere; take a length below {max(longest, 1)}"
+            f"no document of {name} has {shown(length + 1)} bytes (the longest has {longest}): "
+            f"a window of length {shown(length)} fits nowhere; take a length below {max(longest, 1)}"
         )
     # start s of the text is start s - first[k] of the document k with first[k] <= s < first[k + 1]
     first = np.cumsum([0] + [len(data) - length for data in documents])
@@ -108,6 +111,7 @@ def windows(
     Raises:
         ValueError: a size below one, or limits so small that no window fits.
     """
+    instance("text", text, Text)
     limits = {"limit_bytes": limit_bytes, "per_document": per_document}
     at_least(1, length=length, **{name: value for name, value in limits.items() if value is not None})
     share = None if limit_bytes is None else limit_bytes // max(len(text.documents), 1)
@@ -123,8 +127,8 @@ def windows(
         start.append(np.arange(n) * length)
     if not tokens:
         raise ValueError(
-            f"no window of {length} scored bytes fits into {text!r} with "
-            f"limit_bytes={limit_bytes} and per_document={per_document}: raise the limits or lower the length"
+            f"no window of {shown(length)} scored bytes fits into {text!r} with limit_bytes="
+            f"{shown(limit_bytes)} and per_document={shown(per_document)}: raise the limits or lower length"
         )
     return Windows(np.concatenate(tokens), np.concatenate(document), np.concatenate(start))
 

@@ -87,6 +87,7 @@ def with_shuffled_context(
 def shuffled_words(windows: np.ndarray, seed: int = 0) -> np.ndarray:
     """The words of each row of bytes `[n, N]` in another order, drawn for each row anew; a word is what ends
     with a space, or with the row."""
+    at_least(0, seed=seed)
     generator = np.random.PCG64([seed, windows.shape[1]])
     rows = []
     for row in windows:

@@ -14,9 +14,11 @@ from torch import nn
 
 from ..models import LanguageModel
 from ..seqpe.injection import held_embeddings
+from ..training.config import PRECISIONS
 from ..training.loop import autocast, next_token_losses
 from ..training.positions import PositionSampler
-from ..validation import whole
+from ..validation import device as on_a_device
+from ..validation import instance, one_of, option, shown, whole
 
 
 @dataclass(frozen=True)
@@ -141,13 +143,18 @@ def evaluate(
             From s on they tell what an unseen index does where no length and no distance is unseen.
         device, precision, batch_size: how it is computed; the result differs by rounding only.
     """
+    _check(windows)
+    device = on_a_device("device", device)
+    one_of("precision", precision, PRECISIONS)
+    whole("batch_size", batch_size)
     if len(windows) == 0:
         raise ValueError("there are no windows to score; is the text shorter than one window?")
     if windows.ndim != 2 or windows.shape[1] < 2:
         raise ValueError(f"windows of shape {list(windows.shape)} predict nothing; give [n, L+1] with L >= 1")
     documents = np.zeros(len(windows), dtype=int) if documents is None else np.asarray(documents)
-    if len(documents) != len(windows):
-        raise ValueError(f"{len(windows)} windows have {len(documents)} document labels; give one each")
+    if documents.shape != windows.shape[:1]:
+        labels = documents.size if documents.ndim == 1 else f"an array {list(documents.shape)} of"
+        raise ValueError(f"{len(windows)} windows have {labels} document labels; give one each")
     length = windows.shape[1] - 1
     if positions is not None and np.shape(positions) != (length,):
         raise ValueError(
@@ -155,7 +162,7 @@ def evaluate(
             f"give [{length}]"
         )
     at = None if positions is None else torch.from_numpy(np.array(positions)).to(device)
-    reading, pieces = model.to(device).eval(), []
+    reading, pieces = instance("model", model, nn.Module).to(device).eval(), []
     with held_embeddings(model):
         if isinstance(model, LanguageModel) and model.config.isolated:
             with autocast(device, precision):  # once for all batches
@@ -166,6 +173,12 @@ def evaluate(
             with autocast(device, precision):
                 pieces.append(next_token_losses(reading, batch, at).double().cpu().numpy())
     return Losses(np.concatenate(pieces) / log(2), documents)
+
+
+def _check(windows: Any) -> None:
+    if not isinstance(windows, np.ndarray) or windows.dtype.kind not in "iu":
+        got = f"an array of {windows.dtype}" if isinstance(windows, np.ndarray) else shown(windows)
+        raise TypeError(f"windows must be a numpy array of integers, the tokens of a text; got {got}")
 
 
 def sliding(
@@ -192,7 +205,10 @@ def sliding(
         sinks: the first bytes of the text, kept in front of the last `window` - `sinks` ones and followed by
             them without a gap in the positions (Xiao et al. 2024).
     """
+    _check(windows)
     whole("window", window, needs="a pass must read at least 1 byte")
+    option("sinks", sinks, int)
+    option("stride", stride, int)
     if not 0 <= sinks < window:
         raise ValueError(
             f"sinks is {sinks}; give 0 to {window - 1}, so that a window of {window} has room left"

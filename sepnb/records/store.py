@@ -112,23 +112,28 @@ class Store:
         """Where a record of these names lies; a RecordError where one is none of a file below the root."""
         for name, part in {"profile": profile, "experiment": experiment, "key": key}.items():
             if not _is_name(part):
+                from ..validation import shown  # torch is imported where there is something to say
+
                 raise RecordError(
-                    f"{self.root}: the {name} is {str(part)[:80]!r}, which names no file or folder of this "
+                    f"{self.root}: the {name} is {shown(part)}, which names no file or folder of this "
                     f"store; give a name without / that does not begin with a dot"
                 )
         return self.root / profile / experiment / f"{key}.json"
 
     def write(self, record: Record) -> Path:
         """Store a record, replacing the one of the same key, and clear its mark of staleness. A RecordError,
-        and nothing written, where a number is NaN or infinite."""
+        and nothing written, where a number is NaN or infinite, or where `read` would refuse what it holds."""
+        if not isinstance(record, Record):
+            raise TypeError(f"record must be a Record, as Record.of makes it, got a {type(record).__name__}")
         path = self.path(record.profile, record.experiment, record.key)
-        content = record.content()
         try:
-            checksum = digest(content)
-        except ValueError as error:
+            content = record.content()
+            content["checksum"] = digest(content)
+        except (ValueError, TypeError, RecursionError) as error:
             raise RecordError(f"{path}: {error}; find out why the run gave it") from None
-        text = json.dumps({**content, "checksum": checksum}, indent=1, sort_keys=True, allow_nan=False)
-        write_atomically(path, text + "\n")
+        if why := _fault(content):
+            raise RecordError(f"{path}: {why}; find out why the run gave it")
+        write_atomically(path, json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n")
         if self._stale(record.profile).get(f"{record.experiment}/{record.key}"):
             self.mark_stale(record.profile, record.experiment, record.key, None)
         return path

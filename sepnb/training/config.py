@@ -70,8 +70,8 @@ class TrainingConfig:
         validation.whole("memory", self.memory, 0, needs="it is a number of tokens, 0 for none")
         if self.memory and not isinstance(self.positions, Segments):
             raise ValueError(
-                f"memory is {self.memory}, and what a step reads does not continue the step before; give "
-                f"positions=Segments(count)"
+                f"memory is {validation.shown(self.memory)}, and what a step reads does not continue the "
+                f"step before; give positions=Segments(count)"
             )
         if self.memory and self.compiler is not None:
             raise ValueError(

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from ..models import kernels
 from ..models import validation as door
-from ..validation import instance, vouched, whole, within
-from .config import TrainingConfig
+from ..validation import device as on_a_device
+from ..validation import instance, one_of, option, shown, vouched, whole, within
+from .config import PRECISIONS, TrainingConfig
 from .device import Lookout, optimiser, sent
 from .losses import BoundLoss
 from .memory import SegmentMemory
@@ -61,6 +62,7 @@ class Diverged(ValueError):
 
 def autocast(device: str, precision: str) -> AbstractContextManager:
     """Forward passes in `precision` on `device`; parameters stay as they are, losses are float32 or wider."""
+    one_of("precision", precision, PRECISIONS)
     if precision == "float32":
         return nullcontext()
     return torch.autocast(torch.device(device).type, dtype=getattr(torch, precision))
@@ -130,12 +132,14 @@ def train(
     """
     steps = instance("config", config, TrainingConfig).steps
     end = steps if stop_after is None else min(whole("stop_after", stop_after), steps)
-    if not 0 <= instance("start", start, int) < end:
+    option("start", start, int)
+    if not 0 <= start < end:
         raise ValueError(f"start is {start}; of {end} steps give 0 to {end - 1}, those taken before")
     _check_auxiliary(config, auxiliary, start, seed)
-    model.to(device).train()
+    instance("batches", batches, Iterator, "iter(batches)")
+    instance("model", model, nn.Module).to(on_a_device("device", device)).train()
+    adamw = optimiser(model, config) if adamw is None else _of_this(model, adamw)
     forward = forward_of(model, config, device)
-    adamw = optimiser(model, config) if adamw is None else adamw
     losses: list[Tensor] = []
     objectives: list[Tensor] = []
     memory, lookout = None, Lookout()
@@ -181,6 +185,15 @@ def train(
     return curve
 
 
+def _of_this(model: nn.Module, adamw: torch.optim.Optimizer) -> torch.optim.Optimizer:
+    """An optimiser whose steps change this model and nothing else."""
+    own = set(model.parameters())
+    groups = instance("adamw", adamw, torch.optim.Optimizer, "optimiser(model, config)").param_groups
+    if any(parameter not in own for group in groups for parameter in group["params"]):
+        raise ValueError("adamw is of another model, and this one would stay as it is; give its optimiser")
+    return adamw
+
+
 def _check_auxiliary(config: TrainingConfig, bound: BoundLoss | None, start: int, seed: int | None) -> None:
     """Refuse another auxiliary loss than the config's, or one bound to another start or seed."""
     if bound is None:
@@ -189,7 +202,7 @@ def _check_auxiliary(config: TrainingConfig, bound: BoundLoss | None, start: int
         return
     if config.auxiliary is None:
         raise ValueError(
-            f"auxiliary={bound!r} is given and the config names none, so that no record would; set "
+            f"auxiliary={shown(bound)} is given and the config names none, so that no record would; set "
             f"TrainingConfig.auxiliary, or leave it out"
         )
     if bound.start != start:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from sepnb.data.draws import generator_of
 from sepnb.data.text import (
     MARKERS,
     Document,
@@ -184,3 +185,15 @@ def test_windows_of_the_marks_lie_over_windows_of_the_text_and_see_marks_across_
                 for begin in range(max(0, at - len(marker) + 1), at + 1)
             )
             assert value == inside
+
+
+def test_a_seed_is_a_number():
+    """Numpy hashes a list number by number, and one that holds itself until the process dies."""
+    itself: list = []
+    itself.append(itself)
+    novel = Text("a novel", (Document("one", "", np.zeros(20, np.uint8)),))
+    for seed in (itself, [1], None, -1):
+        with pytest.raises((TypeError, ValueError), match="seed"):
+            sample_batches(novel, batch_size=1, length=4, seed=seed, steps=1)
+        with pytest.raises((TypeError, ValueError), match="seed"):
+            generator_of(seed, "canvas")

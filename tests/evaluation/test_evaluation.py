@@ -1,6 +1,7 @@
 """Bits per byte: known values, and sums that agree however they are cut."""
 
 import math
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -344,3 +345,23 @@ def test_a_model_is_read_at_drawn_positions_only_if_its_sampler_says_so():
 def test_a_text_with_more_tokens_than_random_positions_is_refused():
     with pytest.raises(ValueError, match="maximum is 15, and sequences of 16 tokens have as many positions"):
         evaluate(AtDrawnPositions(language_model(), RandomPositions(15)), random_windows())
+
+
+def test_what_is_refused_leaves_the_model_as_it_was(unhooked):
+    """On the device meta its weights would be gone."""
+    model = torch.nn.Embedding(7, 7).train()
+    read = np.arange(12).reshape(2, 6) % 7
+    for changes, error, told in (
+        ({"device": "meta"}, ValueError, "device is 'meta', on which nothing is computed"),
+        ({"precision": "int8"}, ValueError, "unknown precision 'int8'; use one of float32, bfloat16"),
+        (
+            {"windows": read + 0.7},
+            TypeError,
+            "windows must be a numpy array of integers.* float64",
+        ),
+        ({"windows": torch.from_numpy(read)}, TypeError, "windows must be a numpy array of integers"),
+    ):
+        for score in (evaluate, partial(sliding, window=4, stride=2)):
+            with pytest.raises(error, match=told):
+                score(**{"model": model, "windows": read} | changes)
+    assert model.training and model.weight.device.type == "cpu"

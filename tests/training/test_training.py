@@ -370,3 +370,17 @@ def test_the_loss_of_weighted_texts_is_their_weighted_mean_and_a_weight_of_zero_
     each = np.take_along_axis(nats, targets[..., None], -1)[..., 0]
     assert losses == pytest.approx([np.average(each, weights=weights)] * 2, rel=1e-12)
     assert all(map(torch.equal, trained.parameters(), other.parameters()))
+
+
+def test_a_training_that_would_leave_the_model_as_it_is_is_refused():
+    one, other = model(), model()
+    batches = [np.zeros((4, 9), np.int64)] * 20
+    with pytest.raises(ValueError, match="adamw is of another model, and this one would stay as it is"):
+        train(one, iter(batches), CONFIG, adamw=optimiser(other, CONFIG))
+    with pytest.raises(TypeError, match="adamw must be a Optimizer"):
+        train(one, iter(batches), CONFIG, adamw=1e-3)
+    with pytest.raises(ValueError, match="device is 'meta', on which nothing is computed"):
+        train(one, iter(batches), CONFIG, device="meta")
+    assert all(map(torch.equal, one.parameters(), other.parameters()))
+    with pytest.raises(ValueError, match="unknown precision 'int8'"):
+        autocast("cpu", "int8")
