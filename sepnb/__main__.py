@@ -10,7 +10,8 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if str(error.name).startswith("sepnb"):
             raise
-        sys.exit(f"the command line needs the package {error.name}: pip install 'sepnb[run]'")
+        remedy = "the extra run of sepnb brings it, in a checkout of the book: pip install '.[run]'"
+        sys.exit(f"the command line needs the package {error.name}; {remedy}")
     app(prog_name="sepnb")
 
 

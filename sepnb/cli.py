@@ -318,7 +318,7 @@ def probe(
 ) -> None:
     """Judge any causal language model past its trained length: does it survive, does it use far context?
 
-    A model of transformers needs an extra: pip install 'sepnb[run,hf]'.
+    A model of transformers needs an extra: pip install '.[run,hf]'.
     """
     with _said():
         from sepnb.companion import tasks

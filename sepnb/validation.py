@@ -183,6 +183,19 @@ def function(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be a function or a module, got {shown(value)}")
 
 
+@contextmanager
+def brought_by(extra: str) -> Iterator[None]:
+    """Inside stand imports of packages that an extra of this one brings; where one is missing, the error says
+    how to have it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("sepnb"):
+            raise
+        remedy = f"the extra {extra} of sepnb brings it, in a checkout of the book: pip install '.[{extra}]'"
+        raise ModuleNotFoundError(f"{error.name} is not installed; {remedy}", name=error.name) from None
+
+
 # --- tensors: kinds, shapes, devices and, where it costs nothing, values
 
 

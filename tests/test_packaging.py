@@ -237,8 +237,15 @@ def test_an_installed_wheel_trains_a_model_with_nothing_but_its_five_packages(in
 def test_the_command_line_of_a_bare_installation_says_what_to_install(installed, tmp_path):
     script = "import runpy; sys.argv = ['sepnb', 'results']; runpy.run_module('sepnb', run_name='__main__')"
     done = _bare(installed, script, tmp_path)
-    assert done.returncode == 1 and "pip install 'sepnb[run]'" in done.stderr
+    assert done.returncode == 1 and "pip install '.[run]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("room", ["analysis", "evaluation.tasks", "protocol"])
+def test_a_room_that_needs_more_than_the_five_packages_says_what_to_install(installed, tmp_path, room):
+    done = _bare(installed, f"import sepnb.{room}", tmp_path)
+    told = r"ModuleNotFoundError: (pandas|matplotlib) is not installed; the extra run of sepnb brings it"
+    assert re.search(told + r".*pip install '\.\[run\]'$", done.stderr)
 
 
 # --- the files beside it ---

@@ -6,10 +6,10 @@ differentiates it. `scores` splits what a head computes into content and positio
 these terms over the distance.
 """
 
+from ..validation import brought_by
 from .geometry import VarianceShares, frequency_shares, position_mean, principal_trajectory, variance_shares
 from .isolation import Leakage, first_blocks, leakage
 from .probes import LinearProbe, accuracy, fit_classifier, fit_probe, majority_rate, r_squared
-from .score_table import score_table
 from .scores import TERMS, Scores, exchanged, split_scores
 from .states import (
     attention_distance,
@@ -20,6 +20,9 @@ from .states import (
     residual_states,
     stream_state,
 )
+
+with brought_by("run"):
+    from .score_table import score_table
 
 __all__ = [
     "TERMS",

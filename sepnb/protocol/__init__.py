@@ -12,10 +12,12 @@ from typing import Any
 
 from .. import validation
 from .adapters import Reader, hf, reader
-from .card import Card, card
 from .readings import WINDOWS, Plan, known_tokens, read
 from .texts import as_tokens, windows
-from .verdicts import Verdict
+
+with validation.brought_by("run"):
+    from .card import Card, card
+    from .verdicts import Verdict
 
 __all__ = ["Card", "Reader", "Verdict", "hf", "probe"]
 

@@ -22,7 +22,7 @@ from ..models.extension import extension_of
 from ..seqpe.injection import held_embeddings
 from .stretching import stretched
 
-MISSING = "transformers is not installed; `pip install 'sepnb[run,hf]'` brings it"
+MISSING = "transformers is not installed; `pip install '.[run,hf]'` brings it"
 TABLES = ("wpe", "position_embeddings", "embed_positions", "position_embedding", "pos_emb")
 """How models of transformers call a table of positions, whether trained or computed beforehand."""
 

@@ -134,7 +134,7 @@ def test_every_extension_that_the_help_names_reaches_the_model_with_the_length_a
         ({"--text": "floats.npy"}, "holds float64; tokens are integers"),
         ({"--text": "empty.npy"}, "no array that numpy saved"),
         ({"model": "picture.safetensors"}, "holds ImageClassifier"),
-        ({"model": "no/such-model"}, "pip install 'sepnb[run,hf]'"),
+        ({"model": "no/such-model"}, "pip install '.[run,hf]'"),
         ({"--length": 15}, "--length is 15; it must be at least 16"),
         ({"--extension": "yarm", "--factor": 8}, "unknown context extension 'yarm'; did you mean yarn?"),
         ({"--extension": "longrope", "--factor": 8}, "longrope needs more than a factor; use one of posi"),
