@@ -84,7 +84,6 @@ class Cluster:
     def run_jobs(self, todo: Sequence[Run]) -> Ended:
         """Submit what is not in the queue, wait, and yield how each run ended, as `workers.run_jobs` does.
 
-        A run whose settings no published record has chosen yet is refused, the others are submitted.
         Ended early, it leaves tasks of Slurm as they are and cancels those of this machine.
         """
         waiting, restarts, quiet = deque(range(len(todo))), Counter(), set()
@@ -93,12 +92,6 @@ class Cluster:
         if under_way:
             waiting = deque(index for index in waiting if index not in under_way)
             self._tell(f"{len(under_way)} runs are in the queue already", under_way.values())
-        for index in tuple(waiting):
-            try:
-                todo[index].experiment.refuse(todo[index].config)
-            except ValueError as error:
-                waiting.remove(index)
-                yield index, None, error
         pause = 0.5
         try:
             while waiting or under_way:

@@ -8,6 +8,7 @@ so that two commands on one store share a grid.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -170,19 +171,31 @@ def run(
 ) -> list[Tally]:
     """Do the runs that `plan` gave and count them in its tallies; a run that fails ends only itself.
 
+    Runs that wait for records which choose their settings are refused before any other starts. What another
+    process computed meanwhile counts as there, if its record is there when all have ended.
+
     `on_progress` is called as `(index of the run, steps done, steps)`, `on_end` with the index and the error,
     None when it succeeded. KeyboardInterrupt while runs are under way stops them and passes through; what had
     ended is stored. There are so many processes `side_by_side`, for each of the `gpus` where some are given;
     `through` does the runs somewhere else.
     """
     of = {tally.experiment: tally for tally in tallies}
-    options = {"workers": side_by_side, "threads": threads, "gpus": gpus, "on_progress": on_progress}
-    for index, took, error in through(todo) if through else workers.run_jobs(compute, todo, **options):
+    refused = dict(_refused(todo))
+    ready = [index for index in range(len(todo)) if index not in refused]
+    options = {"workers": side_by_side, "threads": threads, "gpus": gpus}
+    if on_progress:
+        options["on_progress"] = lambda index, *steps: on_progress(ready[index], *steps)
+    jobs, ended, elsewhere = [todo[index] for index in ready], iter(()), []
+    if jobs:
+        ended = through(jobs) if through else workers.run_jobs(compute, jobs, **options)
+    endings = ((ready[index], took, error) for index, took, error in ended)
+    for index, took, error in chain(((index, None, error) for index, error in refused.items()), endings):
         one, why = todo[index], None
         tally = of[one.experiment.name]
         tally.left -= 1
         if error is None and took is None:
             tally.left += 1
+            elsewhere.append(one)
             why = ELSEWHERE
         elif error is None and took == 0:
             tally.skipped += 1
@@ -190,11 +203,25 @@ def run(
             tally.ran += 1
             tally.seconds += took
         else:
-            why = f"{one.config.label} ({one.config.key}): {_in_words(error)}"
+            told = str(error) if index in refused else _in_words(error)
+            why = f"{one.config.label} ({one.config.key}): {told}"
             tally.failed.append(why)
         if on_end:
             on_end(index, why)
+    for one in elsewhere:
+        if written(one.path) not in (None, one.written):
+            of[one.experiment.name].left -= 1
+            of[one.experiment.name].skipped += 1
     return list(tallies)
+
+
+def _refused(todo: Sequence[Run]) -> Iterator[tuple[int, ValueError]]:
+    """The runs that have to wait, by index, and what for."""
+    for index, one in enumerate(todo):
+        try:
+            one.experiment.refuse(one.config)
+        except ValueError as error:
+            yield index, error
 
 
 def compute(run: Run, report: workers.Report) -> float | None:

@@ -137,6 +137,40 @@ def test_two_commands_on_one_store_share_a_grid_and_compute_nothing_twice(fake, 
     assert (tally.skipped, tally.ran, tally.complete) == (3, 1, True)
 
 
+def test_what_the_other_command_computed_meanwhile_is_there_in_the_end(fake, checkout) -> None:
+    store, grid = Store(checkout / "private"), fake()
+    todo, tallies = runs.plan([grid], "laptop", store=store)
+
+    def other(index: int, why: str | None) -> None:
+        if why == runs.ELSEWHERE:
+            store.write(grid.run(todo[index].config))
+
+    with store.claim("laptop", "fake", "a-seed1"):
+        (tally,) = runs.run(todo, tallies, on_end=other)
+    assert (tally.skipped, tally.ran, tally.left, tally.complete) == (1, 3, 0, True)
+
+
+def test_runs_that_wait_for_a_sweep_are_refused_before_any_run_starts(fake, checkout, monkeypatch) -> None:
+    """And the steps and the ends of the others are told by their places in the whole."""
+
+    def refuse(_: object, config: object) -> None:
+        if config.method == "a":
+            raise ValueError("no record gives 'a' a rate")
+
+    monkeypatch.setattr(fake, "refuse", refuse)
+    store, log, ended, steps = Store(checkout / "private"), checkout / "log", [], set()
+    told = {"on_end": lambda *end: ended.append(end), "on_progress": lambda index, *_: steps.add(index)}
+    planned = runs.plan([fake(log=log)], "laptop", store=store)
+    (tally,) = runs.run(*planned, **told)
+    waits = [(index, f"a (a-seed{seed}): no record gives 'a' a rate") for index, seed in ((0, 1), (2, 2))]
+    assert ended[:2] == waits and sorted(ended[2:]) == [(1, None), (3, None)] and steps == {1, 3}
+    assert (tally.failed, tally.ran, tally.left) == ([why for _, why in waits], 2, 0)
+    assert sorted(log.read_text().split()) == ["b-seed1", "b-seed2"]
+    monkeypatch.setattr(runs.workers, "run_jobs", None)  # no worker is started where nothing is ready
+    (tally,) = runs.run(*runs.plan([fake(methods=("a",))], "laptop", store=store))
+    assert len(tally.failed) == 2
+
+
 @pytest.mark.attack("a worker that is killed in the middle of a grid")
 @pytest.mark.parametrize("side_by_side", [1, 2])
 def test_a_killed_worker_fails_its_own_run_and_no_other(fake, checkout, side_by_side: int) -> None:
