@@ -91,7 +91,7 @@ def run(
     with _said(RESUMED):
         how = {"partition": partition, "parallel": parallel, "gpus": gpus, "minutes": minutes}
         place, numbers = tasks.cluster(console, cluster, jobs, threads, how), tasks.seeds(seeds)
-        part, chosen = tasks.runs.shard_of(shard), methods.split(",") if methods else None
+        part, chosen = tasks.runs.shard_of(shard), None if methods is None else methods.split(",")
         asked = known.sort_out(names or known.GROUPS[: 1 if place else 2], profile, chosen)
         chapters = asked.chapters
         if place is not None and chapters:
@@ -194,7 +194,7 @@ def bench(
     profile: opt.OfProfile = opt.Profile.laptop,
     device: opt.OnDevice = None,
     repeats: Annotated[
-        int | None, typer.Option(help="Timed pairs of each cell (default: the profile's).")
+        int | None, typer.Option(min=1, help="Timed pairs of each cell (default: the profile's).")
     ] = None,
 ) -> None:
     """Time separated and strict models against the dense one, encodings against attention without any, or

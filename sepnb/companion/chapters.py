@@ -81,11 +81,18 @@ def find(name: str) -> Chapter:
     return known[name]
 
 
+MANY = 80
+"""Names that an answer lists at most."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of an answer to a name that is not among those known: the near ones, or all."""
+    """The end of an answer to a name that is not among those known: the near ones, or all, or the first of
+    very many."""
     known = sorted(known)
-    near = get_close_matches(name, known, n=3, cutoff=0.5)
-    return f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(known) or 'none'}"
+    if near := get_close_matches(name, known, n=3, cutoff=0.5):
+        return f"did you mean {', '.join(near)}?"
+    more = f" and {len(known) - MANY} more" if len(known) > MANY else ""
+    return f"there are {', '.join(known[:MANY]) or 'none'}{more}"
 
 
 def digest(files: Iterable[Path], base: Path) -> str:

@@ -105,7 +105,7 @@ def unknown(what: str, name: str, names: Sequence[str]) -> ValueError:
 def _is_new(name: str) -> bool:
     """Whether the sources of the experiments write this name, which the table does not have yet."""
     grids = _table()["experiments"]
-    if name in grids or any(name in grid["methods"] for grid in grids.values()):
+    if not name or name in grids or any(name in grid["methods"] for grid in grids.values()):
         return False
     return any(f'"{name}"' in file.read_text(encoding="utf-8") for file in _WRITTEN.glob("*.py"))
 

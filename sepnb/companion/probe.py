@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from safetensors import SafetensorError
 
 from sepnb import paths, protocol, validation
 from sepnb.companion import screens
@@ -67,6 +68,7 @@ def probe(
     told = [part.strip() for part in times.split(",")]
     if not all(part.isdecimal() for part in told):
         raise ValueError(f"--times {times!r}: give whole numbers separated by commas, such as 1,2,4,8")
+    protocol.rising(grown := tuple(map(int, told)))
     if not text.is_file():
         raise FileNotFoundError(f"--text {text}: there is no such file")
     under = Under(asked(extension, factor, length), adapter, log_scale)
@@ -87,7 +89,7 @@ def probe(
             own,
             tokens,
             trained_length=length,
-            times=tuple(map(int, told)),
+            times=grown,
             reference=other,
             device=device,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
@@ -160,9 +162,17 @@ def loaded(model: str, text: Path, under: Under = AS_TRAINED) -> tuple[protocol.
             raise ValueError(
                 f"{model} has no tokenizer that can be loaded ({error}); give its tokens as --text FILE.npy"
             ) from None
-        words = text.read_text(encoding="utf-8")
+        try:
+            words = text.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"--text {text} is no text in UTF-8 ({error}); give another, or a .npy"
+            ) from None
         there = np.array(tokenizer(words, add_special_tokens=False)["input_ids"], dtype=np.int64)
-    whole = package.AutoModelForCausalLM.from_pretrained(model, **where)
+    try:
+        whole = package.AutoModelForCausalLM.from_pretrained(model, **where)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ValueError(f"{model} holds no model that can be loaded ({error}); fetch it again") from None
     return protocol.hf(whole, under.extension), there
 
 

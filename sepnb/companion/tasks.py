@@ -67,8 +67,9 @@ def seeds(text: str | None) -> list[int] | None:
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() for part in parts):
-        raise ValueError(f"--seeds {text!r}: give whole numbers separated by commas, such as 0,1,2")
+    if not all(part.isdecimal() and len(part) < 19 for part in parts):
+        remedy = "give whole numbers separated by commas, such as 0,1,2, each of at most 18 digits"
+        raise ValueError(f"--seeds {text!r}: {remedy}")
     found = [int(part) for part in parts]
     if len(set(found)) < len(found):
         raise ValueError(f"--seeds {text!r}: a seed is given twice")

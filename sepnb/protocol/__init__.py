@@ -10,6 +10,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import validation
 from .adapters import Reader, hf, reader
 from .readings import WINDOWS, Plan, known_tokens, read
@@ -64,9 +66,11 @@ def probe(
             model does not know, before anything is read; and a model that returns something else than finite
             logits, or looks at later tokens.
     """
+    if isinstance(trained_length, np.integer):
+        trained_length = int(trained_length)
     length = validation.whole("trained_length", trained_length, SHORTEST, validation.FARTHEST)
-    rising = _rising(times)
-    longest = rising[-1] * length
+    grown = rising(times)
+    longest = grown[-1] * length
     readers = [reader(model), *([] if reference is None else [reader(reference)])]
     tokens = as_tokens(text)
     if (held := max(0, len(tokens) - 1) // longest) < WINDOWS:
@@ -86,13 +90,13 @@ def probe(
     for one in readers:
         if one.module is not None and one.device != where:
             one.module.to(where)
-    readable = [k for k in rising if first.limit is None or k * length <= first.limit]
-    plan = Plan(windows(tokens, longest), length, rising, readable[-1] * length)
+    readable = [k for k in grown if first.limit is None or k * length <= first.limit]
+    plan = Plan(windows(tokens, longest), length, grown, readable[-1] * length)
     found = read(first, readers[1] if len(readers) > 1 else None, plan, device=where, progress=progress)
     return card(plan, found, readers, where)
 
 
-def _rising(times: Sequence[int]) -> tuple[int, ...]:
+def rising(times: Sequence[int]) -> tuple[int, ...]:
     """The times, 1 before them where it is missing."""
     if isinstance(times, str | bytes) or not isinstance(times, Sequence):
         raise TypeError(

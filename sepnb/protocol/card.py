@@ -129,7 +129,7 @@ class Card:
             figures.trained_length(ax, length)
             ax.set(xlabel="position in the text", ylabel="bits per token")
             named = textwrap.wrap(str(self.meta["model"]), 44, max_lines=3, placeholder="…")
-            ax.set_title("\n".join(named), pad=18)
+            ax.set_title("\n".join(named), pad=18, parse_math=False)  # a path may hold a $
             low = min(*model, *slid)
             ax.set_ylim(bottom=low - 0.12 * max(0.1, max(*model, *slid) - low))
             ax.text(0.02, 0.03, "line: all keys visible; dashed: own sliding window", fontsize=8.5,

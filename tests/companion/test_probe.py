@@ -3,15 +3,17 @@
 import copy
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from rich.console import Console
+from safetensors import SafetensorError
 from typer.testing import CliRunner
 
 from sepnb import cli
-from sepnb.companion.probe import BY_FACTOR
+from sepnb.companion.probe import BY_FACTOR, loaded
 from sepnb.encodings import NTKByParts, YaRN
 from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig, save, save_adapter
 from sepnb.streams import Streams
@@ -121,13 +123,31 @@ def test_every_extension_that_the_help_names_reaches_the_model_with_the_length_a
     assert name in " ".join(sepnb("--help")[1].split())
 
 
+def test_a_text_and_a_model_of_transformers_that_cannot_be_read_are_named(tmp_path, monkeypatch) -> None:
+    def damaged(*_: object, **__: object) -> None:
+        raise SafetensorError("header too small")
+
+    kinds = {"AutoTokenizer": lambda *_, **__: None, "AutoModelForCausalLM": damaged}
+    package = SimpleNamespace(**{kind: SimpleNamespace(from_pretrained=how) for kind, how in kinds.items()})
+    monkeypatch.setattr("sepnb.companion.probe.transformers", lambda: package)
+    latin, tokens = tmp_path / "latin.txt", tmp_path / "tokens.npy"
+    latin.write_bytes(b"\xe9t\xe9")
+    np.save(tokens, np.arange(9))
+    with pytest.raises(ValueError, match=r"latin\.txt is no text in UTF-8"):
+        loaded("some/model", latin)
+    with pytest.raises(
+        ValueError, match=r"some/model holds no model that can be loaded \(header too small\)"
+    ):
+        loaded("some/model", tokens)
+
+
 @pytest.mark.attack("models, texts and options that cannot be probed")
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
         ({"--text": "nowhere.txt"}, "does not exist"),
         ({"--times": "1,x"}, "give whole numbers separated by commas"),
-        ({"--times": "4,2"}, "give rising ints"),
+        ({"--times": "4,2", "model": "no/such-model"}, "give rising ints"),  # before a model is loaded
         ({"--length": 4000}, "30 windows need"),
         ({"--out": __file__}, ""),
         ({"--device": "cuda"}, "needs a GPU"),

@@ -4,6 +4,7 @@ import json
 from html.parser import HTMLParser
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 import torch
 
@@ -15,14 +16,14 @@ from sepnb.streams import Streams
 
 from .shapes import EVERY, TIMES, L, looking_back, repeating
 
-LABEL = "<script>alert(1)</script> | a"
+LABEL = "<script>alert(1)</script> | a $x_{$"
 
 
 @pytest.fixture(scope="module")
 def card() -> Card:
     model = looking_back(3 * L)
     model.__name__ = LABEL
-    return probe(model, repeating(3 * L), trained_length=L, times=TIMES)
+    return probe(model, repeating(3 * L), trained_length=np.int64(L), times=TIMES)
 
 
 def test_json_is_strict_and_has_the_four_verdicts_with_their_numbers(card):
