@@ -55,28 +55,34 @@ def test_an_encoding_that_reads_the_index_and_no_other_hears_where_a_text_starts
     near, far = [40, 41, 43], [90, 91, 93]
     if ENCODINGS[name].counts_tokens:
         near, far = [40, 41, 42], [90, 91, 92]
-    assert changes(ENCODINGS[name], near, far) is ENCODINGS[name].reads_index
+    reads = ENCODINGS[name].reads_index
+    found = "nothing" if reads else "what it gives"
+    why = f"{name} has reads_index = {reads}, and where a text starts changes {found}"
+    assert changes(ENCODINGS[name], near, far) is reads, why
 
 
 @pytest.mark.parametrize("name", FINITE)
 def test_distances_are_told_apart_up_to_where_they_saturate_and_not_beyond(name):
     at = ENCODINGS[name].saturates_at
-    assert changes(ENCODINGS[name], [0, at - 1], [0, at])
+    said = f"{name} has saturates_at = {at}, the distance from which on all are encoded alike, and"
+    assert changes(ENCODINGS[name], [0, at - 1], [0, at]), f"{said} does not tell {at - 1} from {at}"
     for beyond in (at + 1, at + 7, 4 * at):
-        assert not changes(ENCODINGS[name], [0, at], [0, beyond])
+        assert not changes(ENCODINGS[name], [0, at], [0, beyond]), f"{said} tells {beyond} from {at}"
 
 
 @pytest.mark.parametrize("name", [name for name, e in ENCODINGS.items() if e.saturates_at == inf])
 def test_distances_that_never_saturate_are_told_apart_further_out(name):
     """The key is not at 0: there FIRE measures every distance against itself."""
-    assert changes(ENCODINGS[name], [50, 90], [50, 94])
+    why = f"{name} has saturates_at = inf, and does not tell distance 40 from 44: say from where on"
+    assert changes(ENCODINGS[name], [50, 90], [50, 94]), why
 
 
 @pytest.mark.parametrize(
     "name", [name for name, e in ENCODINGS.items() if e.saturates_at == 0 and not e.reads_index]
 )
 def test_an_encoding_without_distances_hears_none(name):
-    assert not changes(ENCODINGS[name], [0, 1, 2], [0, 30, 90])
+    why = f"{name} has saturates_at = 0, and tells distances apart: say from where on it does not, or inf"
+    assert not changes(ENCODINGS[name], [0, 1, 2], [0, 30, 90]), why
 
 
 @pytest.mark.parametrize("n_positions", [2, 5, 64])
