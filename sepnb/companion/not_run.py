@@ -7,7 +7,7 @@ RECALL = (
     "dense twins, RoPE and its context extensions, ALiBi, no encoding. Other encodings wait."
 )
 SECOND = "Recall and the latest value already part content from order; these were to be cut first."
-SLOWED = "Declared with its rules. Recall by the four models that they compare came first; novels, order and needles follow."
+SLOWED = "Recall by the four models that the rules compare came first; order, needles and novels follow."
 REASONS = {
     **dict.fromkeys(
         (
