@@ -11,22 +11,11 @@
 # ---
 
 # %% [markdown]
-# # 12. What makes extrapolation work
+# # 12. Slow positions down
 #
-# **Finding.** In these runs models survive eight trained lengths with every key visible once their score has a content-to-position term and
-# their training shows far distances. It was not the separation: a separated model trained so ends at {num}`recipes/separated-torus-phase-long-gaps-wide/native/8x:.3f`
-# bits per byte, ahead of RoPE behind a window ({num}`recipes/rope/native-window/8x:.3f`), and a dense one with no position embedding and
-# somewhat more weights at {num}`recipes/dense-phase-gaps/native/8x:.3f`.
-#
-# RoPE with the same training stays {num}`recipes/rope-gaps/gap/native/8x:+.2f` bits per byte above its own sliding window, at a learning
-# rate that was swept for its loss inside the trained length.
-#
-# The lowest loss at eight lengths belongs to a dense model with the term, trained without gaps, that attends only to the last $L$ bytes:
-# {num}`recipes/dense-phase/native-window/8x:.3f`.
-#
-# Surviving a long text is not using it. Text of this kind cannot tell whether a model uses what lies that far back
-# (*{num}`12_what_works/verdict_something_uses_the_far_past`*): even models trained on long texts gained nothing from it, and context beyond
-# eight bytes gives the best of the models that were asked {num}`17_perplexity/beyond_most` bits per byte ({doc}`chapter 17 <17_perplexity>`).
+# **Finding.** Do not continue positions: slow them down. A separated model, trained to recall values from short texts, recalls
+# {num}`stretched_mqar/separated-sinusoidal/accuracy/stretched/16x:.0%` of them from texts sixteen times as long once its positions are slowed down. No weight is changed. A dense model, slowed down
+# alike, recalls {num}`stretched_mqar/sinusoidal/accuracy/stretched/16x:.0%`, and RoPE {num}`stretched_mqar/rope/accuracy/stretched/16x:.0%`. If nothing is slowed down, all of them fail.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -35,7 +24,6 @@ device = "cpu"
 
 # %% tags=["hide-input"]
 from dataclasses import replace
-from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -43,25 +31,359 @@ import pandas as pd
 import torch
 
 from sepnb import claims, encodings, experiments
-from sepnb.analysis.flops import per_token
+from sepnb.analysis.scores import split_scores
 from sepnb.data import text as texts
-from sepnb.encodings import Heads, Phase
-from sepnb.evaluation import evaluate, sliding
-from sepnb.evaluation.context import with_replaced_context
+from sepnb.encodings import Heads, NTKByParts, Phase
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.methods import POS_SHARE, model_config
+from sepnb.experiments.readings import READINGS
 from sepnb.experiments.variant_methods import BASES, VARIANTS, reference
 from sepnb.experiments.variants import WINNER
 from sepnb.models import LanguageModel, frozen_attention
-from sepnb.plots import figures, shapes
+from sepnb.plots import answers, figures, shapes, terms
 from sepnb.plots.shapes import DASHED, DOTTED
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import NOT_RUN, RunTable, text_of
-from sepnb.training import toeplitz, train
 from sepnb.training.positions import RandomOffset, TrueGap
 
 figures.use_style()
 numbers = {}
+NOTHING = "Not run yet: the records of the experiment are missing at this profile."
+
+# %% tags=["hide-input"]
+recall = experiments.get("stretched_mqar").table(profile)
+slowed = RunTable(recall)
+FOUR = (
+    "separated-sinusoidal",
+    "concatenated-sinusoidal",
+    "sinusoidal",
+    "rope",
+)
+LENGTHS = (1, 2, 4, 8, 16, 32)
+numbers["seeds"] = (
+    int(slowed.made.groupby("method")["seed"].nunique().min() or 0)
+    if len(slowed.made)
+    else 0
+)
+fig, axes = plt.subplots(1, 2, figsize=(8.6, 3.7), sharey=True)
+SAYS = ("separated", "next to the content", "added to the content", "RoPE")
+NAMED = {
+    f"{name}{way}": {"label": says}
+    for way in ("", ":stretched")
+    for name, says in zip(FOUR, SAYS, strict=True)
+}
+answers.by_length(axes[0], recall, FOUR, NAMED)
+slow_lines = [f"{name}:stretched" for name in FOUR]
+answers.by_length(axes[1], recall, slow_lines, NAMED, times=LENGTHS)
+axes[0].set_title("as trained", fontsize=10.5)
+axes[1].set_title("positions slowed down, no weight changed", fontsize=10.5)
+axes[1].set_ylabel("")
+figures.show(
+    fig,
+    name="fig-slow-recall",
+    alt="Two panels of the share of recalled values against the length of the text. "
+    "Left, as trained, all four models fall quickly past the trained length. Right, "
+    "with positions slowed down, they fall far less, and the four lines part.",
+    caption="Slowed positions let trained models recall from longer texts. Four models "
+    f"trained to recall values in texts of L tokens, read in texts of up to 32 L. Thick: "
+    f"means of {numbers['seeds']} seeds; thin: each seed."
+    if len(slowed.made)
+    else NOTHING,
+)
+figures.provenance(recall)
+
+# %% [markdown]
+# > **Question.** Past the trained length a model meets positions that it has never seen. Can it read on if we slow positions down, so
+# > that a long text only uses positions like those of training? Which models can do that, and what has to be tuned?
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 5 s of one CPU core at any profile; nothing is trained here and nothing is downloaded. The records come from
+#   `sepnb run stretched_mqar score_terms recipe_screen recipes`, two to three minutes a run.
+# - **You need**: {doc}`chapter 6 <06_longer_contexts>` for context extensions of RoPE, {doc}`chapter 7 <07_two_streams>` for the two
+#   streams, {doc}`chapter 11 <11_extrapolators>` for the rules that continue a position.
+# - **You will learn**: how to slow down any sinusoid, wherever it acts; which part of a score breaks in longer texts; what
+#   training at far distances adds.
+# - **Claims tested**: those in the two tables of verdicts (see {doc}`/book/claims`).
+# ```
+#
+# ## Slow down instead of going on
+#
+# {doc}`Chapter 11 <11_extrapolators>` tried to continue positions: it computed rows for indices that no training had shown. All five
+# rules failed, and even the exact sinusoid fails, because a row that can be computed is not a row that the layers have met.
+#
+# For RoPE the usual answer is a different one ({doc}`chapter 6 <06_longer_contexts>`): do not continue, slow down. A sinusoid is a set
+# of clock hands. Hand $m$ turns by $w_m = b^{-2m/d_{\text{pos}}}$ from one index to the next, with the base $b = 10{,}000$. In a
+# trained text it makes
+#
+# $$
+# t_m = \frac{L\, w_m}{2\pi}
+# $$ (eq-slow-turns)
+#
+# turns. To read a text that is $f$ times as long, divide the speed of the hands by $f$. Then the whole text uses only angles that
+# training has shown. But neighbouring tokens also come closer together, by the same factor, and the fast hands are what tells them
+# apart. So leave alone the hands that went round often in training, because they have nothing new to show anyway, and slow down only
+# the others (*by parts*):
+#
+# $$
+# w'_m = k_m\, w_m + (1 - k_m)\, \frac{w_m}{f},
+# \qquad k_m = \min\!\Big(1, \max\!\Big(0, \frac{t_m - \alpha}{\beta - \alpha}\Big)\Big),
+# $$ (eq-slow-parts)
+#
+# with $\alpha = 1$ and $\beta = 32$ turns. These are the frequencies that YaRN gives to RoPE {cite:p}`peng2024`. Nothing in the
+# equation is about RoPE, though. It is about waves, and a sinusoid at the input has the same waves. {cite:t}`karypis2024` interpolate
+# such added positions in dense models.
+#
+# By hand: take $L = 128$ and $f = 16$. The fastest hand has $w_0 = 1$ and makes $128 / 2\pi = 20.4$ turns, so
+# $k_0 = 19.4 / 31 = 0.625$, and it keeps $0.625 + 0.375/16 = 0.648$ of its speed. With 32 columns hand 4 has $w_4 = 10{,}000^{-8/32} = 0.1$
+# and makes 2.04 turns. Then $k_4 = 0.0335$, and 9.4 % of its speed is left. Every hand that makes less than one turn keeps a sixteenth.
+# <!-- given: computed by hand, checked by the code below -->
+
+# %%
+size = lm.SIZES["laptop"]
+L, d_pos, f = size.length, size.width // POS_SHARE, 16
+m = np.arange(d_pos // 2)
+w = 10_000.0 ** (-2 * m / d_pos)
+
+
+def slowed_by_parts(w, f, L, alpha=1, beta=32):
+    turns = L * w / (2 * np.pi)
+    k = np.clip((turns - alpha) / (beta - alpha), 0, 1)
+    return k * w + (1 - k) * w / f
+
+
+slower = slowed_by_parts(w, f, L)
+np.testing.assert_allclose((slower / w)[[0, 4, -1]], [0.648, 0.094, 1 / 16], atol=5e-4)
+
+# the position embeddings of a model that reads with slowed positions
+model = LanguageModel(model_config("separated-sinusoidal", size)).double()
+slow = model.extended(extension=NTKByParts(f, L))
+at = torch.arange(f * L)
+p = slow.transformer.embeddings(at, torch.float64)["pos"]
+angles = at[:, None].numpy() * slower
+np.testing.assert_allclose(p[:, 0::2], np.sin(angles), atol=1e-9)
+np.testing.assert_allclose(p[:, 1::2], np.cos(angles), atol=1e-9)
+numbers["slow_hands"] = int((L * w < 2 * np.pi).sum())
+numbers["hands"], numbers["readings"] = len(w), len(READINGS)
+
+# %% tags=["hide-input"]
+turns = {
+    "a trained text": L * w / (2 * np.pi),
+    "16 L as trained": f * L * w / (2 * np.pi),
+    "16 L slowed down": f * L * slower / (2 * np.pi),
+}
+fig, ax = plt.subplots(figsize=(6.8, 3.0))
+looks = (figures.INK, "", "-"), ("#b3364f", "s", DASHED), ("#0072b2", "^", "-")
+shapes.curves(ax, m, turns, looks, markersize=4)
+ax.set_yscale("log")
+ax.axhline(1, color=figures.FAINT, linewidth=1, linestyle=":")
+ax.set(xlabel="hand $m$, fastest first", ylabel="turns in the text")
+figures.label_lines(ax)
+figures.show(
+    fig,
+    name="fig-slow-turns",
+    alt="Turns that each hand of a sinusoid makes, on a logarithmic axis, against the "
+    "number of the hand. In sixteen trained lengths all hands make sixteen times as many "
+    "turns as in a trained text. Slowed down by parts, the slow hands make exactly as "
+    "many as in a trained text, and the fast ones a few times more.",
+    caption=f"Slowed down by parts, the {numbers['slow_hands']} of {len(w)} hands that "
+    "make less than one turn (dotted) in a trained text go no further in a text of 16 L "
+    "than they did in training. The fastest keep most of their speed, so that "
+    "neighbours stay apart.",
+)
+
+# %% [markdown]
+# The equation is the same for all models. What it touches is not. In a dense model the sinusoid is *added* to the content. Change it,
+# and every query, key and value changes with it, because each is computed from the sum, and one norm divides both by their common size.
+# In a *concatenated* model position has columns of its own at the input, but the first layer mixes them with the content. In a
+# *separated* model no value, norm or MLP mixes the two. Here this is, checked on the first layer: the part of each score in which content
+# asks and content answers does not change, to the last bit.
+
+# %%
+tokens = torch.randint(256, (1, 2 * L), generator=torch.Generator().manual_seed(seed))
+for name in ("separated-sinusoidal", "sinusoidal"):
+    torch.manual_seed(seed)
+    model = LanguageModel(model_config(name, size))
+    pair = model, model.extended(extension=NTKByParts(2, L))
+    first, other = (next(split_scores(one, tokens)).terms for one in pair)
+    same = torch.equal(first["content-content"], other["content-content"])
+    moved = (first["position-position"] - other["position-position"]).abs().max()
+    print(f"{name}: content-content equal: {same}, position-position moved {moved:.2f}")
+    assert same == (name == "separated-sinusoidal")
+
+# %% [markdown]
+# **Sharper attention.** Longer texts have one more problem, which is not about positions: as more keys share one softmax, its weights
+# flatten. Multiplying the logits of a query that sees $n$ keys by
+#
+# $$
+# \max\!\left(1, \frac{\ln n}{\ln L}\right)
+# $$ (eq-log-n)
+#
+# sharpens them again, after {cite:t}`chiang2022`, who scale by $\log n$. Divided by $\ln L$ and held at 1 inside the trained
+# length, it changes nothing there. By hand: for $L = 128 = 2^7$ and $n = 8L = 2^{10}$ the factor is $10/7$.
+
+# %%
+small = lm.SIZES["smoke"]
+torch.manual_seed(seed)
+model = LanguageModel(model_config("separated-sinusoidal", small))
+scaled = model.extended(log_scale=True)
+library = texts.load(small.text.name)
+long = 8 * small.length
+held_out = texts.windows(library.validation, length=long, per_document=long)
+some = torch.from_numpy(held_out.tokens[:2, :-1].astype(np.int64))
+with torch.no_grad():
+    difference = (scaled(some) - model(some)).abs().amax(dim=(0, 2))
+inside, past = difference.split([small.length, len(difference) - small.length])
+assert inside.max() < 1e-4 < past.max()
+print(f"inside: {inside.max():.1e}, past it: {past[-1]:.2f}")
+
+# %% [markdown]
+# ## Recall from sixteen times the text
+#
+# The task is multi-query associative recall (*MQAR*, {doc}`chapter 19 <19_what_and_where>`). A text lists keys, each followed by its
+# value, with noise in between, and then asks for the value of each key. Inside the trained length all four models find nearly every value.
+# Past it all of them fail, RoPE too.
+#
+# Then positions are slowed down. Each trained model gets one of {num}`12_what_works/readings` ways to do so, the one with the least loss on
+# validation texts of $8L$: interpolation, NTK-aware scaling, by parts in two choices of bands, and YaRN, each with and without $\log n$. In
+# other lengths it takes the same way with another factor. All models choose among the same ways.
+
+# %% tags=["hide-input"]
+COLUMNS = {
+    "as trained, 8L": "accuracy/native/8x",
+    "16L": "accuracy/native/16x",
+    "slowed, 8L": "accuracy/stretched/8x",
+    "slowed, 16L": "accuracy/stretched/16x",
+    "last L of 16L": "near/stretched/16x",
+    "slowed, 32L": "accuracy/stretched/32x",
+}
+answered = pd.DataFrame(
+    {"position": position}
+    | {says: slowed.text(name, column) for says, column in COLUMNS.items()}
+    | {"parameters": f"{slowed.mean(name, 'parameters'):,.0f}"}
+    for name, position in zip(FOUR, SAYS, strict=True)
+)
+figures.show_table(
+    answered,
+    caption="Share of values that are recalled from texts of so many trained lengths. "
+    "All values, but in the column “last L of 16L”: there only those less than one "
+    "trained length back. Means over seeds and 95 % t intervals.",
+)
+figures.provenance(recall)
+
+# %% [markdown]
+# 1. **Give position its own columns** (*{num}`12_what_works/verdict_stretched_mqar_beside_can_be_slowed_added_cannot`*). With position
+#    next to the content a model recalls {num}`stretched_mqar/concatenated-sinusoidal/accuracy/stretched/16x:.0%` at $16L$, with position
+#    added to it {num}`stretched_mqar/sinusoidal/accuracy/stretched/16x:.0%`. The difference is largest for values less than one trained
+#    length back. There the model has to tell close positions apart, at indices that are far out.
+# 2. **Splitting the weights helps again** (*{num}`12_what_works/verdict_stretched_mqar_the_split_adds_to_it`*). The separated model
+#    recalls {num}`stretched_mqar/separated-sinusoidal/accuracy/stretched/16x:.0%`, with two thirds of the parameters.
+# 3. **It does not beat RoPE.** At $16L$ RoPE is a little ahead, by less than three points or not
+#    (*{num}`12_what_works/verdict_stretched_mqar_as_often_as_slowed_rope`*). At $32L$ RoPE still recalls
+#    {num}`stretched_mqar/rope/accuracy/stretched/32x:.0%` and the separated model
+#    {num}`stretched_mqar/separated-sinusoidal/accuracy/stretched/32x:.0%`. RoPE turns queries and keys, so it never mixed position with
+#    content, either.
+
+# %% [markdown]
+# ## Which part of the score breaks?
+#
+# A score is a sum of four products: content asks and content answers, position asks and position answers, and the two that cross.
+# {mod}`sepnb.analysis.scores` splits the scores of a trained head into exactly these terms, so one can slow down some of them and leave the others as
+# trained. The models below do so in texts of $8L$, in every layer. No rule asked for this; it is exploratory.
+
+# %% tags=["hide-input"]
+split = experiments.get("score_terms")
+parts_of = RunTable(split.table(profile))
+KINDS = {
+    "none": "no term",
+    "position": "position asks, position answers",
+    "cross": "both that cross",
+    "position-and-cross": "all three with position",
+    "all": "all four",
+}
+healed = pd.DataFrame(
+    {"slowed down": says}
+    | {
+        says_of: parts_of.text(name, f"accuracy/{key}", ".2f")
+        for name, says_of in zip(FOUR[:3], SAYS[:3], strict=True)
+    }
+    for key, says in KINDS.items()
+)
+figures.show_table(
+    healed,
+    caption="Share of values recalled from texts of 8 L when only some terms of the "
+    "scores are read with slowed positions, and everything else as before. Means over "
+    "seeds and 95 % t intervals.",
+)
+figures.provenance(split.table(profile))
+
+# %% [markdown]
+# In the separated model the three terms with position are all that breaks. With these slowed down it recalls {num}`score_terms/separated-sinusoidal/accuracy/position-and-cross:.0%` of the
+# values, where it recalled {num}`score_terms/separated-sinusoidal/accuracy/none:.0%` before. No single one is enough: with position asking and answering alone it is
+# {num}`score_terms/separated-sinusoidal/accuracy/position:.0%`. Content asking content needs nothing, and in the first layer it does not change at all.
+#
+# A dense model has no such part. Slowing down its three terms with position brings it to {num}`score_terms/sinusoidal/accuracy/position-and-cross:.0%`. With all four it attends as the
+# slowed model does and recalls {num}`score_terms/sinusoidal/accuracy/all:.0%`. The rest of what slowing gives it is not in the scores: position was added to the content, so it is in
+# the values as well.
+
+# %% tags=["hide-input"]
+rows = split.rows(profile, "term")
+if rows.empty:
+    figures.say(NOTHING)
+else:
+    of = rows[rows["method"] == FOUR[0]]
+    shown = of["seed"].min()
+    of = of[of["seed"] == shown]
+    layer, head = int(of["layer"].iloc[0]), int(of["head"].iloc[0])
+    as_trained, at_slowed = (of[of["read"] == read] for read in ("trained", "slowed"))
+    length = split.config(profile, FOUR[0], int(shown)).training.length
+    how = {"layer": layer, "head": head, "length": length, "near": 8}
+    figures.show(
+        terms.score_terms(as_trained, at_slowed, **how),
+        name="fig-slow-terms",
+        alt="Four panels of the terms of one head's scores by the distance of the key, and "
+        "bars of the attention on the nearest keys. Inside the trained length and past it "
+        "the term of content with content is the same. The term of position with position "
+        "changes past the trained length and comes back when positions are slowed down.",
+        caption=f"Head {head + 1} of layer {layer + 1} in a separated model, the head that "
+        "one term moves most past the trained length. Parts of its scores by the distance "
+        "of the key, less their mean over the nearest L keys; bands are one standard "
+        f"deviation. Right: attention on the eight nearest keys. Seed {shown}, texts of 8 L.",
+    )
+    figures.provenance(split.table(profile))
+
+# %% [markdown]
+# ## What was claimed beforehand
+#
+# The rules were written before these records, with trials of one or two seeds known.
+
+# %% tags=["hide-input"]
+GRIDS = {"experiment/stretched_mqar": recall}
+SLOWED = [one.id for one in claims.CLAIMS if one.needs[0] in GRIDS]
+judged = claims.judge(SLOWED, GRIDS)
+numbers |= claims.show(
+    judged,
+    caption="The claims on recall at slowed positions. The claims page lists those on "
+    "other tasks and on novels.",
+)
+figures.provenance(recall)
+
+# %% [markdown]
+# ## Train for far distances
+#
+# Slowing positions down changes nothing in training. The other way is to show far positions in training. A *variant* below is a method
+# of {doc}`chapter 10 <10_language_model>`, or another variant, with one thing changed; a test holds it to that. All of them read novels, and
+# four questions are put to each at eight trained lengths:
+#
+# | question | number |
+# |---|---|
+# | does it *survive*? | bits per byte over its own sliding window at stride 1, all keys visible; below $+0.03$ |
+# | does it *use* the far past? | what it costs to replace the far text by another novel; above $+0.02$, and it survives |
+# | *quality* | how far it is above RoPE with a window of $L$ |
+# | *price* | how far it is, inside the trained length, above the method at its base |
+#
+# Results are means over seeds on the test text, from {num}`12_what_works/runs` of {num}`12_what_works/runs_declared` declared runs. Those
+# marked *in selection* are one seed on the validation text. They chose the models, and no verdict rests on them.
 
 # %% tags=["hide-input"]
 runs = experiments.get("recipes").table(profile)
@@ -69,7 +391,6 @@ extrapolation = experiments.get("extrapolation").table(profile)
 of, have = RunTable(runs), RunTable(runs).made
 methods = list(dict.fromkeys(runs.method))
 numbers["runs"], numbers["runs_declared"] = len(have), len(runs)
-NOTHING = "Not run yet: the records of the experiment are missing at this profile."
 SWEPT = "laptop" if profile == "smoke" else profile  # smoke runs take those rates
 
 
@@ -78,14 +399,13 @@ def price(name):
     return of.difference(name, reference(name), "bits_per_byte")
 
 
-# %% tags=["hide-input"]
 LINES = {
     "separated sinusoid": ("separated-sinusoidal", "native", "#6b4500", "o", DOTTED),
-    "RoPE": ("rope", "native", "#d55e00", "D", DASHED),
-    "RoPE, window": ("rope", "native-window", "#d55e00", "D", "-"),
-    "ALiBi": ("alibi", "native", "#cc79a7", "P", (0, (3, 1, 1, 1))),
-    "dense, term and gaps": ("dense-phase-gaps", "native", "#0072b2", "^", DASHED),
-    "separated, term and gaps": (WINNER, "native", "#009e73", "v", "-"),
+    "RoPE": ("rope", "native", "#d55e00", "^", DASHED),
+    "RoPE, window": ("rope", "native-window", "#d55e00", "^", "-"),
+    "ALiBi": ("alibi", "native", "#009e73", "D", (0, (3, 1, 1, 1))),
+    "dense, term and gaps": ("dense-phase-gaps", "native", "#0072b2", "s", DASHED),
+    "separated, term and gaps": (WINNER, "native", "#6b4500", "v", "-"),
 }
 beside = RunTable(extrapolation).made
 beside = beside[beside.method.isin(["alibi", "separated-sinusoidal"])]
@@ -117,7 +437,7 @@ figures.show(
     caption="With every key visible, the dense model with content-to-position term and "
     f"position gaps ends at {at_end['dense, term and gaps']:.3f} bits per byte, the "
     f"separated one at {at_end['separated, term and gaps']:.3f}, RoPE at "
-    f"{at_end['RoPE']:.3f}; RoPE behind a window of L ends at "
+    f"{at_end['RoPE']:.3f}; RoPE with a window of L ends at "
     f"{at_end['RoPE, window']:.3f}. Test text, means over the {len(shared)} seeds that "
     "all have. ALiBi is from the runs of chapter 11, on the same bytes."
     if shared
@@ -126,29 +446,7 @@ figures.show(
 figures.provenance(runs, extrapolation)
 
 # %% [markdown]
-# > **Question.** What must a score be able to say, and what must training show, so that a model reads texts longer than any that it was
-# > trained on? Does it then use them, what does it cost, and is it the separation that helps?
-#
-# ```{admonition} Before you start
-# :class: note
-# - **Time**: about 15 s of one CPU core at any profile, most of it for four tiny trainings; nothing is downloaded. The
-#   records: `sepnb run recipe_screen recipes`, runs of two to three minutes on one core, two
-#   side by side, under 2 GB each; they read ELTeC (`sepnb data eltec-eng`).
-# - **You need**: {doc}`chapter 9 <09_strict>` for the strict model, {doc}`chapter 10 <10_language_model>` for bits per
-#   byte, {doc}`chapter 11 <11_extrapolators>` for the sliding-window baseline.
-# - **You will learn**: what random offsets show a model; how content can choose a distance; how far distances are
-#   trained on short texts; what separates surviving a long text from using it.
-# - **Claims tested**: those under *Verdicts* (see {doc}`/book/claims`).
-# ```
-#
-# ## Three things are new past the trained length
-#
-# {doc}`Chapter 11 <11_extrapolators>` continued a trained table by formula. A sinusoid has a row for every index, so that nothing needs
-# to be continued. It fails all the same: from four to eight trained lengths the separated sinusoid is
-# {num}`recipes/separated-sinusoidal/gap/native/8x:+.2f` bits per byte above its own sliding window. A row that can be computed is not a
-# row that the layers have met.
-#
-# Past the trained length $L$ a model meets three new things. This chapter takes them one by one:
+# Three things are new past the trained length, and each can be shown in training or bounded:
 #
 # | new | show it in training | or bound it |
 # |---|---|---|
@@ -156,70 +454,7 @@ figures.provenance(runs, extrapolation)
 # | *number of keys* | (only long texts do) | a window; sharper attention |
 # | *distance* | position gaps | a score that reads distances by waves |
 #
-# ## Four questions to every model
-#
-# A *variant* is a method of {doc}`chapter 10 <10_language_model>`, or another variant, with one thing changed; a test holds it to that.
-# It takes the learning rate that was chosen for the method at its base, so that what is new is the variant and not the tuning. Survivors
-# that are compared have rates of their own, by a sweep; a model that adds its sinusoid has a scale, too. In texts of $8L$, the *last
-# bin* holds the bytes from $4L$ to $8L$.
-#
-# | question | number |
-# |---|---|
-# | does it *survive*? | bits per byte over its own sliding window at stride 1, all keys visible; below $+0.03$ |
-# | does it *use* the far past? | what replaced context costs; above $+0.02$, and it survives |
-# | *quality* | how far it is above RoPE with a window of $L$ |
-# | *price* | how far it is, inside the trained length, above the method at its base |
-#
-# For replaced context, *another novel* is put where the far text was. Every byte keeps at least its own last $L$ bytes. A model that does
-# not look further back loses nothing. What a model loses is its {term}`context gain`; it does not tell whether the model used what stood
-# there or is disturbed by what stands there now.
-#
-# Results are means over seeds on the test text, from {num}`12_what_works/runs` of {num}`12_what_works/runs_declared` declared runs. Those
-# marked *in selection* are one seed on the validation text; they chose the models, and no verdict stands on them.
-#
-# ## The index
-#
-# A {term}`sinusoid <sinusoidal encoding>` of $d_{\text{pos}}$ columns is $d_{\text{pos}}/2$ clock hands. Hand $m$ turns
-# by $w_m = b^{-2m/d_{\text{pos}}}$ from one index to the next, with base $b = 10{,}000$, so its period is $2\pi / w_m$.
-# A text of $L$ tokens shows hand $m$ an arc of $\min(1, L w_m / 2\pi)$ of its dial. Fast hands go round and have shown
-# everything. Slow hands have shown a sliver, and every index past $L$ puts them where they have never been.
-
-# %%
-size = lm.SIZES["laptop"]
-L, d_pos = size.length, size.width // POS_SHARE
-torus = encodings.base_of_longest_wave(d_pos, 2 * L)
-pairs = np.arange(d_pos // 2)
-bases = {"base 10,000": 10_000, "short period": torus}
-periods = {n: 2 * np.pi * b ** (2 * pairs / d_pos) for n, b in bases.items()}
-assert np.isclose(periods["short period"][-1], 2 * L)
-assert np.isclose(torus, (L / np.pi) ** (d_pos / (d_pos - 2)))
-seen = {name: np.minimum(1, L / period) for name, period in periods.items()}
-slow = int((periods["base 10,000"] > 2 * L).sum())
-numbers |= {"slow_hands": slow, "hands": d_pos // 2, "torus_base": torus}
-numbers["longest_period"] = float(periods["base 10,000"][-1])
-print(f"L = {L}, d_pos = {d_pos}: {slow} of {d_pos // 2} periods exceed 2L")
-
-# %% tags=["hide-input"]
-fig, ax = plt.subplots(figsize=(6.8, 3.0))
-looks = ("#b07500", "o", DASHED), ("#6b4500", "s", "-")
-shapes.curves(ax, pairs, seen, looks)
-ax.axhline(0.5, color=figures.FAINT, linewidth=1, linestyle=":")
-ax.set(xlabel="hand $m$, fastest first", ylabel="share of the dial seen")
-ax.set_ylim(0, 1.05)
-figures.label_lines(ax)
-figures.show(
-    fig,
-    name="fig-works-dial",
-    alt="Share of its dial that each clock hand of a sinusoid shows within the trained "
-    "length, against the number of the hand. With base 10,000 it falls from one to "
-    "almost nothing; with the short period it never falls below one half.",
-    caption=f"Within {L} tokens {slow} of {d_pos // 2} hands of the usual sinusoid go "
-    f"less than half round. With a base of {torus:.1f} the slowest goes exactly half "
-    "round.",
-)
-
-# %% [markdown]
-# The slowest hand needs {num}`12_what_works/longest_period:,.0f` indices for one turn. Two remedies follow.
+# ### The index
 #
 # **{term}`Random offsets <random-offset training>`** show more indices. Each sequence of $L$ tokens begins at a random index below a
 # maximum; the text and the cost of a step stay what they are. Kiyono et al. {cite:p}`kiyono2021` shift positions so in translation;
@@ -229,18 +464,16 @@ figures.show(
 # period is $2L$:
 #
 # $$
-# b = \left(\frac{L}{\pi}\right)^{d_{\text{pos}} / (d_{\text{pos}} - 2)},
+# b = \left(\frac{L}{\pi}\right)^{d_{\text{pos}} / (d_{\text{pos}} - 2)} .
 # $$ (eq-torus)
 #
-# here {num}`12_what_works/torus_base:.1f`. Each hand then shows at least half of its dial in every text. The other half of the
-# slowest hands, and which *combinations* of hands occur, still depend on the index: they are left to offsets or to gaps.
-# {cite:t}`liu2024` explain in periods, too, why RoPE with a smaller base extrapolates.
-#
-# Offsets are a matter of positions and not of the model, so they are a sampler:
+# Every hand then shows at least half of its dial in every text. The other half of the slowest hands, and which *combinations* of hands
+# occur, still depend on the index. {cite:t}`liu2024` explain in periods, too, why RoPE with a smaller base extrapolates.
 
 # %%
-small = lm.SIZES["smoke"]
-library = texts.load(small.text.name)
+torus = encodings.base_of_longest_wave(d_pos, 2 * L)
+assert np.isclose(torus, (L / np.pi) ** (d_pos / (d_pos - 2)))
+assert np.isclose(2 * np.pi * torus ** (1 - 2 / d_pos), 2 * L)
 sizes = {"batch_size": 3, "length": 8, "seed": seed, "steps": 1}
 plain = next(texts.sample_batches(library.train, **sizes))
 for sampler in (RandomOffset(64), RandomOffset(64, per="sequence")):
@@ -249,122 +482,27 @@ for sampler in (RandomOffset(64), RandomOffset(64, per="sequence")):
     print(f"per {sampler.per}:", *np.atleast_2d(batch.positions).tolist())
 
 # %% [markdown]
-# One offset *a step* lets a {term}`strict <strict model>` model compute its position streams once for the whole batch. An offset for
-# every sequence is the same function without that saving.
+# Random offsets only move the edge of what the model has seen. At index 1,000,000, which no offset covered, the same bytes cost the
+# separated sinusoid with offsets {num}`recipes/separated-offsets/native-at-1m minus native/1x:+.2f` bits per byte more than at index 0.
+# The short period alone does not help either ({num}`recipes/separated-torus/native-at-1m minus native/1x:+.2f`). In texts of $8L$, whose
+# indices the offsets did show, the separated sinusoid with offsets is still {num}`recipes/separated-offsets/gap/native/8x:+.2f` above its
+# sliding window, and the dense one {num}`recipes/sinusoidal-offsets/gap/native/8x:+.2f`, because the number of keys and their distances
+# are new.
 #
-# **Offsets move the border of what was met, and no more.** At index 1,000,000, which no offset covered, the same bytes cost the separated
-# sinusoid with offsets {num}`recipes/separated-offsets/native-at-1m minus native/1x:+.2f` bits per byte more than at index 0. The short
-# period alone does not help either: without offsets they cost {num}`recipes/separated-torus/native-at-1m minus native/1x:+.2f` more.
-#
-# ## The number of keys
-#
-# Index and length come apart. A text of $L$ tokens that begins at index 1,000,000 has unseen indices only. A text of $8L$ tokens at
-# indices that offsets have shown has an unseen number of keys, and unseen distances. There random offsets alone fail: in the last bin the
-# separated sinusoid with offsets is {num}`recipes/separated-offsets/gap/native/8x:+.2f` above its sliding window, the dense one
-# {num}`recipes/sinusoidal-offsets/gap/native/8x:+.2f`. A window mask removes most of it.
-#
-# The number of keys can be kept down by a window mask. Or the attention is sharpened: as more keys share one softmax its weights flatten,
-# and multiplying the logits of a query that sees $n$ keys by
-#
-# $$
-# \max\!\left(1, \frac{\ln n}{\ln L}\right)
-# $$ (eq-log-n)
-#
-# sharpens them again, after {cite:t}`chiang2022`, who scale by $\log n$. Divided by $\ln L$ and held at 1 inside the trained
-# length it is a rule of *evaluation* and leaves the weights as they are. By hand: for $L = 128 = 2^7$ and $n = 8L = 2^{10}$ the factor is
-# $10/7$.
-
-# %%
-torch.manual_seed(seed)
-model = LanguageModel(model_config("separated-sinusoidal", small))
-scaled = model.extended(log_scale=True)
-long = 8 * small.length
-held_out = texts.windows(library.validation, length=long, per_document=long)
-some = torch.from_numpy(held_out.tokens[:2, :-1].astype(np.int64))
-with torch.no_grad():
-    difference = (scaled(some) - model(some)).abs().amax(dim=(0, 2))
-inside, past = difference.split([small.length, len(difference) - small.length])
-assert inside.max() < 1e-4 < past.max()
-print(f"inside: {inside.max():.1e}, past it: {past[-1]:.2f}")
-
-# %% [markdown]
-# **Short period, offsets and a window survive together.** In the last bin such a separated model is
+# Short period, offsets and a window survive together: such a separated model is
 # {num}`recipes/separated-torus-offsets/gap/native-window/8x:+.3f` from its sliding-window baseline, and it reads index 1,000,000 as it
 # reads 0. With all keys visible it is {num}`recipes/separated-torus-offsets/gap/native/8x:+.3f` above. A dense model with the same
-# sinusoid added survives behind the window as well, but its price inside the trained length is
-# {num}`recipes/sinusoidal-torus-offsets minus sinusoidal/bits_per_byte:+.2f`.
-#
-# That sharper attention helps is *{num}`12_what_works/verdict_log_n_helps_past_the_length`*: of three models it helps two, and for RoPE,
-# whose mean is worse with it, the test stays open.
-#
-# Here is the whole path, live: three variants at the smallest size, on source code, one seed. Each model reads texts of $8L$ as it is,
-# through its own sliding window, and with replaced context. It is no result.
-
-# %%
-shown = {
-    "separated-sinusoidal": "as it is",
-    "separated-offsets": "random offsets",
-    "separated-torus-offsets": "short period and offsets",
-}
-several = held_out.tokens[:6]
-documents = np.arange(len(several))
-last = slice(4 * small.length, 8 * small.length)
-live = {}
-for name in shown:
-    run = experiments.get("recipes").training_of("smoke", name, seed)
-    torch.manual_seed(seed)
-    trained, sampler = LanguageModel(run.model), run.training.positions
-    draw = texts.sample_batches if sampler is None else sampler.batches
-    given = sizes | {"batch_size": small.batch_size, "length": small.length}
-    batches = draw(library.train, **given | {"steps": small.steps})
-    train(trained, batches, run.training, device=device)
-    asked = trained, several, documents
-    native = evaluate(*asked, batch_size=4, device=device).bits
-    window = {"window": small.length, "stride": small.length // 2}
-    slid = sliding(*asked, device=device, **window).bits
-    apart = {"recent": small.length, "stride": 2 * small.length}
-    foreign = with_replaced_context(*asked, **apart).bits
-    live[name] = native - slid
-    key = name.replace("-", "_")
-    numbers[f"live_gap_{key}"] = float(live[name][:, last].mean())
-    numbers[f"live_gain_{key}"] = float((foreign - native)[:, last].mean())
-
-# %% tags=["hide-input"]
-edges = np.arange(0, 8 * small.length + 1, small.length)
-gaps = {
-    shown[name]: [gap[:, a:b].mean() for a, b in pairwise(edges)]
-    for name, gap in live.items()
-}
-fig, ax = plt.subplots(figsize=(6.8, 3.1))
-looks = ("#6b4500", "o", DOTTED), ("#0072b2", "s", DASHED)
-shapes.curves(ax, edges[:-1] + small.length / 2, gaps, (*looks, ("#009e73", "^", "-")))
-ax.axhline(0, color=figures.FAINT, linewidth=1)
-figures.trained_length(ax, small.length)
-ax.set(xlabel="position", ylabel="bits per byte over\nits sliding window")
-figures.label_lines(ax)
-plain, offsets, both = (gap[:, last].mean() for gap in live.values())
-figures.show(
-    fig,
-    name="fig-works-live",
-    alt="Bits per byte above the model's own sliding window, by position up to eight "
-    "times the trained length, for a separated sinusoid as it is, with random offsets, "
-    "and with a short period and offsets. Furthest above it in the end: "
-    + shown[max(live, key=lambda name: live[name][:, last].mean())]
-    + ".",
-    caption="Live, tiny models, source code, one seed. From four to eight trained "
-    f"lengths the model as it is loses {plain:+.2f} bits per byte against its sliding "
-    f"window (stride $L/2$), with offsets {offsets:+.2f}, with a short period too "
-    f"{both:+.2f}.",
-)
+# sinusoid added survives with the window as well, but it loses
+# {num}`recipes/sinusoidal-torus-offsets minus sinusoidal/bits_per_byte:+.2f` inside the trained length.
 
 # %% [markdown]
-# ## A score in which content chooses a distance
+# ### A score in which content chooses a distance
 #
 # With linear maps on $[\,p \,\Vert\, s\,]$ the score of two tokens is a sum of four products: content with content,
 # content with position both ways, position with position. The cross terms can say "this word likes index 17". No product can say "this
 # word looks three back", content with a *distance*. Term (b) of Transformer-XL, {eq}`eq-relative-xl`, is that product, and RoPE
-# {cite:p}`su2021` has one whose coefficients are products of query and key. So there is a ladder (its last rung leaves the cross terms
-# out again):
+# {cite:p}`su2021` has one whose coefficients are products of query and key. The rungs of this ladder
+# (the last leaves the cross terms out again):
 #
 # | rung | score of a sem head | here |
 # |---|---|---|
@@ -451,64 +589,21 @@ numbers["phase_frozen_leak"] = 0.0 if leak is None else float(leak.abs().max())
 assert numbers["phase_frozen_leak"] == 0.0
 
 # %% [markdown]
-# **The term helps; the ladder is no ladder.** Inside the trained length the term improves a strict model, even a narrower one that has
-# fewer parameters ({num}`recipes/strict-phase-narrow minus strict-sinusoidal/bits_per_byte:+.3f`). But *without* the cross terms strict is
-# better than with them ({num}`recipes/untied minus strict-sinusoidal/bits_per_byte:+.3f`), and RoPE on the sem heads is worse than the
-# term ({num}`recipes/untied-rope minus strict-phase/bits_per_byte:+.3f`), although there content reads distances both ways.
-
-# %% tags=["hide-input"]
-RUNGS = {
-    "untied": "position with position",
-    "strict-sinusoidal": "and cross terms",
-    "strict-phase-narrow": "and content-to-position term, narrower",
-    "strict-phase": "and content-to-position term",
-    "untied-rope": "RoPE in the sem heads",
-}
-
-
-def multiply_adds(name):
-    """Of all blocks, forward, for one token of a batch of training."""
-    run = experiments.get("recipes").training_of(profile, name, 1)
-    return per_token(run.model, run.training.length, run.training.batch_size)
-
-
-ladder = pd.DataFrame(
-    {
-        "score": score,
-        "variant": name.replace("-", " "),
-        "bits per byte": of.text(name, "bits_per_byte"),
-        "minus RoPE": text_of(of.difference(name, "rope", "bits_per_byte")),
-        "parameters / RoPE": of.times(name, "rope", "block_parameters"),
-        "multiply-adds / RoPE": f"{multiply_adds(name) / multiply_adds('rope'):.2f}",
-        "training / RoPE": of.times(name, "rope", "train_cpu_s"),
-    }
-    for name, score in RUNGS.items()
-)
-figures.show_table(
-    ladder,
-    caption="Models whose position heads see positions only, inside the trained "
-    "length, beside the dense model with RoPE. Means over seeds and 95 % t intervals; "
-    "parameters of the blocks, their multiply-adds in a forward pass of a batch, and "
-    "the CPU time of the training, as multiples.",
-)
-figures.provenance(runs)
-
-# %% [markdown]
-# `````{dropdown} Details: parameters on the ladder
-# All five have position heads that see positions only, so that nothing but the score differs. A rung with more parameters than the one
-# below could win by those. So the third is also trained in a narrower model, which has fewer parameters than the second; and the fourth
-# is compared with the third at full width, which has more than it.
-# `````
+# Inside the trained length the term improves a strict model, even a narrower one that has fewer parameters
+# ({num}`recipes/strict-phase-narrow minus strict-sinusoidal/bits_per_byte:+.3f`). More is not always better, though: *without* the cross
+# terms strict is better than with them ({num}`recipes/untied minus strict-sinusoidal/bits_per_byte:+.3f`), and RoPE on the sem heads is
+# worse than the term ({num}`recipes/untied-rope minus strict-phase/bits_per_byte:+.3f`), although there content reads distances both ways.
 #
-# Alone, the term is not enough in long texts: with waves up to $8L$ and contiguous training the separated model is
+# In long texts the term alone is not enough. With waves up to $8L$ and contiguous training the separated model is
 # {num}`recipes/separated-phase-long/gap/native/8x:+.3f` above its sliding window in the last bin, the dense one
 # {num}`recipes/dense-phase-long/gap/native/8x:+.3f`.
 #
-# ## Far distances from short texts
+# ### Far distances from short texts
 #
 # **{term}`Position gaps <position gaps>`** train on two chunks of $L/2$ tokens of the same novel, at their true indices, with up to $8L$
 # bytes between them that are not read. A step costs what it cost. What this takes away is contiguous context: within a chunk it is $L/2$
-# at most.
+# at most. The idea is that of PoSE {cite:p}`zhu2024` and of the segments of {cite:t}`karypis2024`, which extend the windows of trained
+# models. Here a model is trained so from the start.
 
 # %%
 batch = next(TrueGap(8 * 8).batches(library.train, **sizes))
@@ -517,113 +612,32 @@ for row in batch.positions:
 assert (np.diff(batch.positions[:, :4]) == 1).all()
 
 # %% [markdown]
-# The idea is that of PoSE {cite:p}`zhu2024`, which extends the window of trained RoPE models. Here a model is trained so from the start.
+# Gaps repair the score that reads distances. Trained with them, the separated model with the term is
+# {num}`recipes/separated-phase-gaps/gap/native/8x:+.3f` above its sliding window, the dense one
+# {num}`recipes/dense-phase-gaps/gap/native/8x:+.3f`, RoPE {num}`recipes/rope-gaps/gap/native/8x:+.3f`. Without gaps RoPE fails
+# ({numref}`fig-works-levels`). They do not repair every score: in selection, a separated sinusoid without the term stays at
+# {num}`recipe_screen/separated-gaps/gap/native/8x:+.2f`.
 #
-# `````{dropdown} Details: what differs from PoSE, and two controls
+# The far chunk may even be of another novel. Its distance is then trained, and its text says nothing of the first chunk. The separated
+# model so trained is {num}`recipes/separated-phase-gaps-other/gap/native/8x:+.3f` above its sliding window
+# (*{num}`12_what_works/verdict_far_distances_need_no_true_text`*: five of six comparisons hold, and the last is open).
+#
+# `````{dropdown} Details: what differs from PoSE, a control, and a remedy that fails
 # In PoSE two chunks are cut from one text and set apart. By default the gap in the text and the gap in the indices are drawn separately; a
 # variant that makes them equal, which is a position gap as here, differs little there.
 #
-# Two controls ask what taught what. In one the second chunk is of another novel at the same indices, so that the first has nothing to say
-# of it. In the other (*hidden*, in selection only) the same chunks have their distance hidden, so that indices past $L$ are new as well.
-# `````
+# In a control (*hidden*, in selection only) the same chunks have their distance hidden, so that indices past $L$ are new as well.
 #
-# **Gaps repair the score that reads distances.** Trained with them, the separated model with the term is
-# {num}`recipes/separated-phase-gaps/gap/native/8x:+.3f` above its sliding window, the dense one
-# {num}`recipes/dense-phase-gaps/gap/native/8x:+.3f`, RoPE {num}`recipes/rope-gaps/gap/native/8x:+.3f`. Without gaps RoPE fails
-# ({numref}`fig-works-levels`).
-#
-# **They do not repair every score.** In selection, a separated sinusoid without the term stays at
-# {num}`recipe_screen/separated-gaps/gap/native/8x:+.2f`, trained with the same gaps.
-#
-# **The far chunk may be of another novel.** Its distance is then trained and its text says nothing of the first chunk. The separated
-# model so trained is {num}`recipes/separated-phase-gaps-other/gap/native/8x:+.3f` above its sliding window. That this suffices is
-# *{num}`12_what_works/verdict_far_distances_need_no_true_text`*: five of six comparisons hold, and the last is open.
-#
-# ## A position branch taught without text
-#
-# This remedy fails. In the untied model the positional part of every score is a function of two indices, and of nothing else. So it can
-# be taught at indices that no text ever had. **{term}`Toeplitz distillation`** takes as teacher what the scores inside the trained length
-# say by distance alone, and makes the same model say it at indices far out, constant past the last trained distance.
-#
-# `````{dropdown} Details: teacher, student and a live look
-# The teacher is the least-squares $f$ in $S_{ij} \approx r_i + f(i - j)$, the row constants $r_i$
-# being free because a softmax does not see them. A student, a few indices from far out, shall say
-# $f(\min(i - j, L - 1))$. It costs one pass of the narrow position stream a step, and no tokens.
-#
-# What holds the teacher up is the loss on text. Without it the two would soon agree on saying nothing: constant scores
-# agree with themselves. So for the live look below, on an untied model of the smallest size, the teacher is fixed by hand:
-# recency, $f(t) = -\ln(1 + t)$ in every head. The steps see no text at all.
-# `````
-#
-# The student's loss, for logits at some positions:
-#
-# ```{literalinclude} ../../sepnb/training/toeplitz.py
-# :pyobject: clamp_loss
-# :start-at: distance =
-# :dedent:
-# ```
-
-# %% tags=["hide-input"]
-torch.manual_seed(seed)
-untied = LanguageModel(model_config("untied-constant", small))
-branch = untied.transformer
-clamp = toeplitz.ToeplitzClamp(weight=1.0, reach=8 * small.length)
-recency = -torch.log1p(torch.arange(float(small.length)))
-far = 50_000 + torch.arange(2 * small.length)
-wanted = recency[torch.arange(len(far)).clamp(max=small.length - 1)]
-
-
-def last_row(at):
-    """Centred position logits of the last query, layer 1, head 1, by distance."""
-    with torch.no_grad():
-        row = toeplitz.position_logits(branch, at)[0][0, -1].flip(0)
-    return row - row.mean()
-
-
-before, course = last_row(far), []
-tuned = [p for name, p in branch.named_parameters() if "query_key" in name]
-optimiser = torch.optim.Adam(tuned, lr=1e-2)
-draws = np.random.PCG64(seed)
-for _ in range(150):
-    at = torch.from_numpy(clamp.indices(draws).copy())
-    students = toeplitz.position_logits(branch, at)
-    losses = [toeplitz.clamp_loss(s, at, recency.expand(len(s), -1)) for s in students]
-    optimiser.zero_grad()
-    torch.stack(losses).mean().backward()
-    optimiser.step()
-    course.append(torch.stack(losses).mean().item())
-numbers["clamp_loss_ratio"] = float(np.mean(course[-10:]) / np.mean(course[:10]))
-assert numbers["clamp_loss_ratio"] < 0.7
-
-# %% tags=["hide-input"]
-fig, ax = plt.subplots(figsize=(6.8, 2.9))
-rows = {"before": before, "after": last_row(far), "teacher": wanted - wanted.mean()}
-colours = figures.FAINT, "#6b4500", "#d55e00"
-looks = zip(colours, [""] * 3, (DOTTED, "-", DASHED), strict=True)
-shapes.curves(ax, np.arange(len(far)), rows, looks)
-figures.trained_length(ax, small.length)
-ax.set(xlabel="distance to the key", ylabel="position logit, centred")
-figures.label_lines(ax)
-figures.show(
-    fig,
-    name="fig-works-clamp",
-    alt="Position logits by distance at indices near fifty thousand before and after "
-    "teaching, and the teacher's curve, which falls with the logarithm of the distance "
-    "and is flat past the trained length.",
-    caption="A position branch learns from a fixed teacher without text: a hundred and "
-    f"fifty steps bring the loss to {numbers['clamp_loss_ratio']:.0%} of what it was. "
-    "Position logits at indices from 50,000 on; a product of two linear maps of a "
-    f"sinusoid of {small.width // POS_SHARE // 2} hands follows a logarithm only so "
-    "far.",
-)
-
-# %% [markdown]
-# Agreement about distances is not yet a language model that extrapolates. In the last bin the distilled model is
+# **{term}`Toeplitz distillation`** teaches a position branch without text. In the untied model the positional part of every score is a
+# function of two indices, and of nothing else. The teacher is the least-squares $f$ in $S_{ij} \approx r_i + f(i - j)$ inside the trained
+# length, where the row constants $r_i$ are free because a softmax does not see them. The student, a few indices from far out, shall say
+# $f(\min(i - j, L - 1))$ ({func}`sepnb.training.toeplitz.clamp_loss`). The distilled model is
 # {num}`recipes/untied-constant-clamp/gap/native/8x:+.2f` above its sliding window, at index 1,000,000 it loses
 # {num}`recipes/untied-constant-clamp/native-at-1m minus native/1x:+.2f`, and inside the trained length the distillation costs
 # {num}`recipes/untied-constant-clamp minus untied-constant/bits_per_byte:+.2f`.
+# `````
 #
-# ## What survived
+# ### What survived
 #
 # Of the methods in the figure only those trained with position gaps stay, on average, below the bound with every key visible. A row is a
 # method, named by these words:
@@ -689,83 +703,54 @@ figures.provenance(runs)
 
 # %% [markdown]
 # Gaps are not the only way. ALiBi, which is not in the figure and was trained without them, is
-# {num}`extrapolation/alibi/gap/native/8x:+.3f` above its sliding window with every key visible. But its level is
-# {num}`extrapolation/alibi/native/8x:.3f`, above that of RoPE behind a window.
+# {num}`extrapolation/alibi/gap/native/8x:+.3f` above its sliding window with every key visible. But its loss
+# there is {num}`extrapolation/alibi/native/8x:.3f` bits per byte, more than that of RoPE with a window.
 #
-# That the term with gaps survives is *{num}`12_what_works/verdict_the_phase_read_with_true_gaps_survives`*: a separated model
-# lies so near the bound that one of six comparisons stays open. The one of {numref}`fig-works-levels`, with short-period sinusoid and as
-# many parameters as RoPE, is {num}`recipes/separated-torus-phase-long-gaps-wide/gap/native/8x:+.3f` above its sliding window.
+# **Far text was not used by any of them**, as far as we could show. Two models of chapter 11 were trained on texts of $8L$. In the last bin
+# RoPE so trained is {num}`extrapolation/rope-long/gap/native/8x:+.3f` from its own sliding window, the separated sinusoid
+# {num}`extrapolation/separated-sinusoidal-long/gap/native/8x:+.3f`: the far text gave them less than the $0.02$ that the rule asks for. It
+# may be the text, or a training that is too short. So no rule can ask whether gaps teach a model to use far text
+# (*{num}`12_what_works/verdict_true_gaps_teach_use`*), and hiding far keys was no loss. Exploratory: the lowest level of all these variants
+# in the last bin, {num}`recipes/dense-phase/native-window/8x:.3f`, belongs to the dense model with the term, trained *without* gaps, that
+# attends only to the last $L$ bytes.
 #
-# ## What uses far text
-#
-# Nothing that we could show. Two models of chapter 11 were trained on texts of $8L$. In the last bin RoPE so trained is
-# {num}`extrapolation/rope-long/gap/native/8x:+.3f` from its own sliding window, the separated sinusoid
-# {num}`extrapolation/separated-sinusoidal-long/gap/native/8x:+.3f`: the far text gave
-# them less than the $0.02$ that the rule asks for. It may be the text, or a training that is too short.
-#
-# So no rule can ask whether gaps teach a model to use far text (*{num}`12_what_works/verdict_true_gaps_teach_use`*).
-#
-# And hiding far keys was no loss. The dense model with the term, trained *without* gaps and read behind a window, has the lowest level of
-# all these variants in the last bin, {num}`recipes/dense-phase/native-window/8x:.3f`. No rule asked for this comparison.
-#
-# What gaps buy is that far keys may stay visible, which matters where a task asks for them. In {doc}`chapter 18 <18_needle>` a smaller
-# separated model with the term and gaps, trained to find needles, finds {num}`needle/separated-content-gap/far/native:.0%` of their digits
-# four to eight trained lengths back and {num}`needle/separated-content-gap/accuracy/native/8x:.0%` of all; its dense twin finds
+# Where a task asks for far keys, gaps do help. In {doc}`chapter 18 <18_needle>` a smaller separated model with the term and gaps, trained
+# to find needles, finds {num}`needle/separated-content-gap/far/native:.0%` of their digits four to eight trained lengths back and
+# {num}`needle/separated-content-gap/accuracy/native/8x:.0%` of all; its dense twin finds
 # {num}`needle/sinusoidal-content-gap/far/native:.0%` and {num}`needle/sinusoidal-content-gap/accuracy/native/8x:.0%`.
 #
-# ## What it costs
+# **What it costs inside the trained length.** Offsets and short period cost a separated model
+# {num}`recipes/separated-torus-offsets minus separated-torus/bits_per_byte:+.3f` bits per byte, and gaps
+# {num}`recipes/separated-phase-gaps minus separated-phase-long/bits_per_byte:+.3f`. The term adds parameters and lowers the loss, by
+# {num}`recipes/separated-phase minus separated-sinusoidal/bits_per_byte:+.3f`. RoPE loses
+# {num}`recipes/rope-gaps minus rope/bits_per_byte:+.3f` by the gaps, and with every key visible it is then
+# {num}`recipes/rope-gaps minus rope/native/8x minus native-window/8x:+.3f` worse at eight lengths than plain RoPE with a window.
 #
-# - **Offsets cost something inside the trained length**: that they cost less than $0.03$ is
-#   *{num}`12_what_works/verdict_random_offsets_are_free_in_window`*. With the short period they cost a separated model
-#   {num}`recipes/separated-torus-offsets minus separated-torus/bits_per_byte:+.3f`.
-# - **Gaps cost little there**: {num}`recipes/separated-phase-gaps minus separated-phase-long/bits_per_byte:+.3f` in the separated
-#   model. That they cost models with the term less than $0.03$ is *{num}`12_what_works/verdict_true_gaps_are_free_in_window`*.
-# - **The term costs parameters and lowers the loss**, in the separated model by
-#   {num}`recipes/separated-phase minus separated-sinusoidal/bits_per_byte:+.3f`. It was meant to close half of the gap to RoPE, but after
-#   this training there is no gap ({num}`recipes/rope minus separated-sinusoidal/bits_per_byte:+.3f`), so the claim was withdrawn. After
-#   sixteen times the shortest training, in smaller models, RoPE is ahead ({doc}`chapter 10 <10_language_model>`).
-# - **RoPE with gaps, every key visible, is worse than plain RoPE behind a window**: by
-#   {num}`recipes/rope-gaps minus rope/native/8x minus native-window/8x:+.3f` in the last bin. Inside the trained length the gaps cost it
-#   {num}`recipes/rope-gaps minus rope/bits_per_byte:+.3f`.
+# ### Was it the separation?
 #
-# ## Was it the separation?
+# No. A separated model with the term, gaps and every key visible is compared with three others:
 #
-# No. A separated model with the term, gaps and every key visible is held against three others:
-#
-# 1. *Against RoPE behind a window.* With as many parameters, the separated model is at
+# 1. *RoPE with a window.* With as many parameters, the separated model is at
 #    {num}`recipes/separated-torus-phase-long-gaps-wide minus rope/native/8x minus native-window/8x:+.3f` in the last bin and at
-#    {num}`recipes/separated-torus-phase-long-gaps-wide minus rope/bits_per_byte:+.3f` inside the trained length. That it matches RoPE is
-#    *{num}`12_what_works/verdict_a_separated_model_stands_beside_rope`*.
-# 2. *Against a dense model with the same kind of score and training*, which has no position embedding and
+#    {num}`recipes/separated-torus-phase-long-gaps-wide minus rope/bits_per_byte:+.3f` inside the trained length
+#    (that it matches RoPE: *{num}`12_what_works/verdict_a_separated_model_stands_beside_rope`*).
+# 2. *A dense model with the same kind of score and training*, which has no position embedding and
 #    {num}`recipes/dense-phase-gaps minus separated-torus-phase-long-gaps-wide/block_parameters:,.0f` more parameters in its blocks. The
 #    separated model is {num}`recipes/separated-torus-phase-long-gaps-wide minus dense-phase-gaps/native/8x:+.3f` above it
-#    there. That the separated one is better is *{num}`12_what_works/verdict_separation_helps_the_survivor`*.
-# 3. *Against a dense model with the same sinusoid added to the content*, each at its best rate and the dense one at its best scale, the
+#    (that the separated one is better: *{num}`12_what_works/verdict_separation_helps_the_survivor`*).
+# 3. *A dense model with the same sinusoid added to the content*, each at its best rate and the dense one at its best scale, the
 #    largest that was tried. At equal width, with two thirds of the parameters, the separated model is at
-#    {num}`recipes/separated-torus-phase-long-gaps minus sinusoidal-torus-phase-long-gaps/native/8x:+.3f` in the last bin.
-#    That a stream is the better place for it is *{num}`12_what_works/verdict_a_stream_of_its_own_helps_the_survivor`*.
+#    {num}`recipes/separated-torus-phase-long-gaps minus sinusoidal-torus-phase-long-gaps/native/8x:+.3f` in the last bin
+#    (that a stream is the better place for it: *{num}`12_what_works/verdict_a_stream_of_its_own_helps_the_survivor`*).
 #
-# So in these runs an absolute position was better in a stream than in the content, and the model without one was lowest. Nor does a stream
-# help every score that reads distances: inside the trained length, at equal width, it helps beside RoPE and hurts beside the term
-# (*{num}`12_what_works/verdict_the_position_stream_matters_beside_rope`*). That offsets carry a separated model further than a dense one is
-# *{num}`12_what_works/verdict_separation_makes_recipes_easier`*.
-#
-# At RoPE's width, and with fewer parameters, a separated model can beat RoPE behind a window: that none does is
-# *{num}`12_what_works/verdict_no_recipe_beats_a_window_on_rope`*. The one with term and gaps does, with every key visible
-# ({num}`recipes/separated-phase-gaps minus rope/native/8x minus native-window/8x:+.3f`). For the one with the term alone, read behind a
-# window, the test stays open.
-#
-# ## Verdicts
-#
-# The rules stand in {mod}`sepnb.claims`; the {doc}`claims page </book/claims>` says of each which came first, the rule or the
-# records.
+# So in these runs an absolute position was better in a stream than in the content, and the model without one had the lowest loss.
 
 # %% tags=["hide-input"]
 IDS = [one.id for one in claims.CLAIMS if one.needs[0] == "experiment/recipes"]
 tables = {"experiment/recipes": runs, "experiment/extrapolation": extrapolation}
 numbers |= claims.show(
     claims.judge(IDS, tables),
-    caption="The claims of this chapter. The claims page says of each whether its rule "
+    caption="The claims on training at far distances. The claims page says of each whether its rule "
     "came before the records; with fewer than six seeds a claim is not judged, "
     "whatever its size.",
 )
@@ -777,78 +762,70 @@ figures.provenance(runs)
 # text, on prices inside, on the ladder and on scores beside RoPE; and when those of `true-gaps-teach-use` were changed. The claims page
 # says of each whether its rule precedes the records.
 # `````
-#
+
+# %% [markdown]
 # ## What to take away
 #
-# 1. **Random offsets show indices, and nothing else.** The hypothesis that they alone let a model survive is
-#    *{num}`12_what_works/verdict_random_offsets_survive`*. Past the indices that they covered models fail (*{num}`12_what_works/verdict_covered_indices_are_no_extrapolation`*). With a
-#    short period and a window they reach the sliding-window baseline (*{num}`12_what_works/verdict_the_torus_and_a_window_reach_the_oracle`*).
-# 2. **A score that reads distances has to be shown far ones.** The hypothesis that the content-to-position term survives without
-#    position gaps is *{num}`12_what_works/verdict_the_phase_read_survives`*. Gaps bring RoPE from {num}`recipes/rope/gap/native/8x:+.2f` above its
-#    sliding window to {num}`recipes/rope-gaps/gap/native/8x:+.2f`.
-# 3. **More in the score is not always better**: the hypothesis that it is was *{num}`12_what_works/verdict_ladder_of_expressivity`*. So was the one that a position
-#    branch taught without text survives (*{num}`12_what_works/verdict_the_toeplitz_clamp_survives`*).
-# 4. **It was not the separation.** The hypothesis that a separated model is ahead of a dense one without position embedding and with some
-#    more weights is *{num}`12_what_works/verdict_separation_helps_the_survivor`*. Where there is a position embedding, a stream is a better place for it than the
-#    content (*{num}`12_what_works/verdict_a_stream_of_its_own_helps_the_survivor`*).
+# 1. **Slowing down works where continuing fails.** Nothing has to be trained for it, and it is one line of code.
+# 2. **It works for position that has columns of its own**, and better if no weight mixes them with content. RoPE has this property by
+#    construction; of absolute positions the separated ones come closest to it.
+# 3. **Training for far distances works as well**, for novels, with a content-to-position term and position gaps. That was not the
+#    separation: a dense model with the term and without any position embedding does as well.
+# 4. **Random offsets show indices and nothing else.** Alone they do not let a model survive
+#    (*{num}`12_what_works/verdict_random_offsets_survive`*). With a short period and a window they reach the sliding-window baseline
+#    (*{num}`12_what_works/verdict_the_torus_and_a_window_reach_the_oracle`*).
 #
-# **Limits.** One kind of text, models of less than a million parameters, one training budget. A cost inside the trained length
-# may fade with more training, and so may a gain; this is not shown for any variant. In the smaller models of
-# {doc}`chapter 10 <10_language_model>`, both with the sinusoid, separated minus dense goes from {num}`10_language_model/gain_at_1x` to
-# {num}`10_language_model/gain_at_16x` bits per byte when training is sixteen times as long.
+# **Limits.** Small models, one training budget a task. Recall is a made-up task with short answers; novels of this size of model hardly
+# reward context beyond eight bytes ({num}`17_perplexity/beyond_most` bits per byte), so they test whether a model breaks and not whether it
+# uses what it reads. Each model reads with the rule that validation texts of $8L$ chose for it among {num}`12_what_works/readings`; longer
+# texts take the same rule with a larger factor. Variants of the second half mostly take the learning rate of their base. Trained with gaps,
+# RoPE is {num}`12_what_works/gaps_rate_gain` bits per byte better at a lower rate, on the validation text and with one seed, so others may
+# lose as much.
 #
-# Most variants take the learning rate of their base. Trained with gaps, RoPE is {num}`12_what_works/gaps_rate_gain` bits per byte
-# better at a lower rate, on the validation text and with one seed, so that others may lose as much. Gaps are trained on two chunks, not
-# on long texts. Nothing is compared at equal CPU
-# seconds. A gap in the last bin stands on few bytes a seed, those of the sliding-window baseline at stride 1; levels stand on seven times
-# as many. No long text is read far out: index 1,000,000 is asked of $L$ bytes.
+# **What would change our mind.** CHANGE
 #
-# **What would change our mind.** A longer training in which the price of offsets stays and that of the content-to-position term does
-# not; a training long enough that some model gains from far text, after which position gaps teach use.
+# **What is not new here.** Slowing positions down is position interpolation {cite:p}`chen2023`, the bands are those of YaRN
+# {cite:p}`peng2024`, and {cite:t}`karypis2024` interpolate added absolute positions in pretrained models. New is only where it is done:
+# in a stream that content never enters.
 #
 # ## Exercises
 #
-# **1. (easy)** For $L = 128$ and $d_{\text{pos}} = 32$, how many indices does the usual sinusoid need until its slowest
-# hand has gone half round, and how many times $L$ is that?
+# **1. (easy)** How many indices does the slowest hand with $d_{\text{pos}} = 32$ need for half a turn, and how many times $L = 128$ is that?
 
 # %% tags=["hide-cell"]
 # Solution
-half_turn = periods["base 10,000"][-1] / 2
+half_turn = np.pi / w[-1]
 print(f"{half_turn:,.0f} indices, {half_turn / L:.0f} times L")
 assert half_turn > 100 * L
 
 # %% [markdown]
-# **2. (easy)** Show that random offsets with a maximum of $L$ are the plain training.
+# **2. (easy)** With plain interpolation every hand is divided by $f$. How much of its angle between neighbours is left to the fastest hand
+# at $f = 16$, by interpolation and by parts?
 
 # %% tags=["hide-cell"]
 # Solution
-for batch in RandomOffset(8).batches(library.train, **sizes | {"steps": 20}):
-    assert (batch.positions == np.arange(8)).all()
+kept = {"interpolation": 1 / f, "by parts": slower[0] / w[0]}
+print({name: f"{share:.3f}" for name, share in kept.items()})
+assert kept["by parts"] > 10 * kept["interpolation"]
 
 # %% [markdown]
-# **3. (medium)** The teacher of the Toeplitz distillation solves a least-squares problem. Why not average the logits, each row's
-# mean taken out, along every diagonal? Make a matrix that *is* Toeplitz and compare.
+# **3. (medium)** Slow positions down in a *strict* model, in which position never reads content. Which tables change, and which weights are
+# read with them?
 
 # %% tags=["hide-cell"]
-# Solution. A row of i + 1 keys is centred over its own distances 0..i. A long distance
-# occurs in long rows only, whose mean is taken over more of them: the average subtracts
-# a different constant from every diagonal.
-n = 32
-truth = -(torch.linspace(0, 3, n, dtype=torch.float64) ** 2)
-rows = torch.arange(n)
-matrix = truth[(rows[:, None] - rows).clamp(min=0)]
-visible = (rows[:, None] >= rows).double()
-centred = matrix - (matrix * visible).sum(1, keepdim=True) / visible.sum(
-    1, keepdim=True
+# Solution. All of its position tables are computed from the embeddings, so all change;
+# no other number of the model does, and its weights are the same tensors.
+strict = LanguageModel(model_config("strict-sinusoidal", small))
+stretched = strict.extended(extension=NTKByParts(8, small.length))
+some_at = torch.arange(long)
+pairs = zip(
+    strict.position_tables(some_at).tables,
+    stretched.position_tables(some_at).tables,
+    strict=True,
 )
-averaged = torch.stack([centred.diagonal(-t).mean() for t in range(n)])
-fitted = toeplitz.toeplitz_fit(matrix[None])[0]
-errors = {
-    name: float(((f - f[0]) - (truth - truth[0])).abs().max())
-    for name, f in (("averaged", averaged), ("fitted", fitted))
-}
-print({name: f"{error:.1e}" for name, error in errors.items()})
-assert errors["fitted"] < 1e-9 < 1e-2 < errors["averaged"]
+assert all(not torch.equal(a, b) for a, b in pairs)
+shared = dict(strict.named_parameters())
+assert all(shared[name] is one for name, one in stretched.named_parameters())
 
 # %% [markdown]
 # **4. (medium)** A model of four layers with a window mask of $L$ keys: how far back can its last byte depend on the
@@ -971,47 +948,6 @@ figures.show_table(
     "rope.",
 )
 figures.provenance(runs)
-
-# %% [markdown]
-# **Controls**, from the runs of {doc}`chapter 11 <11_extrapolators>` on the same bytes: models that are no variants, a sinusoid's two
-# plain controls among them, and two that were trained on the long texts.
-
-# %% tags=["hide-input"]
-CONTROLS = {
-    "no encoding": ("none", "native"),
-    "ALiBi": ("alibi", "native"),
-    "dense sinusoid": ("sinusoidal", "native"),
-    "its last row repeated (clamp)": ("sinusoidal", "clamp"),
-    "its rows repeated (wrap)": ("sinusoidal", "wrap"),
-    "separated sinusoid": ("separated-sinusoidal", "native"),
-    "clamp, separated": ("separated-sinusoidal", "clamp"),
-    "wrap, separated": ("separated-sinusoidal", "wrap"),
-    "RoPE, trained at 8L": ("rope-long", "native"),
-    "separated sinusoid, trained at 8L": ("separated-sinusoidal-long", "native"),
-}
-others = RunTable(extrapolation)
-held_against = pd.DataFrame(
-    {
-        "model": label,
-        "survives": others.text(method, f"gap/{how}/8x", "+.3f"),
-        "with a window": others.text(method, f"gap/{how}-window/8x", "+.3f"),
-        "8x": others.text(method, f"{how}/8x"),
-    }
-    for label, (method, how) in CONTROLS.items()
-)
-held_against = held_against.replace({"with a window": {"not run": None}})
-counting = "; ".join(
-    f"{name} {others.text('rope', f'{name}_bits_per_byte', '.2f')}"
-    for name in ("unigram", "bigram")
-)
-figures.show_table(
-    held_against,
-    caption="In the bin that ends at eight trained lengths, bits per byte: over the "
-    "model's own sliding window at stride 1, all keys visible and with a window of L, "
-    f"and the level. Counting bytes and pairs of them gives: {counting}. Means over "
-    "seeds, 95 % t intervals; a dash: not asked.",
-)
-figures.provenance(extrapolation)
 
 # %% [markdown]
 # **Selection**: variants with one seed, on the *validation* text ({num}`12_what_works/recipes_screened` of
