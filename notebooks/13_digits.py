@@ -13,9 +13,9 @@
 # %% [markdown]
 # # 13. Positions as digits
 #
-# **Finding.** A network that reads a position digit by digit gives every position an embedding. Before any training these embeddings
-# know digits and not distance: seen from position 500, its neighbour 499 is at a cosine of {num}`13_digits/cosine_499:.2f`, and
-# 600, which shares four of five digits with it, at {num}`13_digits/cosine_600:.2f`.
+# **Finding.** A network that reads a position digit by digit has an embedding for every position. Before training, these embeddings
+# reflect shared digits, not distance. Position 600 shares four of five digits with 500, and their cosine is
+# {num}`13_digits/cosine_600:.2f`. The neighbour 499 shares two, and its cosine with 500 is {num}`13_digits/cosine_499:.2f`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -59,7 +59,7 @@ numbers = {}
 
 
 def encoder(number=0, **settings):
-    """An encoder as it is initialised, in float64: `number` counts how often."""
+    """An untrained encoder in float64; `number` is that of its initialisation."""
     torch.manual_seed(seed + number)
     made = SequentialPositionEncoder(**{"width": WIDTH, **settings})
     return made.double().eval().requires_grad_(False)
@@ -70,7 +70,7 @@ first = encoder()(torch.arange(1000))
 
 
 def cosines(embeddings, of):
-    """Of one row with all."""
+    """Cosines of one row with all rows."""
     rows = torch.nn.functional.normalize(embeddings, dim=-1)
     return rows @ rows[of]
 
@@ -94,50 +94,44 @@ figures.show(
     fig,
     name="fig-digits-from-500",
     alt="Cosine of the embedding of position 500 with those of positions 380 to 720. "
-    "The sinusoid has one peak at 500 and falls off on both sides. The untrained "
-    "encoder is high and uneven everywhere, jumps at the hundreds, and its value at "
-    "499 lies below that at 600; both are marked.",
-    caption="To the untrained encoder 600 is more like 500 than 499 is: it shares "
-    f"four of five digits and is at a cosine of {seen[600]:.2f}, while 499 shares two "
-    f"and is at {seen[499]:.2f}. The sinusoid knows its neighbours. Dotted: the "
-    "hundreds.",
+    "The sinusoid has one peak at 500 and falls on both sides. The curve of the "
+    "untrained encoder is high and uneven and jumps at the hundreds; the marked point "
+    "at 499 is lower than the one at 600.",
+    caption="Seen from 500 by an untrained encoder, 600 looks more similar "
+    f"(cosine {seen[600]:.2f}) than the neighbour 499 ({seen[499]:.2f}), because it "
+    "shares more digits. The sinusoid is most similar to its neighbours. Dotted lines: "
+    "the hundreds.",
 )
 
 # %% [markdown]
-# > **Question.** Can a position be read like a word, digit by digit, so that none lacks an embedding and no table has to
-# > grow? And what does such an embedding know of distances before anything is trained?
+# > **Question.** Can a network read a position digit by digit, so that every position has an embedding and no table has to grow? And what
+# > do such embeddings say about distance before any training?
 #
-# Every encoding so far either looks a position up or computes with it. A table of positions learns whatever is needed and ends at its
-# last row. A wave, a fixed slope or a rotation never ends and learns nothing. T5's buckets and the curves of KERPLE learn and do not
-# end, but know distances alone.
-#
-# SeqPE {cite:p}`li2025` takes another way: write the position down, in digits, and let a small network read what is written. This
-# chapter builds the network, counts it, makes it cheap, and looks at it before its first training step. {term}`SeqPE` has two losses
-# beside that of the task; they follow in {doc}`the next chapter <14_two_losses>`.
+# A table of positions learns what is needed, but it ends at its last row. A wave, a slope or a rotation never ends, but learns nothing.
+# T5's buckets and KERPLE's curves learn and never end, but know only distances. SeqPE {cite:p}`li2025` writes the position down in digits
+# and lets a small network read them. Here we build that network, make it cheap, and look at it before training. {term}`SeqPE` also trains
+# it with two losses, the subject of {doc}`the next chapter <14_two_losses>`.
 #
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: about 10 s of one CPU core at any profile; no GPU is used, nothing is downloaded. Memory: under 1 GB.
-# - **You need**: {doc}`chapter 2 <02_absolute>` (tables and sinusoids), what a transformer block is.
-# - **You will learn**: what a carry does to neighbours; why strings of one width, padded on the left; what the encoder
-#   costs. Why beginnings that are shared need to be read only once, and that an untrained network sees shared digits and not distance.
-# - **Claims tested**: none. Whether SeqPE helps a language model is a question of its records.
+# - **You need**: {doc}`chapter 2 <02_absolute>` (tables and sinusoids), and what a transformer block is.
+# - **You will learn**: how digits of neighbours differ, what the encoder costs, and what it knows before training.
+# - **Claims tested**: none. Chapters 14 to 16 test SeqPE itself.
 # ```
 #
 # ```{admonition} What was read, and what was not
 # :class: warning
-# Of the paper we had the abstract and the released code, not the body: its equations and all its tables of results are
-# unknown here. So no number of the paper stands on this page. What is called *released* is what the code does; where the
-# printed method differs from it, we would not know.
+# We read the paper's abstract and its released code, but not the paper itself, and quote none of its numbers. *Released* means what the
+# code does; the paper may describe it differently.
 # ```
 #
 # ## What a table cannot do
 #
-# A table of $L$ rows has no row $L$; {doc}`chapter 11 <11_extrapolators>` is about what can be invented in its place. There is
-# a second thing, less often said: its rows share nothing. What is learned at position 7 changes row 7 and no other, so every
-# index needs its own texts, and the rows beyond the usual length stay at their first values.
+# A table of $L$ rows has no row $L$ ({doc}`chapter 11 <11_extrapolators>`). Its rows also share nothing: what a model learns at position
+# 7 changes row 7 only, so every index needs texts to learn from.
 #
-# Let both take one step of gradient descent that moves the embedding of position 1234, and see who else moves.
+# We give a table and an encoder one step of gradient descent for position 1234. Which other embeddings move?
 
 # %%
 positions = torch.arange(10_000)
@@ -148,7 +142,7 @@ read = encoder(digits=4).requires_grad_(True)
 
 
 def moved_by_a_step(embed, parameters, at=1234):
-    """Share of the other positions whose embedding a step for position `at` changes."""
+    """Share of the other positions whose embedding changes in a step for `at`."""
     before = embed(positions).detach()
     gradients = torch.autograd.grad(embed(positions[at : at + 1]).sum(), parameters)
     with torch.no_grad():
@@ -165,11 +159,11 @@ print(f"table: {numbers['moved_table']:.0%}, encoder: {numbers['moved_encoder']:
 assert numbers["moved_table"] == 0 and numbers["moved_encoder"] == 1
 
 # %% [markdown]
-# In the table {num}`13_digits/moved_table:.0%` of the others move, in the encoder {num}`13_digits/moved_encoder:.0%`: all share
-# their weights. Whether they move the way they should is another matter.
+# In the table {num}`13_digits/moved_table:.0%` of the others move, in the encoder {num}`13_digits/moved_encoder:.0%`, because they share
+# their weights. Whether they move in a useful direction is another matter.
 #
-# And tables grow with what they can name. A table of the cells of $n$ axes needs $p^n$ rows, an encoder $n$ times as many digits. (One
-# table an axis, added, needs $n\,p$ rows, and can only add.)
+# Tables also grow. A grid of $n$ axes with $p$ values each needs $p^n$ rows, an encoder $n$ times as many digits. (One table for each
+# axis needs only $n\,p$ rows, but then the axes can only be added.)
 
 # %%
 ranges = [("a text of 512", 512, 3, 1), ("20,000 positions", 20_000, 5, 1)]
@@ -185,21 +179,21 @@ grown = pd.DataFrame(rows)
 figures.show_table(
     grown,
     formats=dict.fromkeys(grown.columns[1:], ",d"),
-    caption=f"Both of width {WIDTH}. The encoder grows by an embedding for each more "
-    "place and, above one axis, for each coordinate.",
+    caption=f"A table grows with what it names. The encoder only gains a vector for "
+    f"each place and, above one axis, for each coordinate. Both have width {WIDTH}.",
 )
 
 # %% [markdown]
 # ## Digits
 #
-# A position $p$ in base $b$ with $W$ places is
+# In base $b$ with $W$ places, the digits of a position $p$ are
 #
 # $$
-# s_k(p) = \left\lfloor p \,/\, b^{\,W-1-k} \right\rfloor \bmod b, \qquad k = 0, \dots, W-1 ,
+# s_k(p) = \left\lfloor p \,/\, b^{\,W-1-k} \right\rfloor \bmod b, \qquad k = 0, \dots, W-1 .
 # $$ (eq-digits-string)
 #
-# most significant first and padded with zeros on the left. The function is `sepnb.seqpe.digits`; $n$ coordinates follow
-# each other in one string, row before column.
+# The most significant digit comes first, and zeros fill the string on the left. Several coordinates follow each other: the row, then the
+# column. In the package:
 #
 # ```{literalinclude} ../../sepnb/seqpe/digits.py
 # :pyobject: digits
@@ -225,9 +219,9 @@ except ValueError as refused:
     print(refused)
 
 # %% [markdown]
-# The check that a number comes back from its digits holds for any order of the places that one agrees on. The likely mistakes
-# are others. Written without padding, *99* and *100* have their ones in different places; padded on the right, *12* and
-# *120* are one string. Both fail the test that a place means the same in every string:
+# Numbers come back from their digits in any agreed order of the places. Other mistakes are more likely. Without padding, *99* and *100*
+# have their ones in different places; padded on the right, *12* and *120* are the same string. So we also test that a place means the
+# same in every string:
 
 
 # %%
@@ -243,7 +237,7 @@ assert torch.equal(tens, torch.arange(1000) // 10 % 10)
 assert [left_aligned(p)[3] for p in (99, 100)] != [9, 0], "no place of the tens there"
 
 # %% [markdown]
-# Strings have a geometry of their own, and it is not that of the line: at a carry neighbours have little in common.
+# At a carry, such as from 999 to 1000, neighbours have few digits in common.
 
 # %% tags=["hide-input"]
 shown = torch.arange(996, 1004)
@@ -269,12 +263,12 @@ figures.show(
     fig,
     name="fig-digits-strings",
     alt="The digits of the positions 996 to 1003, one row each, in base 10 on the left "
-    "and base 2 on the right; digits that "
-    "differ from those of the row above are tinted. In base 10 the row of 1000 is "
-    "tinted in four places, the rows beside it in one, the first in none.",
-    caption="What changes from one position to the next (tinted). From 999 to 1000 it "
-    f"is {numbers['carry']} digits of five, over all strings {numbers['changes']:.2f} "
-    "on average; 0 and 90,000 differ in one.",
+    "and base 2 on the right; digits that differ from the row above are tinted. In "
+    "base 10 the row of 1000 is tinted in four places, the first row in none, every "
+    "other row in one.",
+    caption=f"From 999 to 1000, {numbers['carry']} of five digits change; on average "
+    f"over all strings {numbers['changes']:.2f} do. Tinted: digits that differ from "
+    "the row above.",
 )
 
 # %% tags=["remove-input"]
@@ -282,20 +276,21 @@ moving.show(
     "odometer",
     {"most": 100_000, "start": 999},
     name="moving-odometer",
-    alt="A position as the wheels of an odometer, those that turn to the next position "
-    "in colour, and how many digits change around it; position and base are chosen.",
+    alt="A position as the wheels of an odometer; the wheels that turn on the way to "
+    "the next position are coloured, and a chart shows how many digits change around "
+    "it. The reader chooses position and base.",
     instead="the figure above, around 1,000",
 )
 
 # %% [markdown]
-# {numref}`fig-digits-strings` is the problem that SeqPE sets itself: 999 and 1000 are neighbours and share one digit, 0 and
-# 90,000 lie nine tenths of the whole range apart and share four. A network that reads digits has to learn what a carry is.
+# {numref}`fig-digits-strings` shows the problem: the neighbours 999 and 1000 share one digit, the distant 0 and 90,000 share four. A
+# network that reads digits has to learn what a carry is.
 #
 # ## The encoder
 #
-# Each digit enters as a vector, with a vector for its place and, in several dimensions, one for its coordinate. A last slot
-# holds the same learned vector for every position. A small causal transformer reads the slots from left to right; the last
-# one has seen them all, and its state is the embedding:
+# Each digit becomes a vector, to which a vector for its place is added and, with several coordinates, one for its coordinate. A last slot
+# holds the same learned vector for every position. A small causal transformer reads the slots from left to right, and the state of the
+# last slot becomes the embedding:
 #
 # $$
 # \begin{aligned}
@@ -339,21 +334,21 @@ figures.show(
     "to the slots on its right in layer 1, and from all slots of layer 1 to the last "
     "slot of layer 2. From there an arrow leads through a norm and a linear map to E "
     "of 123. The other slots of layer 2 are grey.",
-    caption="The encoder reads 123. A slot sees itself and those on its left, so what "
-    "a digit's slot holds depends on the digits up to it. Of the last layer only the "
-    "last slot is read; the grey boxes are never computed.",
+    caption="The encoder reads 123. Each slot sees itself and the slots on its left, "
+    "so it depends only on the digits up to its own. Only the last slot of the last "
+    "layer is read; the grey boxes are never computed.",
 )
 
 # %% [markdown]
-# The blocks are those of the models of this book, pre-norm with biases; nothing was written twice. Its size follows from the
-# formula: for width $w$, $S$ places, $D$ columns of the result and two layers,
+# The blocks are this book's pre-norm blocks, with biases. For width $w$, $S$ places, two layers and $D$ columns of output, the number of
+# parameters is
 #
 # $$
 # 2\,(12 w^2 + 13 w) + (b + S + [n > 1]\, n + 1)\, w + 2 w + (w + 1) D .
 # $$ (eq-digits-count)
 #
-# The two configurations of the release are a text encoder of width 768 with five digits, and an image encoder of width 384 with two
-# digits for each of two coordinates.
+# The release has a text encoder of width 768 with five digits, and an image encoder of width 384 with two digits for each of two
+# coordinates.
 
 # %%
 RELEASED = {"text": {"width": 768, "digits": 5}}
@@ -379,15 +374,13 @@ assert (numbers["parameters_text"], numbers["parameters_image"]) == (14780160, 3
 numbers["width_models"] = SeqPE.width
 
 # %% [markdown]
-# The text encoder has {num}`13_digits/parameters_text:,` parameters and the image encoder {num}`13_digits/parameters_image:,`, as many as
-# the released modules.
+# They have {num}`13_digits/parameters_text:,` and {num}`13_digits/parameters_image:,` parameters, as the released modules do.
 #
-# By default `SeqPE` has width {num}`13_digits/width_models` and five digits, which makes {num}`13_digits/parameters_models:,` parameters.
-# That is the encoder of the models of this book where it changes scores. At the input its last map is as wide as the stream.
+# By default the encoder of this book has width {num}`13_digits/width_models`, five digits and {num}`13_digits/parameters_models:,`
+# parameters. (At the input its last map is as wide as the stream.)
 #
-# Three properties can be checked on any encoder: an embedding does not depend on what else is in the batch, it depends on every digit,
-# and no two positions share one. The last lines show that it is the places that carry the order of digits: with their vectors in the
-# opposite order it is another function.
+# An embedding must depend on every digit and not on the rest of the batch, and no two positions may share one. The last lines show that
+# the vectors of the places tell the encoder the order of the digits.
 
 # %%
 drawn = encoder()
@@ -407,18 +400,18 @@ reversed_places.place.weight.copy_(places.flip(0))
 assert not torch.allclose(reversed_places([12_300]), drawn([12_300])), "places count"
 
 # %% [markdown]
-# ## What is shared need only be read once
+# ## Read shared beginnings only once
 #
-# Read 512 positions of five digits by the definition, and each layer processes 3,072 slots. But under the causal mask the state of a digit's
-# slot is a function of the digits up to it: *00118* and *00123* begin alike, and so do their first three slots, in every layer.
-# The distinct beginnings of many strings form a tree.
+# Read one by one, 512 positions of five digits give each layer 3,072 slots. But under the causal mask a slot depends only on the digits
+# up to its own. *00118* and *00123* share their first three digits, so their first three slots are equal in every layer. The distinct
+# beginnings of many strings form a tree.
 
 # %% tags=["hide-input"]
 few = torch.arange(118, 124)
 tree = PrefixTree.of(digits(few, width=5))
 fig, ax = plt.subplots(figsize=(7.0, 2.9))
 heights = [-np.arange(tree.sizes[-1], dtype=float)]
-for place in range(4, 0, -1):  # a beginning stands in the middle of what it begins
+for place in range(4, 0, -1):  # a node is drawn in the middle of its branches
     ancestor = tree.above[place][place - 1].numpy()
     groups = range(tree.sizes[place - 1])
     heights.insert(0, np.array([heights[0][ancestor == g].mean() for g in groups]))
@@ -439,16 +432,16 @@ ax.spines[:].set_visible(False)
 figures.show(
     fig,
     name="fig-digits-tree",
-    alt="A tree from left to right. The digits 0, 0, 1 form a chain; at the tens it "
-    "parts into 1 and 2, and at the ones into 8 and 9 under the first and 0, 1, 2, 3 "
-    "under the second, which end in the positions 118 to 123.",
-    caption=f"The beginnings of the strings of 118 to 123: {sum(tree.sizes)} nodes "
-    f"stand for the {5 * len(few)} digits.",
+    alt="A tree from left to right. The digits 0, 0, 1 follow each other without a "
+    "branch. At the tens the tree splits into 1 and 2, and at the ones into 8 and 9 "
+    "under the first and 0, 1, 2, 3 under the second: the positions 118 to 123.",
+    caption=f"The strings of 118 to 123 share beginnings: their {5 * len(few)} digits "
+    f"need only {sum(tree.sizes)} nodes.",
 )
 
 # %% [markdown]
-# So each node is computed once, the last slot once for each position, and in the last layer the last slot alone
-# (`SequentialPositionEncoder.forward`). The function is the same, in values and in gradients:
+# So each node of the tree is computed once, the last slot once for each position, and in the last layer only the last slot
+# (`SequentialPositionEncoder.forward`). Values and gradients stay the same:
 
 # %%
 some = torch.arange(3000, 3064)
@@ -461,15 +454,14 @@ one, other = (torch.autograd.grad((found * probe).sum(), weights) for found in b
 for by_tree, by_definition in zip(one, other, strict=True):
     torch.testing.assert_close(by_tree, by_definition, rtol=0, atol=1e-9)
 
-# The likely mistake, to share what does not only depend on the digits before:
+# The likely mistake is to share what does not depend on the digits before alone.
 forwards = digits(some, width=5)
 backwards = forwards.flip(1)  # least significant first: almost no beginning is shared
 nodes = [sum(PrefixTree.of(strings).sizes) for strings in (forwards, backwards)]
 assert nodes[1] > 2 * nodes[0]
 
 # %% [markdown]
-# The arithmetic that this saves can be counted (`sepnb.analysis.seqpe_cost`): multiply-adds of all maps and of attention, by the
-# definition and by the tree alone. A second saving needs no shared beginning: the last layer is read at its last slot only.
+# How many multiply-adds does this save (`sepnb.analysis.seqpe_cost`)?
 
 # %%
 text_encoder, image_encoder = encoder(), encoder(**RELEASED["image"])
@@ -487,7 +479,7 @@ for name, (made, where) in windows.items():
     strings = made.strings(where)
     cost = multiply_adds(made, where)
     counted = {"digits": strings.numel(), "nodes": sum(PrefixTree.of(strings).sizes)}
-    saved = {"times fewer, by the tree": cost.plain / cost.tree}
+    saved = {"times fewer with the tree": cost.plain / cost.tree}
     saved["and the last slot alone"] = cost.plain / cost.shared
     rows.append({"positions": name, **counted, **saved})
 costs = pd.DataFrame(rows)
@@ -496,9 +488,9 @@ costs = pd.DataFrame(rows)
 figures.show_table(
     costs,
     formats={"digits": ",d", "nodes": ",d"} | dict.fromkeys(saved, ".2f"),
-    caption="Digits of all strings, nodes of their tree, and how many times fewer "
-    "multiply-adds that makes. Neighbours share most of what they are "
-    "written with, positions at random much less.",
+    caption="Neighbours share most of their beginnings, random positions far fewer. "
+    "Digits of all strings, nodes of their tree, and how many times fewer "
+    "multiply-adds are needed.",
 )
 saving = costs.set_index("positions")[list(saved)]
 by_tree, ratio = (saving[name] for name in saved)
@@ -510,16 +502,14 @@ numbers["saved_grid"] = ratio["14 x 14 patches"]
 assert numbers["saved_window"] > 3 and numbers["saved_random"] < numbers["saved_window"]
 
 # %% [markdown]
-# On a window of 512 the tree alone saves a factor of {num}`13_digits/saved_tree`, and both together {num}`13_digits/saved_window:.2f`. On
-# positions at random, which most positions of the two losses are, it is {num}`13_digits/saved_random:.2f`.
+# On a window of 512 the tree saves a factor of {num}`13_digits/saved_tree`, both savings {num}`13_digits/saved_window:.2f`. On random
+# positions, which the two losses mostly draw, both save {num}`13_digits/saved_random:.2f`.
 #
-# Positions are also the same for every sequence of a batch and every layer. Those of the text are encoded once in a step, those of the
-# losses in a second pass, and the teacher's in a third. At inference the embeddings are a table again, as long as it fits into what is
-# held (`sepnb.seqpe.injection.HELD`); only the maps from its rows to the queries and keys of positions are made anew in every pass. How
-# much of the time of a training step the encoder takes is measured in {doc}`chapter 16 <16_seqpe_stream>`.
+# All sequences of a batch and all layers share their positions. So a training step runs the encoder once for the text, once for the
+# losses and once for the teacher of the distillation. At inference the embeddings are kept in a table if it fits
+# (`sepnb.seqpe.injection.HELD`). {doc}`Chapter 16 <16_seqpe_stream>` measures the encoder's share of a training step.
 #
-# No position is handled one by one, neither when digits are taken nor when they are read. Here an encoder of eight columns reads a
-# million positions of six digits each:
+# Nothing loops over positions. Here an encoder of eight columns reads a million of them:
 
 # %%
 million, read = torch.arange(10**6), []
@@ -540,19 +530,18 @@ print(f"all of them read: {whole / part:.0f} times 1,000 by the definition")
 # %% [markdown]
 # ## Before any training
 #
-# Is the space of an untrained encoder, with weights as they were initialised, a space of positions? {numref}`fig-digits-from-500`, the
-# first of this page, looks around from position 500. What it shows holds for each of several initialisations:
+# {numref}`fig-digits-from-500` shows the neighbourhood of 500 as one untrained encoder sees it. Other initialisations show the same:
 
 # %%
 numbers["cosine_499"], numbers["cosine_600"] = seen[499].item(), seen[600].item()
 assert seen[600] > seen[499] and waves[499] > waves[600]
-for number in range(N_DRAWN):  # whatever the weights it starts with
+for number in range(N_DRAWN):  # for every initialisation
     other = cosines(encoder(number)(torch.arange(1000)), 500)
     assert other[600] > other[499]
 
 # %% [markdown]
-# A neighbour across a carry is further away than a position that is a hundred off and differs in a single digit. Is that so for all
-# positions? Take some at random and look at the cosines of all pairs, by how many digits they share, and by how near they are.
+# A neighbour across a carry looks less similar than a position a hundred away that differs in one digit. Does this hold for pairs of
+# random positions?
 
 # %%
 chosen = torch.randint(10**5, (200,), generator=torch.Generator().manual_seed(seed + 7))
@@ -592,23 +581,22 @@ told.insert(0, "embeddings", [*names, "random table (control)"])
 figures.show_table(
     told,
     formats=dict.fromkeys(columns, ".2f"),
-    caption="Mean cosine of pairs by how many of five digits are equal, and the rank "
-    "correlation of cosines with nearness: of all pairs, and of those that share no "
-    "digit.",
+    caption="Left, the mean cosine of pairs with 0 to 3 equal digits of five. Right, "
+    "the rank correlation of cosine and nearness, for all pairs and for those without "
+    "an equal digit.",
 )
 kept = ("cosine_none_equal", "cosine_three_equal", "rank_near", "rank_near_alone")
 numbers |= dict(zip(kept, drawings.mean(axis=0)[[0, 3, 4, 5]].tolist(), strict=True))
 
 # %% [markdown]
-# Each shared digit brings two positions nearer: with no digit in common the mean cosine is {num}`13_digits/cosine_none_equal:.2f`, with
-# three {num}`13_digits/cosine_three_equal:.2f`.
+# Each shared digit brings two positions nearer: the mean cosine is {num}`13_digits/cosine_none_equal:.2f` with no digit in common and
+# {num}`13_digits/cosine_three_equal:.2f` with three. Nearness correlates with the cosine at {num}`13_digits/rank_near:.2f`, because near
+# positions tend to share their leading digits.
 #
-# Nearness correlates with the cosine, at {num}`13_digits/rank_near:.2f`, because near positions tend to share their leading digits. Among
-# pairs without a digit in common the correlation is {num}`13_digits/rank_near_alone:.2f`. A random table has nothing of either.
+# Among pairs without a common digit this correlation is {num}`13_digits/rank_near_alone:.2f`. A random table shows neither effect.
 #
-# This has a consequence for all that follows. Move the window of $L$ positions by 1,000: the low digits run through it exactly as
-# before, and only one high digit differs. Move it by 384, and every carry falls elsewhere. To an encoder that was never trained the
-# first of these windows looks familiar and the second does not.
+# This matters for all that follows. If we move a window of $L$ positions by 1,000, its low digits run as before and only one high digit
+# differs. If we move it by 384, every carry falls somewhere else. To an untrained encoder only the first window looks familiar.
 
 # %%
 STARTS = {"first window": 0, "moved by 1,000": 1000, "moved by 384": 384}
@@ -618,7 +606,7 @@ panels["random table (control)"] = torch.randn(L, WIDTH, dtype=torch.float64)
 
 
 def like(start):
-    """Likeness of the window at `start` to the first one, for each initialisation."""
+    """Likeness of the window at `start` to the first one, by initialisation."""
     found = []
     for number in range(N_DRAWN):
         made = encoder(number)
@@ -655,30 +643,32 @@ fig.colorbar(image, ax=axes, label="cosine", shrink=0.85, extend="min")
 figures.show(
     fig,
     name="fig-digits-windows",
-    alt="Four square images of cosines inside a window of 128 positions. In the first "
-    "two, the first window and the one moved by 1,000, the same dark band stands out "
-    "towards the end; in the third, moved by 384, bands lie at other places; the "
-    "fourth, of a random table, is dark but for its diagonal.",
-    caption="A window that is moved by a round number looks like the first one to an "
-    "untrained encoder. Drawn are cosines inside a window. Likeness to the first: "
-    f"{aligned.mean():.2f} when moved by 1,000 (mean of {N_DRAWN} initialisations), "
-    f"{misaligned.mean():.2f} by 384; a random table {by_chance:.2f}.",
+    alt="Four square images of cosines inside a window of 128 positions. The first "
+    "window and the one moved by 1,000 have the same dark band towards the end. In the "
+    "one moved by 384 the bands are elsewhere. The image of a random table is dark "
+    "except for its diagonal.",
+    caption="Moved by 1,000, a window looks like the first one to an untrained "
+    "encoder; moved by 384 it does not. Colour shows the cosine of two positions in a "
+    f"window. Likeness to the first window: {aligned.mean():.2f} when moved by 1,000 "
+    f"(mean of {N_DRAWN} initialisations), {misaligned.mean():.2f} by 384, "
+    f"{by_chance:.2f} for a random table.",
 )
 
 # %% [markdown]
-# {numref}`fig-digits-windows` is a warning. A distillation asks windows far out to look like the trained one. At starts that are
-# multiples of a power of ten longer than the window, its task is half done before it has begun. Whoever tests SeqPE far out at round
-# numbers tests the digits. (A window moved by 100, less than its length, has a likeness of {num}`13_digits/like_short:.2f`, between the
-# two.) In this book round starts and others are always kept apart, and the untrained encoder is shown with the trained one.
+# {numref}`fig-digits-windows` is a warning. SeqPE's distillation loss asks far windows to look like the trained one. If a window starts
+# at a multiple of a power of ten longer than itself, much of that is given before training. So a test at round numbers tests the digits.
+# (A window moved by 100, less than its length, lies between: its likeness, the correlation of the inner products inside the two windows,
+# is {num}`13_digits/like_short:.2f`.) This book keeps round starts apart from others and shows the untrained encoder next to the trained
+# one.
 #
-# Inside the window an untrained encoder orders pairs by distance at a Spearman correlation of {num}`13_digits/order:.2f`, the sinusoid at
-# {num}`13_digits/order_sinusoid:.2f`. For {num}`13_digits/adjacency:.0%` of the positions the most similar other one is a neighbour. That
-# is what the two losses have to improve on.
+# Inside the window the untrained encoder orders pairs by distance with a Spearman correlation of {num}`13_digits/order:.2f`, the sinusoid
+# with {num}`13_digits/order_sinusoid:.2f`. For {num}`13_digits/adjacency:.0%` of the positions the most similar one is a neighbour. The
+# two losses have to improve on that.
 #
 # ## Any number of coordinates
 #
-# In the release *n-dimensional* is one or two. Here it is any number of coordinates, of unequal ranges. A position that the digits cannot
-# write is refused with the remedy, where the release ends in whatever the indexing of a list raises.
+# The release handles one or two coordinates. Here there can be any number, each with its own range. A position with too many digits is
+# refused with a clear message, while the release fails in the indexing of a list.
 
 # %%
 video = encoder(dims=3, digits=(4, 2, 2))  # frames, rows, columns
@@ -694,13 +684,12 @@ folded.dim.weight.zero_()
 torch.testing.assert_close(folded(points), video(points), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The last three lines say something of {eq}`eq-digits-encoder`: Place counts through the whole string and so knows the coordinate
-# already. Dim can be folded into it without a change of the function. It is kept because the release has it, and it costs $n w$ numbers.
+# The last lines show that Dim in {eq}`eq-digits-encoder` is redundant, because Place already knows the coordinate. We keep it, at $n w$
+# numbers, because the release has it.
 #
 # ## Details: what the released code does differently
 #
-# The code that we read and the one of this book differ in places. What the table has under *seen here* is computed in the folded cells
-# before it; nothing in it is taken on trust.
+# What the table lists under *seen here* is computed in the folded cells.
 
 
 # %% tags=["hide-input"]
@@ -733,8 +722,7 @@ passes = [noisy(chosen) for _ in range(2)]
 numbers["dropout_apart"] = float((passes[0] - passes[1]).norm() / passes[0].norm())
 
 # %% [markdown]
-# Some differences are not of the encoder but of how a model is trained and read with it. They need a small language model whose scores have
-# the term of SeqPE.
+# Some differences lie in how a model is trained and read, so we need a small language model with SeqPE's score term.
 
 
 # %% tags=["hide-input"]
@@ -780,60 +768,61 @@ assert one_numeral == "2" + "80"
 texts = RELEASED_SHIFTS["starts"]
 table = f"""
 first weights | standard deviation 0.02 at any width
-| the gain of the released width kept at every width
-| scores of the contrastive loss at width {WIDTH} differ by
-{numbers["spread_released"]:.3f} nats (standard deviation) against
-{numbers["spread_kept"]:.2f}
+| scaled with the width, so that the gain is that of the released width
+| standard deviation of the contrastive scores at width {WIDTH}:
+{numbers["spread_released"]:.3f} nats released, {numbers["spread_kept"]:.2f} here
 
 inner products of the contrastive loss | as they are | divided by the root of D
-| loss before training at width 768: {numbers["contrastive_released"]:.1f} against
-{numbers["contrastive_scaled"]:.2f}; chance is {numbers["contrastive_chance"]:.2f}
+| loss before training at width 768: {numbers["contrastive_released"]:.1f} released,
+{numbers["contrastive_scaled"]:.2f} here; a guess costs
+{numbers["contrastive_chance"]:.2f}
 
 mean of the distillation loss | over all entries | over rows
-| released is {numbers["reduction_ratio"]:.0f} times smaller at windows of 32
+| the released loss is {numbers["reduction_ratio"]:.0f} times smaller for windows of 32
 
 dropout in the encoder | 0.1, in the teacher too | none
-| two passes over the same positions differ by {numbers["dropout_apart"]:.0%} of their
-norm
+| released, two passes over the same positions differ by
+{numbers["dropout_apart"]:.0%} of their norm
 
 weight decay of the encoder's maps | 0
-| {decays["weight_decay"]:g}, as of every map; 0 where it is alone
-| acts on {numbers["decay_share"]:.0%} of its parameters; over the schedule it alone
-takes {numbers["decay_taken"]:.0%} of a weight
+| {decays["weight_decay"]:g}, as for every map; 0 if the encoder is trained alone
+| it acts on {numbers["decay_share"]:.0%} of the parameters and shrinks a weight by
+{numbers["decay_taken"]:.0%} over the schedule
 
-largest norm of the gradient | 5.0, encoder and model apart
-| {schedule.clip:g}, of both together
-| the encoder's is {numbers["clip_share"]:.0%} of {numbers["clip_norm"]:.1f} in a first
-step: where it is cut, the model's decides by how much
+largest norm of the gradient | 5.0, for encoder and model separately
+| {schedule.clip:g}, for both together
+| the encoder has {numbers["clip_share"]:.0%} of a norm of {numbers["clip_norm"]:.1f} in
+a first step, so the model's gradient decides how much both are cut
 
 a token read after a cache
-| its term is one constant over all keys: it depends on no position
-| the term is made of all keys' positions
-| token by token and whole differ by {cached_apart:.0e}; without the term logits move by
-{numbers["blind_apart"]:.2f}
+| its term is the same for all keys, so it depends on no position
+| its term uses the positions of all keys
+| here, reading token by token changes logits by {cached_apart:.0e}; without the term
+they change by {numbers["blind_apart"]:.2f}
 
-validation | a tenth of them at a random shifted window | from position 0 on, always
-| of its 20 validations at least one is shifted with a probability of
-{numbers["validation_shifted"]:.0%}, and the best of them is kept
+validation | one in ten at a random shifted window | always from position 0 on
+| at least one of 20 validations is shifted with a probability of
+{numbers["validation_shifted"]:.0%}, and the release keeps the best of them
 
 starts of shift steps | {texts}, drawn once, many in a step | drawn anew, one in a step
-| released, at most {texts / starts:.1%} of the {starts:,} windows of 512 below 20,000
-occur; what it makes of a training: not measured
+| at most {texts / starts:.1%} of the {starts:,} windows of 512 below 20,000 occur in
+the release; the effect on training was not measured
 
-anchors of the contrastive loss | all in a shuffled order | drawn anew in every step
+anchors of the contrastive loss | all, in a shuffled order | drawn anew in every step
 | not measured
 
-edited candidates of two axes | both numerals run together, cut anew at random
+edited candidates of two axes
+| the two numerals are joined and cut again at a random place
 | one numeral is edited
-| (28, 0) and (2, 80) are both {one_numeral}, run together; what it makes of a training:
-not measured
+| joined, (28, 0) and (2, 80) are both {one_numeral}; the effect on training was not
+measured
 """
 rows = [row.split("|") for row in table.split("\n\n")]
 rows = [[" ".join(cell.split()) for cell in row] for row in rows]
 figures.show_table(
     pd.DataFrame(rows, columns=["what", "released", "here", "seen here"]),
-    caption="Where the two differ, and what that changes in an untrained encoder or "
-    "model.",
+    caption="Where the released code and this book differ, and what that changes in "
+    "an untrained encoder or model.",
 )
 assert 10 * numbers["spread_released"] < numbers["spread_kept"]
 assert numbers["contrastive_released"] > 3 * numbers["contrastive_chance"]
@@ -841,42 +830,36 @@ assert abs(numbers["reduction_ratio"] - 32) < 1e-6
 
 # %% [markdown]
 # `````{dropdown} Details: the first two rows, in words
-# **The first row is about our scale.** Take width 64 with the released deviation, and divide scores by the root of $D$ as here. The scores
-# among which the contrastive loss has to choose then differ by {num}`13_digits/spread_released:.3f` nats, and as released by eight times
-# that. Scaling the weights with the width leaves {num}`13_digits/spread_kept:.2f`. Released as a whole, scale and deviation together, a
-# narrow encoder does learn ({doc}`chapter 14 <14_two_losses>`, among the variants).
+# **First weights.** With the released deviation at width 64, the scores in the contrastive loss would hardly differ: by
+# {num}`13_digits/spread_released:.3f` nats, or eight times that without the division by the root of $D$. If both are as released, a
+# narrow encoder does learn ({doc}`chapter 14 <14_two_losses>`).
 #
-# **The second.** Without the scale the loss begins at {num}`13_digits/contrastive_released:.1f`, far above the
-# {num}`13_digits/contrastive_chance:.2f` of a guess among 32. The reason: undivided products of similar numerals are tens of nats apart,
-# so that the candidate that looks most like the anchor wins, near or not. (This is one initialisation and 16 anchors with uniform candidates.
-# One of the released modules with theirs gave 37.7.) <!-- given: one run of the released modules -->
+# **Inner products.** Without the division, products of similar numerals are tens of nats apart. The candidate that looks most like the
+# anchor then wins, near or not. (One initialisation, 16 anchors, uniform candidates.)
 #
 # Both released forms are options: `std`, and `scale` and `reduction` of the losses.
 # `````
 #
 # ## What to take away
 #
-# 1. Written in digits, every position up to $b^W - 1$ has an embedding, in any number of dimensions, from weights that all positions
-#    share. A step for one position moves {num}`13_digits/moved_encoder:.0%` of the others, wanted or not.
-# 2. Positions share the beginnings of their strings. Read once, these save a factor of {num}`13_digits/saved_tree` on a window, and
-#    {num}`13_digits/saved_window:.2f` where nothing of the last layer is computed that nobody reads. The function is exactly the same.
-# 3. Before training the space knows digits, not distance. Each shared digit brings two positions nearer; among pairs that share none, the
-#    cosine correlates with nearness at {num}`13_digits/rank_near_alone:.2f`.
-# 4. A window that is moved by a power of ten longer than itself looks like the first one for that reason alone. Tests far out must not
-#    start at round numbers only.
+# 1. In digits, every position up to $b^W - 1$ has an embedding, with any number of coordinates. All positions share the weights, so a
+#    step for one moves {num}`13_digits/moved_encoder:.0%` of the others, wanted or not.
+# 2. Reading shared beginnings once saves a factor of {num}`13_digits/saved_tree` on a window; skipping unread slots makes it
+#    {num}`13_digits/saved_window:.2f`. The result is exactly the same.
+# 3. Before training the embeddings reflect digits, not distance. So a window moved by a power of ten longer than itself looks like the
+#    first one, and tests far out must not start at round numbers only.
 #
-# **Limits.** Nothing on this page is trained, and the encoders are of one width with first weights of our choice. Likeness and order are
-# measures of inner products, as the losses read them; a model reads them through a map.
+# **Limits.** Nothing here is trained, and all encoders have one width and first weights of our choice. We measure inner products, as the
+# losses do; a model reads the embeddings through a map.
 #
-# **What would change our mind.** An untrained encoder to which a window at a start that is not round looks as much like the first one as
-# a window at a round start. Or a position below $b^W$ that two digit strings share.
+# **What would change our mind.** An untrained encoder to which windows at other starts look as familiar as those at round starts. Or two
+# digit strings for one position below $b^W$.
 #
 # ## Exercises
 #
 # Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
 #
-# **1. (easy)** How many digits change on average from $p$ to $p + 1$ in base $b$, over very long ranges? Check it against base 2 and
-# base 10.
+# **1. (easy)** Over very long ranges, how many digits change on average from $p$ to $p + 1$ in base $b$? Check bases 2 and 10.
 
 # %% tags=["hide-cell"]
 # Solution. Place k (from the right) changes every b^k steps:
@@ -888,8 +871,8 @@ for base, width in ((2, 16), (10, 5)):
     assert abs(changes - base / (base - 1)) < 1e-3
 
 # %% [markdown]
-# **2. (easy)** Which base needs the fewest nodes for the tree of the positions 0 to 999, among 2, 10 and 32, with as many places as the
-# range asks for? And the fewest vectors of digits and places?
+# **2. (easy)** Which of the bases 2, 10 and 32 needs the fewest nodes for the tree of the positions 0 to 999? And which needs the fewest
+# vectors of digits and places?
 
 # %% tags=["hide-cell"]
 # Solution. Base 32 needs the fewest nodes, base 2 the fewest vectors.
@@ -904,8 +887,7 @@ print(nodes, vectors)
 assert min(nodes, key=nodes.get) == 32 and min(vectors, key=vectors.get) == 2
 
 # %% [markdown]
-# **3. (medium)** Give the encoder digits least significant first. Which of the shared slots is left, and what becomes of the saving on 0
-# to 511?
+# **3. (medium)** Give the encoder the least significant digit first. Which slots are still shared, and how much is saved on 0 to 511?
 
 # %% tags=["hide-cell"]
 # Solution. All first digits differ within ten neighbours; from the third digit on,
@@ -916,7 +898,7 @@ print(there, back)
 assert there == [1, 1, 6, 52, 512] and back == [10, 100, 512, 512, 512]
 
 # %% [markdown]
-# **4. (hard)** Without the causal mask, could prefixes be shared? Find a pair of strings that shows it.
+# **4. (hard)** Could beginnings be shared without the causal mask? Find a pair of strings that shows it.
 
 # %% tags=["hide-cell"]
 # Solution. No: a slot would read the digits after it. Make the encoder's transformer
