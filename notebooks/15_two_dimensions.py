@@ -13,12 +13,10 @@
 # %% [markdown]
 # # 15. Two dimensions
 #
-# **Finding.** An upscaled picture, with four times the patches, is read better if its places are fitted between the trained ones. Axial RoPE then
-# names {num}`images/axial-rope/class/upscaled-14/fit:.1%` of the classes, and {num}`images/axial-rope/class/upscaled-14/grow:.1%` if its
-# grid grows instead; SeqPE, whose grid can only grow here, names {num}`images/seqpe/class/upscaled-14/grow:.1%`.
-#
-# SeqPE takes a second and a third coordinate without becoming another encoding, and so do axial RoPE and the sinusoid. On a larger black
-# canvas no method with places does as well as at the trained size; for classes the highest mean is that of the model without places.
+# **Finding.** Upscaled pictures have four times as many patches as those of training. Axial RoPE reads them better if the new places are
+# fitted between the trained ones: it then names {num}`images/axial-rope/class/upscaled-14/fit:.1%` of the classes, but
+# {num}`images/axial-rope/class/upscaled-14/grow:.1%` if the grid grows to new coordinates. SeqPE, whose grid can only grow here, names
+# {num}`images/seqpe/class/upscaled-14/grow:.1%`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -124,48 +122,45 @@ figures.show(
     alt="Five panels of dots, a row for each method: share of right answers on larger "
     "pictures, every seed a tick, a line at chance. On upscaled pictures the methods "
     "with fitted places are far ahead of their own crosses, where the grid grows, and "
-    "of SeqPE. On a canvas all fall far below the trained size.",
-    caption="On upscaled pictures fitted places (dots) are read better than a grid "
-    f"that grows (crosses) {fits}. Right answers at {WIDEST} x {WIDEST} patches after "
-    f"training at {TRAINED} x {TRAINED}; without places, and with SeqPE, the grid "
-    "only grows. In the other panels it grows but for the learned table. Shifts: "
-    "trained at random offsets, too; multiplied: the released image form. Grey line: "
-    "chance. The highest mean: "
+    "of SeqPE. On a canvas all methods fall far below the trained size.",
+    caption="On upscaled pictures, fitted places (dots) are read better than a growing "
+    f"grid (crosses) {fits}. Right answers at {WIDEST} x {WIDEST} patches after "
+    f"training at {TRAINED} x {TRAINED}. On canvas and spread all grids grow, except "
+    "that of the learned table. Shifts: trained at random offsets too; multiplied: the "
+    "released image form. Grey line: chance. The highest mean: "
     + "; ".join(f"{t}, {change}: {best[t, change]}" for t, change in VIEWS)
     + ".",
 )
 figures.provenance(table)
 
 # %% [markdown]
-# > **Question.** A patch of an image has a row and a column, a cell of a cube three coordinates. What has to change in a position encoding
-# > for that, and which encodings still work when the image is larger than any in training?
+# > **Question.** A patch of an image has a row and a column. How must a position encoding change for that? And which encodings still work
+# > when the image is larger than any in training?
 #
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: about 40 s of one CPU core at any profile; no GPU is used, and the live cells read handwritten digits that come with
-#   scikit-learn. The records: `sepnb run images`, 132 runs of about three minutes on one core, with Fashion-MNIST, and `sepnb run volumes`,
-#   36 runs of less than a minute, no data.
+#   scikit-learn. The records: `sepnb run images`, 132 runs of about three minutes on one core, with Fashion-MNIST, and
+#   `sepnb run volumes`, 36 runs of less than a minute, no data.
 # - **You need**: {doc}`chapter 4 <04_rotation>`, {doc}`chapter 13 <13_digits>` and {doc}`chapter 14 <14_two_losses>`, or their takeaways.
-# - **You will learn**: what a place of two coordinates is to a sinusoid, a rotation and digits; why two larger pictures of one thing differ;
-#   what a shuffle of patches shows; how to count a claim about design.
-# - **Claims tested** (see {doc}`/book/claims`): 18 on images and four on a cube, under rules that were committed before the first record
-#   was made. Since then one rule of comparison changed: of two models that both guess, the comparison is dropped by itself. Two more count changes of code, and their rules followed the counts.
-# - **Of the source**, the SeqPE paper, the abstract and the released code were read, not the body: no number of it is quoted in this book.
+# - **You will learn**: how encodings treat two coordinates, and in what ways a picture can be larger.
+# - **Claims tested** (see {doc}`/book/claims`): 18 on images and four on a cube, by rules committed before the first record. One rule of
+#   comparison changed since (see *Verdicts*). Two more claims count changes of code, by rules that followed the counts.
+# - **Of the source** we read the abstract and the released code, not the paper itself.
 # ```
 #
-# SeqPE {cite:p}`li2025` claims that it needs no redesign where positions have more coordinates: a point is written as their digits, one string
-# after the other, and everything else stays. Its abstract says that encodings designed by experts, RoPE {cite:p}`su2021` and ALiBi
-# {cite:p}`press2022` among them, demand extensive modifications for new modalities. Here axes stand for modalities, and how extensive is
-# not judged.
+# SeqPE {cite:p}`li2025` writes a point as the digits of its coordinates, one after the other, and everything else stays. Its abstract
+# says that encodings designed by experts, among them RoPE {cite:p}`su2021` and ALiBi {cite:p}`press2022`, need extensive modifications
+# for new modalities. Here we test more axes.
 #
 # ## What a place is
 #
-# An image is cut into square patches, and each patch is a token {cite:p}`dosovitskiy2021`. Its place is a point: row and column, counted
-# from 1. One more token has no place, the *class token*, whose last state gives the answer. It stands at the origin $(0, 0)$, where no
-# patch ever is ({func}`sepnb.encodings.grid_positions`, {class}`sepnb.models.ImageClassifier`).
+# An image is cut into square patches, and each patch is a token {cite:p}`dosovitskiy2021`. Its place is its row and its column, and both
+# begin at 1. The *class token*, whose last state gives the answer, is at the origin $(0, 0)$, where no patch ever is
+# ({func}`sepnb.encodings.grid_positions`, {class}`sepnb.models.ImageClassifier`).
 #
-# A larger grid can be placed in two ways. It **grows**: patches are counted on, to coordinates that were never trained. Or it is
-# **fitted**: its places lie between the trained ones, and the corners are kept.
+# A larger grid **grows** if patches are counted on, to coordinates that were never trained. It is **fitted** if its places are put
+# between the trained ones, with the corners kept.
 
 # %%
 size = im.SIZES["smoke"]
@@ -181,8 +176,8 @@ assert fitted[0].tolist() == [1, 1] and fitted[-1].tolist() == [4, 4]
 assert fitted[1].tolist() == [1, 1.5]
 
 # %% [markdown]
-# An interpolated table {cite:p}`dosovitskiy2021` can only be fitted, for it has no further row. SeqPE here only grows, for digits write
-# whole numbers. Finer digits or interpolated embeddings would change that; neither is in the release, or here.
+# A learned table can only be fitted {cite:p}`dosovitskiy2021`, because it has no further rows. SeqPE can only grow here, because digits
+# write whole numbers. (Finer digits or interpolated embeddings would change that; the release has neither.)
 #
 # ## Three embeddings of a point
 #
@@ -194,11 +189,10 @@ assert fitted[1].tolist() == [1, 1.5]
 # p(r, c) \cdot p(r', c') = k(r - r') + k(c - c') .
 # $$ (eq-points-sum)
 #
-# The kernels $k$ of the two coordinates are *added*. So a point is similar to its whole row and its whole column: what is near it is a
-# cross, not a disc.
+# The kernels $k$ of the two coordinates are *added*. So a point is similar to its whole row and its whole column: a cross, not a disc.
 #
-# **Axial RoPE.** Half of the pairs of a head turn by the row, the others by the column ({func}`sepnb.encodings.apply_axial_rope`). The score
-# of a query and a key is again a sum, of a function of $r - r'$ and one of $c - c'$. The head chooses both. In the package:
+# **Axial RoPE.** Half of the pairs of a head turn by the row, the others by the column ({func}`sepnb.encodings.apply_axial_rope`). The
+# score is again a sum, of a function of $r - r'$ and one of $c - c'$, and the head chooses both. In the package:
 #
 # ```{literalinclude} ../../sepnb/encodings/axial.py
 # :pyobject: apply_axial_rope
@@ -212,14 +206,13 @@ assert fitted[1].tolist() == [1, 1.5]
 grid = grid_positions(9, 9)
 codes = grid_sinusoidal(grid, 32, dtype=F64)
 products = (codes @ codes.T).reshape(9, 9, 9, 9)
-# Along a row alone, the product minus that of the other coordinate at rest is the
-# kernel of one axis.
+# Along a row, the product minus that of the other coordinate is the kernel of one axis.
 rest = products[0, 0, 0, 0] / 2
 away = (torch.arange(9)[:, None] - torch.arange(9)).abs()
 kernel = (products[0, :, 0, 0] - rest)[away]
 summed = kernel[:, None, :, None] + kernel[None, :, None, :]
 numbers["sum_error"] = (products - summed).abs().max().item()
-# The likely mistake is to think of a product, near only where both coordinates are.
+# The likely mistake is a product: near only if both coordinates are near.
 multiplied = kernel[:, None, :, None] * kernel[None, :, None, :] / rest
 numbers["product_error"] = (products - multiplied).abs().max().item()
 assert numbers["sum_error"] < 1e-12 and numbers["product_error"] > 1
@@ -229,7 +222,7 @@ turn = encodings.axial_rope_frequencies(16)
 
 
 def rotated(places):
-    """One query vector and one key vector, as they stand at every place."""
+    """One query vector and one key vector, turned for every place."""
     return [apply_axial_rope(x.expand(len(places), -1), places, turn) for x in (q, k)]
 
 
@@ -242,7 +235,7 @@ by_difference = scores(*rotated(grid))
 assert (scores(*rotated(grid + 5)) - by_difference).abs().max() < 1e-12
 
 # %% [markdown]
-# **Digits.** SeqPE writes row and column one after the other, each with leading zeros, and reads the string as it reads any other:
+# **Digits.** SeqPE writes the row and then the column, each with leading zeros, and reads the string like any other:
 
 # %%
 corner = torch.tensor([[r, c] for r in range(8, 13) for c in range(8, 13)])
@@ -265,19 +258,17 @@ figures.show(
     fig,
     name="fig-points-digits",
     alt="A grid of five by five cells, rows and columns 8 to 12, each with its four "
-    "digits; the shade says how many digits a cell shares with "
-    "row 9, column 9. It is dark to the left and above, and pale beyond ten.",
-    caption=f"Neighbours that look like strangers. To the left (9, 8) shares {left} of "
-    f"four digits with (9, 9), to the right (9, 10), as near, {right}.",
+    "digits; the shade says how many digits a cell shares with row 9, column 9. It is "
+    "dark to the left and above, and pale from ten on.",
+    caption="Digits know no neighbourhood. On the left, (9, 8) shares "
+    f"{left} of four digits with (9, 9); on the right, (9, 10) is just as near and "
+    f"shares {right}.",
 )
 
 # %% [markdown]
-# A digit string has no idea of neighbourhood. The encoder has to learn it, from the two losses of {doc}`chapter 14 <14_two_losses>`. The
-# contrastive loss asks which of some points is nearest, by Euclidean distance. The distillation loss has the trained grid as teacher and the
-# same grid elsewhere as student. Their samplers alone depend on the number of coordinates
-# ({func}`sepnb.training.seqpe_losses.grid_losses`, with the schedule of the released image program at our grid).
-#
-# Here is a toy training on positions alone, with coordinates below 100:
+# The encoder has to learn what a neighbour is from the two losses of {doc}`chapter 14 <14_two_losses>`, now with Euclidean distance and
+# grids in place of windows ({func}`sepnb.training.seqpe_losses.grid_losses`). Here is a toy training on positions alone, with coordinates
+# below 100:
 
 # %%
 SIDE, RANGE, LESSONS = 7, 100, 150
@@ -339,15 +330,15 @@ axes[0].set_ylabel("row")
 figures.show(
     fig,
     name="fig-points-maps",
-    alt="Four heat maps of a grid of fourteen by fourteen: how similar each place "
-    "is to row 5, column 5. The sinusoid shows a cross, one head of axial "
-    "RoPE stripes of rows and columns, the untrained encoder of SeqPE a plaid, the "
-    "trained one four flat blocks that meet at row ten and column ten.",
-    caption="How similar every place is to row 5, column 5 (white square): a sum gives "
-    "a cross or stripes, digits give blocks of tens. Each map has its own scale: "
-    "bright is more. Dotted: a grid of 7 x 7. Rank correlation of nearness with the "
-    f"inner product on these places: SeqPE untrained {signed('order_near_drawn')}, "
-    f"after {LESSONS} steps of its losses {signed('order_near_schooled')}; on places "
+    alt="Four heat maps of a grid of fourteen by fourteen: how similar each place is "
+    "to row 5, column 5. The sinusoid shows a cross, one head of axial RoPE stripes of "
+    "rows and columns, the untrained encoder of SeqPE a plaid, and the trained one "
+    "four flat blocks that meet at row ten and column ten.",
+    caption="The sinusoid sees a cross around row 5, column 5 (white square), RoPE "
+    "stripes, and digits blocks of tens. Bright is more similar; each map has its own "
+    "scale. Dotted: a grid of 7 x 7. Rank correlation of nearness with the inner "
+    f"product: {signed('order_near_drawn')} in untrained SeqPE, "
+    f"{signed('order_near_schooled')} after {LESSONS} steps of its losses; on places "
     f"seven apart {signed('order_far_drawn')} and {signed('order_far_schooled')}.",
 )
 
@@ -361,18 +352,16 @@ moving.show(
     "grid",
     {"side": 14, "trained": SIDE, "maps": carried},
     name="moving-grid",
-    alt="A grid of places, as dark as each is similar to one that is chosen, and the "
-    "product along its row and its column; embedding, row and column are chosen.",
+    alt="A grid of places, each as dark as it is similar to a chosen one, and the "
+    "product along the row and the column of that place. The reader chooses embedding, "
+    "row and column.",
     instead="the figure above, for row 5 and column 5",
 )
 
 # %% [markdown]
-# In this training the losses order what lies far apart, and leave neighbours to the task. On places seven apart the rank correlation of
-# nearness with the inner product is {num}`15_two_dimensions/order_far_schooled:+.2f` afterwards, on neighbours
-# {num}`15_two_dimensions/order_near_schooled:+.2f`. The whole trained grid lies in one block of tens.
-#
-# The reason may be what the contrastive loss asks: the nearest candidate of an anchor is about seven cells away in the median. In the range
-# of 30 that the experiment below has, it is two. One short training of one seed shows what is meant and proves nothing.
+# Here the losses order places that are far apart (rank correlation of nearness with the inner product
+# {num}`15_two_dimensions/order_far_schooled:+.2f`) but hardly neighbours ({num}`15_two_dimensions/order_near_schooled:+.2f`). The reason
+# may be that the nearest candidate is about seven cells away in the median; in the experiment below, with its smaller range, it is two.
 
 # %% tags=["hide-cell"]
 published = image_run("laptop", "seqpe/class")
@@ -387,9 +376,8 @@ for cells, sampler in drawn_by.items():
 # %% [markdown]
 # ## Three ways to be larger
 #
-# A picture with more patches than in training can be three things. **Upscaled**, the same thing has more pixels, and each patch sees a
-# smaller part of it. On a larger **canvas** every patch sees what it saw, somewhere else. **Spread**, two things lie further apart on a
-# larger square. In all of them the number of patches is new.
+# A picture with more patches can be **upscaled**: the same thing has more pixels, so each patch sees a smaller part of it. On a larger
+# **canvas** every patch sees what it saw before, but somewhere else. **Spread**, two things are further apart.
 
 # %% tags=["hide-input"]
 config = image_run("smoke", "axial-rope/direction")
@@ -398,20 +386,20 @@ larger = size.grids[-1]
 
 
 def picture(run, change=None):
-    """The first test picture of a run, as trained or made larger."""
+    """The first test picture of a run, at the trained size or made larger."""
     side = size.frame.grid if change is None else larger
     return run.pictures("test", change, side).images[0, 0]
 
 
 shown = {
-    "class: as trained": picture(whole),
+    "class, trained size": picture(whole),
     "upscaled": picture(whole, "upscaled"),
     "canvas": picture(whole, "canvas"),
-    "direction: as trained": picture(config),
+    "direction, trained size": picture(config),
     "spread": picture(config, "spread"),
 }
 assert shown["upscaled"].shape == shown["canvas"].shape == shown["spread"].shape
-assert torch.isclose(shown["canvas"].sum(), shown["class: as trained"].sum())
+assert torch.isclose(shown["canvas"].sum(), shown["class, trained size"].sum())
 
 fig, axes = plt.subplots(1, 5, figsize=(8.9, 2.6), width_ratios=[4, 6, 6, 4, 6])
 for ax, (title, pixels) in zip(axes, shown.items(), strict=True):
@@ -429,99 +417,84 @@ figures.show(
     alt="Five pictures with their patches outlined: a digit of four by four patches, "
     "the same digit upscaled to six by six, the same on a larger black canvas; "
     "two small digits on a black square, and the same spread over a larger one.",
-    caption=f"What a larger picture may be, at the smoke size ({size.frame.grid} to "
-    f"{larger} patches a side). Upscaled, patches see less of the thing; on a canvas "
-    "they see what they saw.",
+    caption="Upscaled, a patch sees less of the thing; on a canvas it sees as much as "
+    f"before. Pictures of the smoke size, {size.frame.grid} to {larger} patches a "
+    "side.",
 )
 
 # %% [markdown]
 # ## Two tasks, eleven models, one control
 #
-# *Class*: which of ten kinds of clothing is it? Patches tell much of that wherever they are. *Direction*: two things are in every picture;
-# does the second lie above, below, left or right of the first? Only places can tell that.
+# *Class*: which of ten kinds of clothing is it? Patches say much about that wherever they are. *Direction*: is the second of two things
+# above, below, left or right of the first? Only places can say that.
 #
-# Eleven small classifiers were trained on 7 x 7 patches, with six seeds, and read at 14 x 14.
+# Eleven small classifiers were trained on 7 x 7 patches with six seeds and read at 14 x 14:
 #
 # - **No places**, a **learned** table, a **sinusoid**, and **axial RoPE**.
-# - A **separated** sinusoid with one position stream for rows and one for columns: as wide as the others, or *wide*, with about as many
-#   parameters. Streams at equal width cost nothing
-#   (*{num}`15_two_dimensions/verdict_a_stream_for_rows_and_one_for_columns_cost_nothing`*). At equal parameters it is
-#   *{num}`15_two_dimensions/verdict_streams_of_rows_and_columns_help_at_equal_parameters`* that they help.
-# - **Shifts**: the sinusoid and axial RoPE with {term}`random offsets <random-offset training>` in a tenth of the steps, below coordinate 30.
-# - **SeqPE, digits alone**: a term of the score without losses and offsets. **SeqPE, score**: the same with both losses and the same random
+# - A **separated** sinusoid with one position stream for rows and one for columns: as wide as the others, which costs nothing
+#   (*{num}`15_two_dimensions/verdict_a_stream_for_rows_and_one_for_columns_cost_nothing`*), or *wide*, with about as many parameters.
+# - **Shifts**: the sinusoid and axial RoPE with {term}`random offsets <random-offset training>` in a tenth of the steps, to coordinates
+#   below 30.
+# - **SeqPE, digits alone**: a term of the score, without losses and offsets. **SeqPE, score**: the same with both losses and the same
 #   offsets, and one map for all layers, as in the released text program.
-# - **SeqPE, multiplied**: the released image form, which multiplies queries and keys by a map of every layer, with the same losses and
+# - **SeqPE, multiplied**: the released image form, which multiplies queries and keys by a map in every layer, with the same losses and
 #   offsets.
 #
-# The offsets and losses of SeqPE reach every row and column of the larger grids. So the claims on larger grids compare it with the sinusoid
+# SeqPE's losses and offsets reach every row and column of the larger grids. So the claims on larger grids compare it with the sinusoid
 # and axial RoPE *with* offsets.
 #
-# The control is a shuffle: at test time, at the trained grid and on the canvas, every patch gets the place of another. A model without places
-# cannot notice. At the trained grid every method with places then names fewer classes than the model that never had any, and guesses
-# directions.
+# As a control we shuffle the places at test time. At the trained grid, every method with places then names fewer classes than the model
+# that never had any, and guesses directions.
 #
 # `````{dropdown} Details: the bar for directions, and what SeqPE has seen
-# Edges say something about directions. Whoever sees the place of one of the two things and nothing of the other can be right in
-# {num}`15_two_dimensions/one_place` of the pictures at 7 x 7 patches, in {num}`15_two_dimensions/one_place_spread` spread over 14 x 14, and in
-# {num}`15_two_dimensions/one_place_canvas` where the trained grid stands somewhere on a canvas of 14 x 14. So the rules ask more of a model
-# than to be above chance. On the canvas they count a quarter, which is too low a bar.
+# Edges reveal something about directions. A model that sees the place of only one of the two things can be right in
+# {num}`15_two_dimensions/one_place` of the pictures at 7 x 7 patches, in {num}`15_two_dimensions/one_place_spread` spread over 14 x 14,
+# and in {num}`15_two_dimensions/one_place_canvas` on a canvas of 14 x 14. So the rules ask for more than chance; on the canvas they ask
+# only for more than a quarter, which is too low a bar.
 #
-# On larger pictures the model without places is itself a control: it has no place that could be wrong, and meets as many patches as the
-# others.
-#
-# The losses of SeqPE see every point below 30, about twice the largest grid that is read. In the release it is about as far, 100 for grids
-# of up to 42. The shift steps are few: those of a run put some patch on {num}`images/seqpe/direction/covered_cells:.0%` of the cells that
-# they can reach, and the grid on {num}`15_two_dimensions/places_drawn` of its {num}`15_two_dimensions/places_of_grid` places. "Seen in
-# training" speaks of coordinates, not of the grid as a whole. So few steps make no encoding indifferent to place, axial RoPE with the same
-# ones neither.
+# SeqPE's losses see every point below 30, about twice the largest grid, as in the release (100 for grids of up to 42). The shift steps
+# are few. Those of a run put some patch on {num}`images/seqpe/direction/covered_cells:.0%` of the cells that they can reach, and the grid
+# on {num}`15_two_dimensions/places_drawn` of its {num}`15_two_dimensions/places_of_grid` places. So "seen in training" is said of
+# coordinates, not of the whole grid.
 # `````
 #
 # ## Upscaled: fit the places
 #
 # Axial RoPE and the sinusoid, dense or separated, read upscaled clothes better with fitted places
-# (*{num}`15_two_dimensions/verdict_upscaled_images_want_fitted_places`*, {numref}`fig-points-records`). Fitted, they are ahead of the model
-# without places; where their grid grows, behind it.
+# (*{num}`15_two_dimensions/verdict_upscaled_images_want_fitted_places`*, {numref}`fig-points-records`). Fitted, they beat the model
+# without places; with a growing grid they do not.
 #
-# SeqPE only grows, and names {num}`images/seqpe/class/upscaled-14/grow:.1%±` of the classes. Axial RoPE with the same random offsets and a grid
-# that grows names as many, {num}`images/axial-rope-shifts/class/upscaled-14/grow:.1%±`. So the rule, not the digits, may be what holds
-# SeqPE back; what it would do fitted was not asked.
-#
-# Against no places and against the fitted sinusoid and axial RoPE with offsets, a lead of SeqPE on upscaled images is
-# *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_upscaled_images_class`* for classes and
-# *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_upscaled_images_direction`* for directions. A lead over the interpolated table, which had
-# no offsets, is *{num}`15_two_dimensions/verdict_seqpe_is_ahead_of_an_interpolated_table`*.
+# We expected SeqPE to lead on upscaled images, for classes (*{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_upscaled_images_class`*)
+# and for directions (*{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_upscaled_images_direction`*). It names as many classes as axial
+# RoPE with the same offsets does if that grows too ({num}`images/axial-rope-shifts/class/upscaled-14/grow:.1%±`). So it may be the
+# growing grid that holds SeqPE back, and not the digits.
 #
 # ## Canvas: no encoding survives
 #
-# **For classes, places are no help.** The model without places names {num}`images/none/class/accuracy:.1%±` of the classes at the trained size
-# and {num}`images/none/class/canvas-14/grow:.1%±` on the canvas, where only the number of patches is new to it and three of four are black.
-# Every method with places is lower in the mean. SeqPE's score term is nearest, at {num}`images/seqpe/class/canvas-14/grow:.1%±`.
+# **For classes, places do not help.** Every method with places has a lower mean on the canvas than the model without places, which falls
+# from {num}`images/none/class/accuracy:.1%±` to {num}`images/none/class/canvas-14/grow:.1%±`. We expected SeqPE's score term to lead
+# (*{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_a_larger_canvas_class`*). It is the nearest, with
+# {num}`images/seqpe/class/canvas-14/grow:.1%±`, but with shuffled patches it names as many.
 #
-# A lead of SeqPE for classes is *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_a_larger_canvas_class`*: it is ahead of sinusoid and axial
-# RoPE with offsets, but not clearly of no places. Its places tell it little there. With the patches of the canvas shuffled it names as many,
-# and at the trained size it also depends on its places less than the others.
+# **For directions one needs places.** Axial RoPE with random offsets is right in
+# {num}`images/axial-rope-shifts/direction/canvas-14/grow:.1%±`, SeqPE's score term in {num}`images/seqpe/direction/canvas-14/grow:.1%±`,
+# less than one place alone would allow. We expected it to lead here too
+# (*{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_a_larger_canvas_direction`*).
 #
-# **For directions one needs places, and SeqPE's do not carry.** Axial RoPE with random offsets is right in
-# {num}`images/axial-rope-shifts/direction/canvas-14/grow:.1%±`, SeqPE's score term in {num}`images/seqpe/direction/canvas-14/grow:.1%±`, which is
-# less than the place of one thing alone would tell. A lead of SeqPE is
-# *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_a_larger_canvas_direction`*.
+# **SeqPE needs its training.** Losses and random offsets, not tried one by one, help the score term on larger grids for classes
+# (*{num}`15_two_dimensions/verdict_losses_and_shifts_carry_seqpe_class`*) and perhaps for directions
+# (*{num}`15_two_dimensions/verdict_losses_and_shifts_carry_seqpe_direction`*).
 #
-# **What carries SeqPE is its training.** Its losses and random offsets carry the score term to larger grids in classes
-# (*{num}`15_two_dimensions/verdict_losses_and_shifts_carry_seqpe_class`*); for directions this is
-# *{num}`15_two_dimensions/verdict_losses_and_shifts_carry_seqpe_direction`*. Losses and offsets were not tried one by one.
-#
-# **The released form is no better.** SeqPE multiplied names {num}`images/seqpe-multiply/class/canvas-14/grow:.1%±` of the classes on the canvas,
-# fewer than the score term. Of the directions it keeps more, {num}`images/seqpe-multiply/direction/canvas-14/grow:.1%±`, level with the
-# sinusoid. Whether it is ahead of a sinusoid with the same offsets is *{num}`15_two_dimensions/verdict_digits_do_more_than_shift_steps`*.
+# **The released form is no better.** On the canvas it names fewer classes than the score term, and as many directions as the sinusoid.
+# Six seeds cannot say whether it leads a sinusoid with the same offsets
+# (*{num}`15_two_dimensions/verdict_digits_do_more_than_shift_steps`*).
 #
 # ## A grid that moves
 #
-# A larger grid has new indices, more patches and new distances at once. To see a new index alone, keep the grid and move it. In a square
-# of 7 x 7 cells stand two things, and the question is the direction from one to the other
-# ({class}`sepnb.experiments.points.TwoThings`).
-#
-# Three tiny models learn it with the square in one place. Then it moves, by as many rows as columns; the class token, which gives the answer,
-# stays at the origin. To sinusoid and digits the index is new, to axial RoPE only the distance from the class token.
+# A larger grid has new indices, more patches and new distances at once. To see a new index alone, we move the trained grid. Three tiny
+# models learn the direction between two things in a square of 7 x 7 cells ({class}`sepnb.experiments.points.TwoThings`). Then the square
+# moves, by as many rows as columns, and the class token stays at the origin. For axial RoPE only the distance from the class token is
+# new.
 
 # %%
 square = TwoThings(axes=2, side=7)
@@ -533,10 +506,10 @@ moves = np.arange(81)
 
 # %%
 def moved_square(name):
-    """Right and opposite answers (%) of a tiny model, for every move."""
+    """Right and opposite answers (%) of a tiny model after every move."""
     torch.manual_seed(seed)
     (in_cube,) = vol.VolumeRun.of("volumes", "smoke", name, 1, 1e-3).model.encodings
-    code = replace(in_cube, dims=2)  # that of the cube, below
+    code = replace(in_cube, dims=2)  # the encoding of the cube below
     wide = {"max_length": 3, "causal": False, "axes": 2}
     small = TransformerConfig(Streams.dense(32), 2, 2, code, **wide)
     model = PointClassifier(small, square.n_answers)
@@ -573,15 +546,15 @@ figures.show(
     fig,
     name="fig-points-square",
     alt="Three line plots of right and of opposite answers against the move of the "
-    "square, from 0 to 80. The sinusoid falls at once, says the opposite by about ten, "
-    "and is partly back every twenty cells; axial RoPE falls slowly to almost nothing "
-    "and is back at about 63; digits alone are mostly right at every multiple of ten "
-    "and say the opposite between.",
-    caption="Two things in a square that moves: every encoding repeats itself. "
-    "Averaged over the multiples of ten, digits alone are right in "
-    f"{right_at['seqpe-plain'][10::10].mean():.0f} percent of the cases, half way "
-    f"between them in {right_at['seqpe-plain'][5::10].mean():.0f}. Live, one seed. "
-    "Grey: chance, and upright one full turn of the second pair of a head.",
+    "square, from 0 to 80. The sinusoid falls at once, says the opposite at about ten "
+    "and partly recovers every twenty cells. Axial RoPE falls slowly to almost nothing "
+    "and is back at about 63. Digits alone are mostly right at every multiple of ten "
+    "and say the opposite in between.",
+    caption="When the square moves, every encoding repeats itself. Digits alone are "
+    f"right in {right_at['seqpe-plain'][10::10].mean():.0f} percent of the cases at "
+    f"multiples of ten and in {right_at['seqpe-plain'][5::10].mean():.0f} half way "
+    "between. Live, one seed. Grey: chance, and upright one full turn of the second "
+    "pair of a head.",
 )
 
 # %% tags=["hide-cell"]
@@ -598,14 +571,13 @@ assert turned[five].mean() > of_digits[five].mean() + 20
 assert opposite_at["sinusoidal"][8:12].mean() > 40
 
 # %% [markdown]
-# **Each encoding repeats itself, and none carries its answers along.** An encoder that never saw another first digit reads only the second:
-# moved by ten, nearly all is as before. Moved by five, 10 to 12 read as 0 to 2, before 6 to 9, and the order turns over. A pair of a rotation
-# that turns by $\omega$ a cell is back after $2\pi/\omega$ cells; here the second pair decides, with a tenth of a radian a cell. The sinusoid
-# is partly back every twenty cells, the length of its second wave.
+# **Each encoding repeats itself.** The digits model never saw another first digit and reads only the second. Moved by ten, nearly all is
+# as before. Moved by five, 10 to 12 look like 0 to 2, before 6 to 9, and the order turns round. A rotation by $\omega$ a cell is back
+# after $2\pi/\omega$ cells; here the pair with a tenth of a radian decides. The sinusoid is partly back every twenty cells, the length of
+# its second wave.
 #
-# So answers far below chance are often turned round, not lost, and no single move measures how far an encoding reaches. The trained pictures
-# are moved in four ways: by 10 rows and columns or by 13 and 17, which random offsets and losses cover, and by 60 or by 63 and 77, where
-# no step and no loss ever was.
+# So answers far below chance are often turned round, not lost. We therefore move the trained pictures in four ways: by 10 rows and
+# columns, or by 13 and 17, which random offsets and losses cover; and by 60, or by 63 and 77, which nothing in training covers.
 
 # %% tags=["hide-input"]
 BY = {
@@ -661,36 +633,36 @@ figures.show(
     fig,
     name="fig-points-moved",
     alt="Two panels of dots, for class and direction, a row for each method with "
-    "places: right answers where the trained grid stands elsewhere, at places that "
-    "random offsets cover and at places that nothing covered; a bar marks the grid as "
-    "trained. All methods lose much at some move. Digits alone keep most answers at "
-    "moves by 10 and 60, and waves keep more at the other two.",
-    caption=f"The trained grid, moved. {told}. Mean over seeds, 95 % t interval, "
-    "every seed a tick; black bars: at the trained place. Seen: random offsets and "
-    "losses reach there, where a method has them. Filled: digits stand as in training. "
-    "Grey line: chance.",
+    "places: right answers after the trained grid has moved, to places that random "
+    "offsets cover and to places that nothing covers; a bar marks the trained place. "
+    "All methods lose much at some move. Digits alone keep most answers at moves by 10 "
+    "and 60, waves keep more at the other two.",
+    caption=f"{told}. The trained grid, moved: means over seeds, 95 % t intervals, "
+    "every seed a tick. Black bars: the trained place. Blue: random offsets and losses "
+    "reach there, if a method has them. Filled: the digits are those of training. Grey "
+    "line: chance.",
 )
 figures.provenance(table)
 
 # %% [markdown]
-# **Digits alone repeat by tens here too.** Directions are right in {num}`images/seqpe-plain/direction/moved-covered-aligned:.1%±` when moved by
-# 10 and in {num}`images/seqpe-plain/direction/moved-covered-misaligned:.1%±` by 13 and 17. With losses and random offsets SeqPE no longer
-# depends on tens in this way: fewer are right where the digits align, more where they do not. Nowhere is it as good as at the trained place. That
-# it names classes alike wherever its training covered the grid is
-# *{num}`15_two_dimensions/verdict_seqpe_reads_covered_places_alike_class`*.
+# **Digits alone repeat by tens here too.** They are right in {num}`images/seqpe-plain/direction/moved-covered-aligned:.1%±` of the
+# directions when moved by 10 and in {num}`images/seqpe-plain/direction/moved-covered-misaligned:.1%±` by 13 and 17. Losses and random
+# offsets lessen this. We expected SeqPE to name classes equally well wherever its training covered the grid
+# (*{num}`15_two_dimensions/verdict_seqpe_reads_covered_places_alike_class`*), but at no move is it as good as at the trained place.
 #
-# **Rotations turn the answer round.** Moved by 10, axial RoPE is right in far fewer directions than a guess,
-# {num}`images/axial-rope/direction/moved-covered-aligned:.1%±`. Moved by 13 and 17 it is right in
+# **Rotations turn the answer round.** Moved by 10, axial RoPE is right in only
+# {num}`images/axial-rope/direction/moved-covered-aligned:.1%±` of the directions, far fewer than a guess. By 13 and 17 it is right in
 # {num}`images/axial-rope/direction/moved-covered-misaligned:.1%±`.
 #
-# `````{dropdown} Details: four moves that are not alike to all encodings
-# By 10 and by 60 digits stand as in training, and a wave of one radian a cell, the fastest that the methods here have, about half a turn
-# off. By 13 and by 63 that wave is nearly back; by 17 and by 77 it is a quarter of a turn off, one way or the other. So the moves by 10 and
-# 60 favour digits, and the rows of the other two favour waves: by 13 and 17 the rows are back and the columns are not. That this pair
-# makes axial RoPE fail at 10 and 60 is read off the records and was not tested. Which pair a model depends on differs: the tiny model
-# above mostly keeps its answers at 10 and at 60, those of the records do not. At coordinates that were never seen, that SeqPE reads
-# directions alike is *{num}`15_two_dimensions/verdict_seqpe_reaches_places_never_seen`*; for directions at seen ones it is
-# *{num}`15_two_dimensions/verdict_seqpe_reads_covered_places_alike_direction`*.
+# `````{dropdown} Details: the four moves favour different encodings
+# Moved by 10 or 60, digits are as in training, but a wave of one radian a cell, the fastest of the methods here, is about half a turn
+# off. Moved by 13 or 63 this wave is nearly back; by 17 or 77 it is a quarter of a turn off. So the moves by 10 and 60 favour digits, and
+# the rows of the other two favour waves. This pair may be why axial RoPE fails at 10 and 60, which was not tested. The tiny model above
+# depends on another pair and mostly keeps its answers there.
+#
+# For directions we expected SeqPE to be as good at all seen coordinates
+# (*{num}`15_two_dimensions/verdict_seqpe_reads_covered_places_alike_direction`*) and at those never seen
+# (*{num}`15_two_dimensions/verdict_seqpe_reaches_places_never_seen`*).
 # `````
 
 # %% tags=["hide-cell"]
@@ -702,7 +674,7 @@ rate = im.SCREEN.rate
 assert rate("laptop", "seqpe/direction") == rate("laptop", "seqpe-plain/direction") / 4
 
 # %% tags=["hide-cell"]
-if len(there) == len(table) and profile == "laptop":  # what is said of them above
+if len(there) == len(table) and profile == "laptop":  # what the text above says
 
     def mean(name, task, column):
         return seen(name, task, column).mean()
@@ -723,7 +695,7 @@ if len(there) == len(table) and profile == "laptop":  # what is said of them abo
                 own = column if column == "shuffled_accuracy" else ON_CANVAS
                 least = mean("seqpe", "class", "accuracy") - mean("seqpe", "class", own)
                 loss = mean(name, "class", "accuracy") - mean(name, "class", column)
-                assert least < loss, "it leans on its places less, and loses least"
+                assert least < loss, "it uses its places less, and loses least"
     shuffled = mean("seqpe", "class", "canvas-14/shuffled")
     assert abs(shuffled - mean("seqpe", "class", ON_CANVAS)) < 3, "as many"
     multiplied = larger("seqpe-multiply", "direction", "canvas")
@@ -767,10 +739,9 @@ if len(there) == len(table) and profile == "laptop":  # what is said of them abo
 # %% [markdown]
 # ## Three dimensions
 #
-# Two things stand in a cube of cells. In which of six directions, along which axis and which way, does the second lie from the first? There
-# are three tokens, the class token and the two things, and only places tell the answer. The trained cube has 6 cells along an edge; cubes
-# of 9 and of 12 are read. On the *canvas* the two stand as near as in training, so that without random offsets only indices are new, and
-# with them not even these. *Spread*, distances are new too. The number of tokens never is.
+# Two things lie in a cube of cells. In which of six directions is the second from the first? The trained cube has 6 cells along an edge;
+# we read cubes of 9 and of 12. On the *canvas* the two things are as near as in training, so only indices are new, and with random
+# offsets not even these. *Spread*, distances are new too.
 
 # %% tags=["hide-input"]
 cube = experiments.get("volumes").table(profile)
@@ -789,7 +760,7 @@ for ax, column in zip(axes, ["accuracy", *CUBES], strict=True):
     for place, name in enumerate(reversed(vol.METHODS)):
         figures.seed_row(ax, place, in_cube(name, column), LOOKS[name], size=6)
     ax.axvline(100 / 6, color=figures.FAINT, linewidth=0.8)
-    title = column.replace("-", ", ").replace("accuracy", "as trained")
+    title = column.replace("-", ", ").replace("accuracy", "trained cube")
     ax.set(xlim=(0, 104), title=title)
 labels = [LOOKS[name].label for name in reversed(vol.METHODS)]
 axes[0].set_yticks(range(len(labels)), labels)
@@ -804,37 +775,34 @@ figures.show(
     fig,
     name="fig-points-cube",
     alt="Three panels of dots, a row for each of six methods: right answers in the "
-    "trained cube, on the canvas of the largest cube, and spread over it. All with "
-    "places are right in the trained cube; in the larger one both sinusoids are ahead.",
-    caption="Two things in a cube. Spread over the largest one, the sinusoid with "
-    f"random offsets is right in {waves} percent of the cases, axial RoPE in {turns}, "
-    f"SeqPE in {ours}. Grey line: chance.",
+    "trained cube, on the canvas of the largest cube, and spread over it. All methods "
+    "with places are right in the trained cube; in the larger one both sinusoids lead.",
+    caption="In larger cubes the sinusoids are ahead. Spread over the largest one, the "
+    f"sinusoid with random offsets is right in {waves} percent of the cases, axial "
+    f"RoPE in {turns}, SeqPE in {ours}. Grey line: chance.",
 )
 figures.provenance(cube)
 
 # %% [markdown]
-# All encodings learn three axes (*{num}`15_two_dimensions/verdict_three_axes_are_learned`*). **The sinusoid carries furthest in these
-# runs.** On the canvas of 12 cells it is right in {num}`volumes/sinusoidal-shifts/canvas-12:.1%±` of the cases with random offsets, SeqPE in
-# {num}`volumes/seqpe/canvas-12:.1%±`.
+# All encodings learn three axes (*{num}`15_two_dimensions/verdict_three_axes_are_learned`*). **The sinusoid reaches furthest in these
+# runs.** With random offsets it is right in {num}`volumes/sinusoidal-shifts/canvas-12:.1%±` of the cases on the canvas of 12 cells, SeqPE
+# in {num}`volumes/seqpe/canvas-12:.1%±`.
 #
-# A lead of SeqPE over sinusoid and axial RoPE in larger cubes is *{num}`15_two_dimensions/verdict_seqpe_is_ahead_in_larger_cubes`*, and one over
-# the sinusoid with the same offsets *{num}`15_two_dimensions/verdict_digits_do_more_than_shift_steps_in_a_cube`*. Its losses and offsets do carry
-# it there (*{num}`15_two_dimensions/verdict_losses_and_shifts_carry_seqpe_to_larger_cubes`*).
+# We expected SeqPE to lead in larger cubes (*{num}`15_two_dimensions/verdict_seqpe_is_ahead_in_larger_cubes`*). Its losses and offsets do
+# help it there (*{num}`15_two_dimensions/verdict_losses_and_shifts_carry_seqpe_to_larger_cubes`*).
 #
 # `````{dropdown} Details: runs, rates and offsets
-# {num}`15_two_dimensions/cube_runs` of {num}`15_two_dimensions/cube_declared` runs are there. Without losses and offsets SeqPE is right in
-# {num}`volumes/seqpe-plain/canvas-12:.1%±` on the same canvas. Learning rates were chosen among three by the loss of one seed in the trained
-# cube (`volume_screen`), and that choice says little: with places {num}`15_two_dimensions/screen_right` of
-# {num}`15_two_dimensions/screen_tried` trials answer every validation question rightly. What a rate makes of larger cubes was not asked. The
-# offsets put the cube on few of the cells below 100.
+# {num}`15_two_dimensions/cube_runs` of {num}`15_two_dimensions/cube_declared` runs exist. Without losses and offsets SeqPE is right in
+# {num}`volumes/seqpe-plain/canvas-12:.1%±` on the same canvas. The learning rate of each method is the best of three with one seed in the
+# trained cube (`volume_screen`). This says little, because {num}`15_two_dimensions/screen_right` of {num}`15_two_dimensions/screen_tried`
+# trials with places answer every validation question. The offsets put the cube on few of the cells below 100.
 # `````
 #
 # ## What had to change
 #
-# "Without requiring manual architectural redesign" is a statement about code, so let code be counted. For each family a model was built on
-# one, two and three axes and took a step of its training. Counted are the settings whose values differ, and the lines of the family's own
-# files that run on more axes and did not run on fewer. Sizes of a training are no architecture; they are counted too, in a column of
-# their own, and condition (c) of the rule asks for them.
+# "Without requiring manual architectural redesign" is a statement about code, so we count code. For each family a model was built on one,
+# two and three axes and took a step of training. We count the settings that change, and the lines of the family's own files that run only
+# on more axes.
 
 # %% tags=["hide-input"]
 # Counted once, by code that has left the package: the file names its commit.
@@ -884,10 +852,10 @@ figures.show_table(
         }
         | {title: counts[name].where(counts.has) for title, name in CHANGED.items()}
     ),
-    caption="What changes with the number of axes. From one to two SeqPE needs "
-    f"{numbers['seqpe_lines_2']:.0f} more lines, RoPE {numbers['rope_lines_2']:.0f} if "
-    "it begins as the class of one axis and "
-    f"{numbers['axial_rope_lines_2']:.0f} if as the axial one; ALiBi has no form.",
+    caption="What changes with the number of axes. From one to two, SeqPE needs "
+    f"{numbers['seqpe_lines_2']:.0f} more lines. RoPE needs "
+    f"{numbers['rope_lines_2']:.0f} if it begins as the class of one axis, "
+    f"{numbers['axial_rope_lines_2']:.0f} if as the axial one. ALiBi has no form.",
     formats=dict.fromkeys(CHANGED, ".0f"),
 )
 try:
@@ -899,49 +867,46 @@ except ValueError as refused:
 here = "chapter/15_two_dimensions"
 counted = [one.id for one in claims.CLAIMS if one.needs == (here,)]
 verdicts = claims.judge(counted, {here: numbers})
-numbers |= claims.show(verdicts, caption="The two claims that are counted.")
+numbers |= claims.show(verdicts, caption="The two claims about code.")
 assert not counts.lines[counts["axes"] == 3].any() and not numbers["alibi_has_3"]
 assert encodings.on_axes("axial-rope", 2) and not encodings.on_axes("rope", 2)
 assert numbers["ropes_apart"] < 1e-9  # one function, two counts
 assert encodings.on_axes("seqpe", 2).dims == 2
 
 # %% [markdown]
-# **SeqPE stays the same encoding.** Its new lines mark to which coordinate a digit belongs, and give every point a number. Its *training*
-# changes at {num}`15_two_dimensions/seqpe_training_2:.0f` places, that of the other families at none. Most of these values follow from two
-# that somebody has to choose: the trained grid, and the range of the coordinates. The verdict on "no manual redesign" is
-# *{num}`15_two_dimensions/verdict_no_manual_redesign`*.
+# **SeqPE stays the same encoding.** The abstract says that it needs no redesign by hand
+# (*{num}`15_two_dimensions/verdict_no_manual_redesign`*). A few lines are new, and {num}`15_two_dimensions/seqpe_training_2:.0f` settings
+# of its *training* change, where the other families change none. Most of these settings follow from two: the trained grid and the range
+# of the coordinates.
 #
-# **For RoPE it depends on where one begins.** The class of {doc}`chapter 4 <04_rotation>` hands over to the axial one as soon as there are two
-# axes: another encoding, with {num}`15_two_dimensions/rope_lines_2:.0f` lines that did not run before. The axial class alone is the same
-# function on one axis, and needs {num}`15_two_dimensions/axial_rope_lines_2:.0f` more lines and no setting but the number of axes. ALiBi, as it
-# is defined, has no form at all. The verdict on "expert designs must be modified" is
-# *{num}`15_two_dimensions/verdict_expert_designs_must_be_modified`*.
+# **For RoPE it depends on where one begins.** The abstract says that expert designs must be modified
+# (*{num}`15_two_dimensions/verdict_expert_designs_must_be_modified`*). RoPE as in {doc}`chapter 4 <04_rotation>` does hand over to the
+# axial class, another encoding with {num}`15_two_dimensions/rope_lines_2:.0f` new lines. But the axial class is the same function on one
+# axis, and needs {num}`15_two_dimensions/axial_rope_lines_2:.0f` new lines. The sinusoid needs no other encoding either. ALiBi has no
+# form for two axes.
 #
-# So to need no other encoding does not set SeqPE apart: axial RoPE and the sinusoid need none either. The two rules
-# were written after the counts, and once more after them: the first ones compared SeqPE with the two classes of RoPE alone, and reached
-# their answer by that choice.
+# Both rules were written after the counts. They were rewritten once, because the first ones compared SeqPE only with the two classes of
+# RoPE.
 #
 # `````{dropdown} Details: how it was counted, and what was not
-# A tracer noted which lines ran. The counts were made once, of the code of commit `14f3a40`, whose `sepnb/adaptation.py` holds the
-# tracer; they are quoted here and not made again. On one axis the logits of the two classes of RoPE differ, with the same weights, by
-# {num}`15_two_dimensions/ropes_apart:.1g` at most. The axial form had to be thought of once, as SeqPE's string of several coordinates had;
-# a count of code that has both cannot say which thought was the larger one.
+# A tracer noted which lines ran. The counts were made once, on the code of commit `14f3a40`, whose `sepnb/adaptation.py` holds the
+# tracer. On one axis the logits of the two classes of RoPE differ by {num}`15_two_dimensions/ropes_apart:.1g` at most, with the same
+# weights. Somebody had to think of the axial form, and of a string of several coordinates; a count of code cannot say which was the
+# larger idea.
 #
-# SeqPE's files ask {num}`15_two_dimensions/seqpe_questions` times whether there is one axis and go on either way, which the count of lines
-# does not see. Ranges, boxes and windows of its losses have a side for each axis, and one weight follows from the places of a window; most
-# are written in several places, and {func}`sepnb.training.seqpe_losses.grid_losses` derives them as the release does. The sinusoid has
-# {num}`15_two_dimensions/sinusoidal_lines_2:.0f` more lines and no setting of its training.
+# SeqPE's files ask {num}`15_two_dimensions/seqpe_questions` times whether there is one axis, which a count of lines does not see. Ranges,
+# boxes and windows of its losses have a side for each axis; {func}`sepnb.training.seqpe_losses.grid_losses` derives most of them as the
+# release does. The sinusoid has {num}`15_two_dimensions/sinusoidal_lines_2:.0f` more lines and no setting of its training.
 #
-# Not counted is what only the models of this chapter have. The image's class token gets a vector of its own, a setting that one axis refuses;
-# their digits are two and not five; and in the cube the losses are computed in every fourth step, with four times their weights.
+# We did not count what only this chapter's models have: the class token's own vector, two digits in place of five, and, in the cube,
+# losses in every fourth step with four times their weights.
 # <!-- given: settings of the models of this chapter -->
 # `````
 #
 # ## Verdicts
 #
-# The sections above describe means, and were worded after records were seen. The rules of these claims were written before; one
-# part was changed after the records: where neither model of a pair is clearly above a guess, or what one place would tell, that pair is
-# dropped, and no longer voids the whole claim.
+# The sections above describe means and were worded after the records. The rules of these claims were written before, except for one part:
+# if neither model of a pair is clearly above a guess, that pair is dropped and no longer voids the whole claim.
 
 # %% tags=["hide-input"]
 shifted = image_run("laptop", "seqpe/direction").training
@@ -954,7 +919,8 @@ numbers["places_drawn"] = round(np.mean([len(moves) for moves in drawn_moves]))
 OF_IMAGES = [one.id for one in claims.CLAIMS if one.needs == ("experiment/images",)]
 numbers |= claims.show(
     claims.judge(OF_IMAGES, {"experiment/images": table}),
-    caption="The claims on images. What drops a pair was changed after the records.",
+    caption="The claims on images. The rule that drops a pair was changed after the "
+    "records.",
 )
 
 # %% tags=["hide-input"]
@@ -971,58 +937,49 @@ numbers |= claims.show(
 # %% [markdown]
 # ## What to take away
 #
-# 1. **Upscaled pictures are read better with fitted places** (*{num}`15_two_dimensions/verdict_upscaled_images_want_fitted_places`*). The
-#    hypothesis that SeqPE, whose grid only grows here, is ahead on them is
-#    *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_upscaled_images_class`* for classes and *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_upscaled_images_direction`* for directions.
-# 2. **On a canvas of twice the side no method with places is as good as at the trained side.** The hypothesis that axial RoPE
-#    survives it is *{num}`15_two_dimensions/verdict_axial_rope_survives_a_larger_canvas`*. The one that SeqPE's score term is ahead there is
-#    *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_a_larger_canvas_class`* for classes and *{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_a_larger_canvas_direction`* for directions.
-# 3. **The released image form of SeqPE does not lead.** At the trained grid it names {num}`images/seqpe-multiply/class/accuracy:.1%±` of the
-#    classes, fewer than every other method with places. The source's statement that it leads in the classification of images is
-#    *{num}`15_two_dimensions/verdict_seqpe_leads_in_image_classification`*. Whether it leads a sinusoid with the same random offsets on a canvas is
-#    *{num}`15_two_dimensions/verdict_digits_do_more_than_shift_steps`*.
-# 4. **More axes need no other encoding, in SeqPE or in axial RoPE.** The source's "no manual redesign" is
-#    *{num}`15_two_dimensions/verdict_no_manual_redesign`* so: some lines change, and the sizes of its training. In larger cubes the hypothesis that it leads the
-#    sinusoid with the same random offsets is *{num}`15_two_dimensions/verdict_digits_do_more_than_shift_steps_in_a_cube`*.
+# 1. **Upscaled pictures are read better with fitted places.** SeqPE, whose grid only grows here, does not lead on them.
+# 2. **On a canvas of twice the side no method with places is as good as at the trained size.** We expected it of axial RoPE
+#    (*{num}`15_two_dimensions/verdict_axial_rope_survives_a_larger_canvas`*).
+# 3. **The released image form of SeqPE does not lead.** At the trained grid it names {num}`images/seqpe-multiply/class/accuracy:.1%±` of
+#    the classes, fewer than every other method with places. The source says that SeqPE leads in image classification
+#    (*{num}`15_two_dimensions/verdict_seqpe_leads_in_image_classification`*).
+# 4. **More axes need no other encoding, in SeqPE or in axial RoPE.** With SeqPE some lines and the settings of its training change.
 #
-# **Limits.** Small images, one small model, a learning rate chosen with one seed, and {num}`15_two_dimensions/pictures_drawn:,` pictures of
-# training, less than one pass over Fashion-MNIST, where the release makes hundreds. What leads here leads at this budget. The encoder has 32
-# columns, the released one 384, and the claims on larger grids ask mostly about the score term. Of the table only interpolation was read.
-# The code was counted by its authors, who knew beforehand that points would come.
+# **Limits.** Small images, one small model, and {num}`15_two_dimensions/pictures_drawn:,` training pictures, less than one pass over
+# Fashion-MNIST; the release makes hundreds. Learning rates were chosen with one seed. The encoder has 32 columns (released: 384), and the
+# claims on larger grids mostly ask about the score term. The code was counted by its authors.
 #
 # `````{dropdown} Details: further limits
-# Only the moved grid shows a new index alone. To axial RoPE it is a distance: from the class token, which stands at the origin with
-# every method. A class token that moves along, or a mean over patches, was not tried.
+# The class token stays at the origin, so for axial RoPE even a moved grid is a new distance. A class token that moves along, or a mean
+# over patches, was not tried. For directions SeqPE's learning rate is a quarter of that of digits alone; we do not know what a rate does
+# to other places.
 #
-# Rates were chosen at the trained grid, where all methods with places answer nearly all directions. For directions SeqPE's rate is a
-# quarter of that of digits alone, and what a rate makes of other places was not asked.
-#
-# ALiBi has forms for images in the literature; what is counted as none is that its definition gives none. Axial RoPE has base 10,000, as in
-# text: on seven cells half of its pairs hardly turn. A smaller base is usual in images; it would leave the fastest pair as it is, one
-# radian a cell, and with it what the moves do. RoPE-Mixed {cite:p}`heo2024`, whose pairs turn by both coordinates, was not run.
+# The literature has forms of ALiBi for images, but its definition gives none. Axial RoPE has base 10,000, as in text, so on seven cells
+# half of its pairs hardly turn. A smaller base is usual in images; it would not change the fastest pair, nor what the moves do.
+# RoPE-Mixed {cite:p}`heo2024`, whose pairs turn by both coordinates, was not tried.
 # `````
 #
 # **What would change our mind.** SeqPE ahead, in both tasks on a canvas, of the sinusoid with the same random offsets, after a longer
-# training or at the released sizes. For classes, true places on a canvas that are better than shuffled ones. Of the counts, a third axis
-# that needs new code.
+# training or at the released sizes. Classes on a canvas that are named better with true places than with shuffled ones. A third axis that
+# needs new code.
 #
 # ## Exercises
 #
 # **1. (easy)** A grid of 14 x 14 patches is fitted into 7 x 7. How far apart are neighbours?
 
 # %% tags=["hide-cell"]
-# Solution. Thirteen steps share the way of six.
+# Solution. Thirteen steps now cover the distance of six.
 between = 1 + grid_positions(14, 14, fit=(7, 7))
 assert abs((between[1, 1] - between[0, 1]).item() - 6 / 13) < 1e-12
 
 # %% [markdown]
-# **2. (medium)** By one product with a third point, a sinusoid of two coordinates cannot distinguish a point from some of its mirror images.
-# Which mirrors are these?
+# **2. (medium)** We compare points by their product with one third point. From which of its mirror images can a sinusoid of two
+# coordinates not distinguish a point?
 
 # %% tags=["hide-cell"]
-# Solution. Those in the row and in the column of the third point, for the kernel is
-# even, and those in its diagonals, for the sum does not say which of its terms is
-# which.
+# Solution. From those in the row and in the column of the third point, because the
+# kernel is even, and from those in its diagonals, because the sum does not say which
+# term is which.
 third, point = torch.tensor([4, 4]), torch.tensor([2, 7])
 away = point - third
 turns = [(1, -1), (-1, 1), (-1, -1)]
@@ -1034,11 +991,12 @@ for mirror in (grid_sinusoidal(at, 32, dtype=F64) for at in mirrors):
     assert (point - mirror).norm() > 0.1
 
 # %% [markdown]
-# **3. (medium)** With axial RoPE, move all patches by the same rows and columns. What changes for the patches, and what for a class token at
-# the origin?
+# **3. (medium)** With axial RoPE, move all patches by the same rows and columns. What changes for the patches, and what for a class token
+# at the origin?
 
 # %% tags=["hide-cell"]
-# Solution. Among patches nothing; the class token sees the distance from the origin.
+# Solution. Nothing changes among patches; the class token sees how far they are from
+# the origin.
 patches = 1 + grid_positions(3, 3)
 with_class = torch.cat([torch.zeros(1, 2, dtype=F64), patches])
 away = torch.cat([torch.zeros(1, 2, dtype=F64), patches + 20])
@@ -1046,8 +1004,8 @@ change = (scores(*rotated(away)) - scores(*rotated(with_class))).abs()
 assert change[1:, 1:].max() < 1e-12 and change[0, 1:].max() > 1e-3
 
 # %% [markdown]
-# **4. (hard)** The encoder computes every distinct beginning of its strings once ({doc}`chapter 13 <13_digits>`). How many are there in a grid
-# of 7 x 7 patches, against the digits of all strings?
+# **4. (hard)** The encoder computes every distinct beginning of its strings once ({doc}`chapter 13 <13_digits>`). How many are there in a
+# grid of 7 x 7 patches, and how many digits are in all strings?
 
 # %% tags=["hide-cell"]
 # Solution. One tens digit of the row, seven rows, seven times the tens digit of the
@@ -1059,9 +1017,9 @@ assert tree.sizes == [1, 7, 7, 49] and sum(tree.sizes) == 64 and seven.numel() =
 # %% [markdown]
 # ## Details
 #
-# {num}`15_two_dimensions/image_runs` of {num}`15_two_dimensions/image_declared` runs on images are there. The first table says what is new to
-# each method. *Index*: a coordinate that no step and no loss had. *Length*: more patches. *Distance*: rows or columns further apart than in
-# training, or closer than 1. Not counted is how far patches are from the class token.
+# {num}`15_two_dimensions/image_runs` of {num}`15_two_dimensions/image_declared` runs on images exist. The first table says what is new to
+# each method. *Index*: a coordinate that no step and no loss had. *Length*: more patches. *Distance*: rows or columns further apart than
+# in training, or closer than 1. The distance of patches from the class token does not count.
 
 # %% tags=["hide-input"]
 sides = []
@@ -1086,16 +1044,16 @@ for key, seen_sides in {"": (7,), "_canvas": (7, 14), "_spread": (14,)}.items():
 numbers["pictures_drawn"] = on_laptop.steps * on_laptop.batch_size
 figures.show_table(
     pd.DataFrame(sides),
-    caption="What is new at 14 x 14 patches, trained at 7 x 7. Random offsets and "
-    f"losses cover coordinates below {reach}: to SeqPE neither a row nor a column of a "
-    "larger grid is new, only the number of patches and their distance. Moved is the "
-    "trained grid elsewhere, far: past what is covered.",
+    caption="What is new at 14 x 14 patches after training at 7 x 7. Random offsets "
+    f"and losses cover coordinates below {reach}, so for SeqPE no row or column of a "
+    "larger grid is new, only the number of patches and their distance. Moved: the "
+    "trained grid elsewhere; far: past what is covered.",
 )
 
 
 # %% tags=["hide-input"]
 def cell(name, task, column):
-    """A value with its interval; a dash where a method was run and not asked."""
+    """A value with its interval; a dash if a method was run and not asked."""
     values = seen(name, task, column)
     run = len(seen(name, task, "learning_rate")) > 0
     return None if run and not len(values) else text_of(values, ".1f")
@@ -1116,9 +1074,9 @@ for task in im.TASKS:
             }
             for name, look in LOOKS.items()
         ),
-        caption=f"The task {task} at {WIDEST} x {WIDEST} patches: upscaled by both "
-        "rules, else the grid grows where it can; percent of right answers, mean over "
-        "seeds and 95 % t interval. A dash: the method has no such rule.",
+        caption=f"The task {task} at {WIDEST} x {WIDEST} patches. On canvas and spread "
+        "the grid grows if it can. Percent of right answers, mean over seeds and 95 % "
+        "t interval. A dash: the method has no such rule.",
     )
 
 # %% tags=["hide-input"]
@@ -1127,7 +1085,7 @@ for task in im.TASKS:
         pd.DataFrame(
             {
                 "method": look.label,
-                "as trained": cell(name, task, "accuracy"),
+                "trained grid": cell(name, task, "accuracy"),
                 "shuffled": cell(name, task, "shuffled_accuracy"),
                 "canvas, shuffled": cell(name, task, f"canvas-{WIDEST}/shuffled"),
                 **{
@@ -1137,8 +1095,8 @@ for task in im.TASKS:
             }
             for name, look in LOOKS.items()
         ),
-        caption=f"The task {task}: as trained; with the places of other patches, there "
-        f"and on the canvas of {WIDEST} x {WIDEST}; and with the trained grid moved. "
+        caption=f"The task {task}: at the trained grid, with shuffled places (there "
+        f"and on the canvas of {WIDEST} x {WIDEST}), and with the trained grid moved. "
         "Percent of right answers, mean over seeds and 95 % t interval. Chance is "
         f"{'a tenth' if task == 'class' else 'a quarter'}.",
     )
@@ -1150,8 +1108,8 @@ figures.show_table(
         | {
             title: text_of(in_cube(name, column), ".1f")
             for title, column in (
-                ("as trained", "accuracy"),
-                ("places of others", "shuffled_accuracy"),
+                ("trained cube", "accuracy"),
+                ("shuffled places", "shuffled_accuracy"),
                 *((f"{c}, {s} cells", f"{c}-{s}") for c in vol.CHANGES for s in SIDES),
             )
         }
@@ -1164,7 +1122,7 @@ figures.show_table(
 
 # %% tags=["hide-input"]
 def price(name, column):
-    """What a method has or takes, in the mean over seeds of both tasks."""
+    """What a method has or takes, mean over the seeds of both tasks."""
     return pd.concat([of_images.values(f"{name}/{t}", column) for t in im.TASKS]).mean()
 
 
@@ -1177,9 +1135,9 @@ figures.show_table(
         }
         for name, look in LOOKS.items()
     ),
-    caption="What a method has and what its training took. The separated model as "
-    "wide as the others has a third fewer parameters. CPU seconds are of shared cores "
-    "at different hours.",
+    caption="Parameters and training time. The separated model that is as wide as the "
+    "others has a third fewer parameters. CPU seconds were taken on shared cores at "
+    "different hours.",
     formats={"parameters": ",.0f", "CPU seconds": ".0f"},
 )
 figures.provenance(table)
@@ -1207,8 +1165,8 @@ if len(GRIDS) > 1:
         alt="Four line plots of right answers against patches a side, from the trained "
         "grid on, for every method: class and direction, upscaled and on a canvas.",
         caption="From the trained grid (left end) to larger ones, means over seeds. "
-        "Upscaled, places are fitted where the method can. "
-        f"{len(there)} of {len(table)} runs are there.",
+        "Upscaled, places are fitted if the method can do so. "
+        f"{len(there)} of {len(table)} runs exist.",
     )
 
 # %% [markdown]
