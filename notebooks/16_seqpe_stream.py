@@ -13,10 +13,10 @@
 # %% [markdown]
 # # 16. SeqPE as the position stream
 #
-# **Finding.** SeqPE's two losses hurt a position stream at unfamiliar indices. Trained at random offsets alone, the separated model loses
-# {num}`16_seqpe_stream/covered_aligned_shifts:+.2f` bits per byte if a text begins at a round index seen in training and not at 0; with both
-# losses as well it loses {num}`16_seqpe_stream/covered_aligned_separated:+.2f`. Only in texts past two trained lengths do the losses help,
-# and there the model still ends {num}`16_seqpe_stream/gap_separated:+.2f` above its own sliding window.
+# **Finding.** SeqPE's two losses hurt a position stream at unfamiliar indices. If a text begins at a round index seen in training and not
+# at 0, the bits per byte of a separated model change by {num}`16_seqpe_stream/covered_aligned_shifts:+.2f` after training at random
+# offsets alone and by {num}`16_seqpe_stream/covered_aligned_separated:+.2f` with both losses as well. The losses help only in texts
+# longer than two trained lengths.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -62,7 +62,7 @@ of = RunTable(pd.concat([runs, beside], ignore_index=True))
 methods = list(dict.fromkeys(runs.method))
 have = RunTable(runs).made
 numbers["runs"], numbers["runs_declared"] = len(have), len(runs)
-NOTHING = "Not run yet: the records of the experiment are missing at this profile."
+NOTHING = "Not run yet: this profile has no records of the experiment."
 
 KINDS = {"aligned": "round", "misaligned": "not round"}
 GROUPS = {
@@ -86,30 +86,30 @@ BASES = {"sinusoidal": "dense, sinusoid", "rope": "dense, RoPE"}
 
 
 def named(method):
-    """What a method is called in figures and tables."""
+    """The name of a method in figures and tables."""
     mode, _, end = method.partition("-")
     return f"{mode}, {ENDS[end]}" if end in ENDS else BASES.get(method, method)
 
 
 def at_start(method, group, number):
-    """By seed, what one start of a group costs more than 0."""
+    """By seed, how much more one start of a group costs than 0."""
     return of.minus(f"{method}:native-at-{group}-{number}", f"{method}:native/1x")
 
 
 def moved(method, group):
-    """By seed, what the starts of a group cost more than 0: the mean of both."""
+    """By seed, how much more the starts of a group cost than 0: the mean of both."""
     return (at_start(method, group, 1) + at_start(method, group, 2)) / 2
 
 
 def look_of(method):
-    """A colour and a marker by where the position embedding goes."""
+    """Colour and marker say where the position embedding goes."""
     looks = {"separated": ("#6b4500", "o"), "strict": ("#00558a", "s")}
     colour, marker = looks.get(method.split("-")[0], ("#d55e00", "D"))
     return figures.Method(method, colour, marker=marker)
 
 
 def panels(titles, values_of, order):
-    """A panel a title, a row a method with its `values_of(method, title)` by seed."""
+    """A panel per title and a row per method, of `values_of(method, title)` by seed."""
     size = (8.6, 1.2 + 0.27 * len(order))
     fig, axes = plt.subplots(1, len(titles), figsize=size, sharey=True)
     for ax, title in zip(axes, titles, strict=True):
@@ -169,74 +169,67 @@ at_round = [
     for name in ("separated-seqpe-shifts", "separated-seqpe")
 ]
 shown = (
-    "At round starts seen in training the separated model loses "
-    f"{text_of(at_round[0])} with random offsets alone and {text_of(at_round[1])} with "
-    "both losses as well. "
+    "At round starts seen in training, the separated model loses "
+    f"{text_of(at_round[1])} bits per byte with both losses and "
+    f"{text_of(at_round[0])} with random offsets alone. "
     if all(map(len, at_round))
     else ""
 )
 figures.show(
     fig,
     name="fig-stream-starts",
-    alt="Four dot plots over the methods: what the same bytes cost more at a far start "
-    f"than from index 0 on. {shown}",
-    caption="What the same bytes cost more where their first index is far than from 0 "
-    f"on. {shown}Round: the low digits run as from 0 on; offsets: random ones in "
-    "training. Dotted: the bound of the rules, 0.03. Dots: means; bars: 95 % t "
-    "intervals; ticks: every seed; linear up to 0.1, logarithmic above."
+    alt="Four dot plots over the methods: how much more the same bytes cost at a far "
+    f"start than from index 0 on. {shown}",
+    caption=f"{shown}Each panel shows how much more the same bytes cost if the text "
+    "begins at a far index and not at 0. Round: the low digits run as from 0 on; "
+    "offsets: random ones in training. Dots: means; bars: 95 % t intervals; ticks: "
+    "seeds. Dotted: the bound of the rules, 0.03. Linear up to 0.1, then logarithmic."
     if len(have)
     else NOTHING,
 )
 figures.provenance(runs)
 
 # %% [markdown]
-# > **Question.** Does a position stream of digit strings carry a separated and a strict model past their trained length,
-# > and to indices that no loss ever saw?
+# > **Question.** Does a position stream of digit strings let a separated and a strict model read longer texts than in training, and
+# > indices that no loss ever saw?
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 30 s of one CPU core at any profile, most of it for three tiny trainings; nothing is downloaded. The
-#   records: `sepnb run seqpe_stream`, runs of three to four minutes on one core, two side by
-#   side, and `sepnb run seqpe_stream_geometry`, of two to three; they read ELTeC (`sepnb data eltec-eng`).
-# - **You need**: {doc}`chapter 9 <09_strict>` for the strict model, {doc}`chapter 11 <11_extrapolators>` for the
-#   sliding-window baseline and the four verdicts, {doc}`chapter 12 <12_what_works>` for variants and replaced context.
-# - **You will learn**: what SeqPE's losses change in a separated model; why a far index may look
-#   near in digits; how to test an unfamiliar index apart from a longer text.
+# - **Time**: about 30 s of one CPU core at any profile, most of it for three tiny trainings; nothing is downloaded. The records:
+#   `sepnb run seqpe_stream`, runs of three to four minutes on one core, two side by side, and `sepnb run seqpe_stream_geometry`, of two
+#   to three; they read ELTeC (`sepnb data eltec-eng`).
+# - **You need**: {doc}`chapter 9 <09_strict>` for the strict model, {doc}`chapter 11 <11_extrapolators>` for the sliding-window baseline
+#   and the four verdicts, {doc}`chapter 12 <12_what_works>` for variants and replaced context.
+# - **You will learn**: what SeqPE's losses change in a separated model; how to test an unfamiliar index apart from a longer text.
 # - **Claims tested**: those under *Verdicts*, `all-that-seqpe-adds-is-light` and, of the abstract, `the-encoder-is-lightweight` (see
 #   {doc}`/book/claims`).
-# - **Of the source** the abstract and the released code were read, not the body and none of its tables: no number of it is quoted.
+# - **Of the source** we read the abstract and the released code, not the paper itself.
 # ```
 #
 # `````{dropdown} Details: what was known when the rules were written
-# The rules on `seqpe_stream` precede its records. Known were those of the sinusoid without random offsets, RoPE and ALiBi that are compared
-# with it, one seed of the learning-rate sweep of both dense forms of SeqPE, and runs of the term of the score in the table of all encodings.
-# It was known, too, that no model trained at eight lengths gains from far text, so that `a-seqpe-stream-uses-the-far-past` cannot be decided
-# here.
+# The rules on `seqpe_stream` precede its records. We knew the records of the sinusoid without random offsets, of RoPE and of ALiBi, one
+# seed of the learning-rate sweep of both dense forms of SeqPE, and runs of the score term. We also knew that no model trained at eight
+# lengths gains from far text, so that `a-seqpe-stream-uses-the-far-past` cannot be decided here.
 #
-# The rules of `seqpe_stream_geometry` precede its records too. When those on windows were written, the bits per byte of one seed of
-# `seqpe_stream` and tiny models were known. Those on folds, curves and costs were written after seeds 1 to 5 had been read, and so they are
-# about seeds 7 to 18.
+# The rules of `seqpe_stream_geometry` precede its records too. Those on windows were written after one seed of `seqpe_stream`. Those on
+# folds, curves and costs were written after seeds 1 to 5, so they are about seeds 7 to 18.
 # `````
 #
 # ## An embedding for every index
 #
-# A longer text has new indices, more keys and longer distances. With position in its own columns, the indices can be studied alone.
-# {term}`SeqPE` {cite:p}`li2025` has an embedding for every number that its digits can write, and two losses that shape these
-# embeddings without any text. Elsewhere the embeddings are added to content or enter a score. Here they are a stream.
-#
-# The state of a separated model is $[\,p_i \,\|\, s_t\,]$. With SeqPE at the input the position stream begins as
+# A longer text has new indices, more keys and longer distances. {term}`SeqPE` {cite:p}`li2025` has an embedding for every index, and two
+# losses that train it without any text. In a separated model, $[\,p_i \,\|\, s_t\,]$, this embedding is the position stream:
 #
 # $$
-# p_i = E(\mathrm{digits}(i)),
+# p_i = E(\mathrm{digits}(i)) .
 # $$ (eq-seqpe-stream)
 #
-# which is the output of the encoder itself, as wide as the stream. Nothing is added to it, and it reaches the content through attention
-# alone. In the package this is the encoding {class}`~sepnb.seqpe.SeqPE` with `site="input"`. A likely
-# mistake is to add the embedding to the whole state; the next cell would notice.
+# It reaches the content through attention alone. In the package this is {class}`~sepnb.seqpe.SeqPE` with `site="input"`. A likely mistake
+# is to add the embedding to the whole state; the next cell would notice.
 
 # %%
 small = lm.SIZES["smoke"]
-RATE = 4e-3  # of what is trained live
+RATE = 4e-3  # the learning rate of the live trainings
 config = run_of("demo", "smoke", "strict-seqpe", seed, RATE).model
 torch.manual_seed(seed)
 model = LanguageModel(config).eval()
@@ -257,9 +250,9 @@ except ValueError as refusal:
     print(refusal)
 
 # %% [markdown]
-# Five digits end at {num}`16_seqpe_stream/highest:,`; the next position is refused and not wrapped. The encoder has
-# {num}`16_seqpe_stream/encoder_parameters:,` of the small model's {num}`16_seqpe_stream/parameters:,` parameters. A longer text needs no new
-# parameter.
+# Five digits end at {num}`16_seqpe_stream/highest:,`, and the next position is refused. The encoder has
+# {num}`16_seqpe_stream/encoder_parameters:,` of the small model's {num}`16_seqpe_stream/parameters:,` parameters; a longer text needs no
+# more.
 #
 # ## What the losses touch
 #
@@ -270,10 +263,9 @@ except ValueError as refusal:
 #   + \lambda_{\text{d}}\, \mathcal{L}_{\text{distillation}}.
 # $$ (eq-seqpe-objective)
 #
-# The contrastive loss asks that, of some candidates, the one nearest in position have the largest inner product with an anchor. The
-# distillation asks that a window anywhere have the same inner products among its embeddings as the trained window. Both read
-# positions alone ({class}`~sepnb.training.seqpe_losses.SeqPELosses`), and their gradient reaches the encoder and nothing else. In a separated
-# model what the encoder writes *is* the position stream.
+# The contrastive loss asks which of some positions is nearest, and the distillation wants windows elsewhere to look inside like the
+# trained one ({doc}`chapter 14 <14_two_losses>`). Their gradient reaches the encoder and nothing else
+# ({class}`~sepnb.training.seqpe_losses.SeqPELosses`).
 
 # %%
 losses = run_of("demo", "smoke", "strict-seqpe", seed, RATE).training.auxiliary
@@ -285,17 +277,15 @@ assert touched == own, "no gradient outside of the encoder"
 print(f"{len(touched)} of {len(list(model.parameters()))} parameter tensors")
 
 # %% [markdown]
-# In a tenth of the steps training is at {term}`random offsets <random-offset training>`: the text begins at a random index, one for the whole
-# batch, below the largest position that the losses draw. So the layers above the stream meet far embeddings, too. In those steps nothing is
-# distilled, because the teacher is the window at 0, which the text did not visit.
+# In a tenth of the training steps, the texts of a batch begin at one random index ({term}`random offsets <random-offset training>`), so
+# the layers above the stream meet far embeddings too. Those steps have no distillation, because the texts did not visit its teacher, the
+# window at 0.
 #
 # ## Round starts
 #
-# To a table 1000 and 1385 are two rows. To digits they differ in kind. A window of $L$ positions has a {term}`round start` if it begins at a
-# multiple of the least power of ten not below $L$. Its low digits then run as in the window at 0, and only the digits before
-# them are new. A window that begins elsewhere has other strings of low digits and other carries.
-#
-# An encoder that learned nothing but the low digits would read the first kind perfectly, and has no reason to read the second.
+# A window of $L$ positions has a {term}`round start` if it begins at a multiple of the least power of ten that is not below $L$. Its low
+# digits then run as in the window at 0, and only the digits before them are new. Other windows have other low digits and other carries.
+# An encoder that learned only the low digits would read the first kind perfectly and the second badly.
 
 # %%
 L = lm.SIZES["laptop" if profile == "smoke" else profile].length
@@ -318,33 +308,26 @@ for name, start in starts(L).items():
     )
 figures.show_table(
     pd.DataFrame(rows).sort_values("start"),
-    caption=f"Where a trained length of {L} is read. Round starts are multiples of "
-    f"{every}, the others lie {step} further on.",
+    caption=f"The starts at which a trained length of {L} is read. Round starts are "
+    f"multiples of {every}; the others lie {step} further on.",
 )
 numbers["largest"] = RANDOM_POSITIONS * L
 
 # %% [markdown]
-# Random offsets and losses draw positions below {num}`16_seqpe_stream/largest:,`. An index below it is
-# {term}`seen in training <index seen in training>`; no gradient ever came from one past it. We say this of the index, for all methods alike.
-# Digit strings alone have met no index past their window. Two of the starts never seen lie at about twice that limit, two near the end of
-# what five digits write.
+# Random offsets and losses draw positions below {num}`16_seqpe_stream/largest:,`. We call an index below it
+# {term}`seen in training <index seen in training>`, for all methods alike. Two of the starts never seen lie at about twice this limit,
+# two near the end of five digits.
 #
 # `````{dropdown} Details: one clip, random offsets elsewhere, and which method met which index
-# One clip holds for all gradients together, so that the size of the losses' gradient is felt by the others.
-#
-# SHAPE {cite:p}`kiyono2021` and CAPE {cite:p}`likhomanenko2021` train at random offsets in every step, this book in a tenth of them; CAPE
-# jitters and stretches besides. The model without random offsets met indices past its window in its losses only, and the sinusoid at random
-# offsets only.
-#
-# In all four starts never seen some digit has never stood at its place. Below {num}`16_seqpe_stream/largest:,` the thousands are 0 to 4, and
-# the first of the five digits is always 0.
+# One clip holds for all gradients together. SHAPE {cite:p}`kiyono2021` and CAPE {cite:p}`likhomanenko2021` train at random offsets in
+# every step; CAPE also jitters and stretches. The model without random offsets met indices past its window in its losses only, the
+# sinusoid at random offsets only. In all four starts never seen, some digit is new at its place.
 # `````
 #
 # ## Live: three tiny streams
 #
-# Three strict models are trained for a moment on source code, two of them at the same random offsets: one with a sinusoid, one with SeqPE and
-# its losses. The third has digit strings alone and has read only the window at 0. Then all read the same bytes, a trained length at a time,
-# from ever farther starts.
+# We briefly train three strict models on source code. Two of them, one with a sinusoid and one with SeqPE and its losses, meet the same
+# random offsets. The third has digit strings alone and reads only the window at 0. Then all read the same bytes from ever farther starts.
 
 # %%
 held_out = texts.windows(
@@ -358,7 +341,7 @@ THREE = {
     "digits": "strict-seqpe-plain",
     "seqpe": "strict-seqpe",
 }
-# In float64: with the losses, errors of rounding grow until numbers are others.
+# In float64, because with the losses errors of rounding grow and change numbers.
 models, live = {}, {}
 for what, name in THREE.items():
     run = run_of("demo", "smoke", name, seed, RATE)
@@ -375,10 +358,9 @@ for what, name in THREE.items():
         live[what, kind] = np.array([bits(start) for start in at]) - from_zero
 
 # %% [markdown]
-# What do the layers see of it? As it enters the first of them, a window of the stream is a cloud of points, one for each place. We ask how
-# far it has moved from the cloud at 0, place by place ({func}`~sepnb.seqpe.geometry.displacement`), and how wide it is
-# ({func}`~sepnb.seqpe.geometry.spread`). Both are in units of the width of the cloud at 0. If its own places were dealt out at random, they
-# would have moved by $\sqrt 2$.
+# What reaches the first layer? A window of the stream is a cloud of points, one for each place. We measure how far it has moved from the
+# cloud at 0, place by place ({func}`~sepnb.seqpe.geometry.displacement`), in units of the width of that cloud
+# ({func}`~sepnb.seqpe.geometry.spread`). Shuffling its own places would move the cloud by $\sqrt 2$.
 #
 # ```{literalinclude} ../../sepnb/seqpe/geometry.py
 # :pyobject: displacement
@@ -389,7 +371,7 @@ for what, name in THREE.items():
 
 # %%
 def cloud(model, start):
-    """The stream of a window as it enters the first layer, `[L, d_pos]`."""
+    """The stream of a window at the first layer, `[L, d_pos]`."""
     at = start + torch.arange(small.length, device=device)
     nothing = torch.zeros(1, len(at), config.streams.widths["sem"], device=device)
     state = model.eval().transformer.input_state(nothing.double(), at)
@@ -438,38 +420,33 @@ axes[1, 0].set_ylabel("moved, in widths\nof the cloud at 0")
 figures.show(
     fig,
     name="fig-stream-live",
-    alt="Six panels, a column for each of three tiny strict models: above, what the "
-    "same windows cost more than at index 0, against the index at which they begin, at "
-    "round starts and at others; below, how far their position stream has moved, "
-    "with a line at the square root of two. A dotted line marks the largest position "
-    "of random offsets and losses. Digit strings alone lose only where "
-    "a start is not round; SeqPE has moved at nearly all of them.",
-    caption="Digit strings alone lose where a start is not round, the sinusoid at both "
-    "kinds. Live, tiny models, source code, one seed. Above, what the same bytes cost "
-    "more than from 0 on; below, how far the stream of their window has moved, with a "
-    "line at the square root of 2. Dotted: the largest position of random offsets and "
-    f"losses, {largest:,}.",
+    alt="Six panels, a column for each of three tiny strict models. Above: how much "
+    "more the same windows cost than at index 0, against the index at which they "
+    "begin, at round starts and at others. Below: how far their position stream has "
+    "moved, with a line at the square root of two. A dotted line marks the largest "
+    "position of random offsets and losses. Digit strings alone lose only at starts "
+    "that are not round; SeqPE has moved at nearly all starts.",
+    caption="Digit strings alone lose at starts that are not round, the sinusoid at "
+    "both kinds. Above: how much more the same bytes cost than from 0 on. Below: how "
+    "far the stream of their window has moved, with a line at the square root of 2. "
+    f"Dotted: the largest position of random offsets and losses, {largest:,}. Tiny "
+    "models, trained live on source code with one seed.",
 )
 
 # %% [markdown]
 # **Digit strings alone** have learned to read the last digits and hardly the first, which were always 0. Round starts cost
-# {num}`16_seqpe_stream/live_digits_aligned_covered:+.3f`, and hardly more past the dotted line, although no step has shown this model an
-# index past its window. Other starts cost {num}`16_seqpe_stream/live_digits_misaligned_covered:+.3f`. **The sinusoid** loses about as much at
-# both kinds.
+# {num}`16_seqpe_stream/live_digits_aligned_covered:+.3f`, others {num}`16_seqpe_stream/live_digits_misaligned_covered:+.3f`.
 #
-# **With random offsets and both losses** round windows move as far as others do. A start costs little here, but this model hardly uses
+# **With random offsets and both losses**, round windows move as far as others. A start costs little here, because this model hardly uses
 # positions: from 0 on its loss is {num}`16_seqpe_stream/live_seqpe_home:.2f` bits per byte, that of the sinusoid
 # {num}`16_seqpe_stream/live_sinusoid_home:.2f`.
 #
 # ## The experiment
 #
-# A series changes one thing at a time, beside the learning rate: digit strings in the place of the sinusoid, then random offsets, then the
-# contrastive loss, then the distillation. Every step is run of the separated series only; of the strict one digit strings alone and the end,
-# of the dense one the end.
-#
-# *Separated* and *strict* models have the stream. *Dense* ones add the same embedding to the content. *Score* names dense models with SeqPE where
-# its text program has it, as a term of the score: they are asked what the abstract says.
-# *SeqPE* without further words is a model with random offsets and both losses.
+# A series changes one thing at a time, apart from the learning rate: digit strings replace the sinusoid, then random offsets are added,
+# then the contrastive loss, then the distillation. *Separated* and *strict* models have the stream, *dense* models add the embedding to
+# the content, and *score* means a dense model with SeqPE as a term of the score, as in the released text program. *SeqPE* without further
+# words is a model with random offsets and both losses.
 
 # %% tags=["hide-input"]
 declared = pd.DataFrame(
@@ -485,85 +462,73 @@ declared = pd.DataFrame(
 )
 figures.show_table(
     declared,
-    caption="The methods that are run at this profile. Each is one change of the "
-    "method in the column 'of', which for strict and dense is in part not run. "
+    caption="The methods of this profile. Each changes one thing in the method of the "
+    "last but one column; for strict and dense models some of those were not trained. "
     "Shifted: at random offsets.",
 )
 figures.provenance(runs)
 
 # %% [markdown]
 # `````{dropdown} Details: who is asked, rates, candidates, and runs of other chapters
-# The claims that a model reads all indices alike ask only models that are clearly better than one without any positions: to read them alike
-# is easy for a model that hardly uses them.
+# A model that hardly uses indices reads them all alike. So claims about this ask only models that are clearly better than one without
+# positions.
 #
-# A test holds each series to its one change. Rates are chosen in each mode over the whole schedule
-# (`seqpe_stream_screen`): the best of three, or one beyond them where the
-# best stands at an end. Digit strings take the rate that suits them with random offsets and both losses, the sinusoid the one with random offsets.
+# Learning rates are chosen in each mode over the whole schedule (`seqpe_stream_screen`): the best of three, or a further one if the best
+# was at an end. Digit strings take the rate chosen for random offsets and both losses, the sinusoid that for random offsets.
 #
-# The losses draw indices below 4,096, in {doc}`chapter 14 <14_two_losses>` and in the release below 20,000; the box of candidates is 256
-# wide in all three, which is two trained lengths here and half of one in the release.
+# The losses draw indices below 4,096, in {doc}`chapter 14 <14_two_losses>` and in the release below 20,000. The box of candidates is 256
+# wide in all three, two trained lengths here and half of one in the release.
 # <!-- given: settings of the release and of the experiments -->
 #
-# The sinusoids without random offsets and RoPE are runs of {doc}`chapter 12 <12_what_works>`, of the same seeds on the same bytes. Models without
-# positions, with ALiBi, and trained at the long length are in that chapter, with the entropies of bytes and of pairs of bytes.
+# The sinusoids without random offsets and RoPE are runs of {doc}`chapter 12 <12_what_works>`, with the same seeds and bytes.
 # `````
 #
 # ### Where a text begins
 #
-# A trained length of bytes is read from 0 on and from the starts listed under *Round starts*. Neither the number of keys nor any distance is
-# new: the difference, in the first figure of this page, is the cost of the index.
+# We read one trained length of bytes from 0 on and from the starts listed above. Neither the number of keys nor any distance is new, so
+# the difference is the cost of the index (first figure of this page).
 #
-# **Digit strings alone are nearly periodic.** They were trained at the window at 0 and nowhere else. At round starts seen in training, where only a
-# first digit is new, they cost the separated model {num}`16_seqpe_stream/covered_aligned_plain:+.3f` bits per byte, at other starts
-# {num}`16_seqpe_stream/covered_misaligned_plain:+.2f`. The strict model is alike. This is no merit: digits that never changed are hardly
-# read. At the round starts farther out they cost the separated model {num}`16_seqpe_stream/never_seen_aligned_plain:+.2f`.
+# **Digit strings alone are nearly periodic.** Seen round starts cost the separated model
+# {num}`16_seqpe_stream/covered_aligned_plain:+.3f` bits per byte, because digits that never changed are hardly read. Other seen starts
+# cost {num}`16_seqpe_stream/covered_misaligned_plain:+.2f`. Random offsets reduce this to
+# {num}`16_seqpe_stream/covered_misaligned_shifts:+.2f`. We expected them to help at both kinds
+# (*{num}`16_seqpe_stream/verdict_shift_steps_help_a_stream_of_digit_strings`*), but at round starts there was hardly anything to mend.
 #
-# **Random offsets teach some of the other low digits.** A seen start that is not round costs
-# {num}`16_seqpe_stream/covered_misaligned_shifts:+.2f` with them, a round one next to nothing. That they help at both kinds is
-# *{num}`16_seqpe_stream/verdict_shift_steps_help_a_stream_of_digit_strings`*, because at round starts there was hardly anything to mend.
-#
-# **The two losses hurt.** At seen round starts the contrastive loss raises the cost from {num}`16_seqpe_stream/covered_aligned_shifts:+.3f`
-# to {num}`16_seqpe_stream/covered_aligned_contrastive:+.2f`; the distillation changes little
-# ({num}`16_seqpe_stream/covered_aligned_separated:+.2f`). Whether a start is round hardly matters then, and the strict model with both losses
-# ends there too. With the losses but no offsets the cost is about twice as much.
-#
-# All this compares with random offsets alone. Compared with digits alone, the losses without offsets also raise the cost at seen round
-# starts, but they lower it at the others on average.
-#
-# We asked whether SeqPE with offsets and losses reads all seen indices alike (*{num}`16_seqpe_stream/verdict_seqpe_reads_covered_indices_alike`*),
-# whether it reads those that no loss saw alike (*{num}`16_seqpe_stream/verdict_seqpe_reaches_indices_never_seen`*), and whether starts there
-# that are not round cost more (*{num}`16_seqpe_stream/verdict_misaligned_starts_cost_more`*).
+# **The two losses hurt.** At seen round starts the contrastive loss raises the cost from
+# {num}`16_seqpe_stream/covered_aligned_shifts:+.3f` to {num}`16_seqpe_stream/covered_aligned_contrastive:+.2f`; the distillation changes
+# little. Without offsets they cost about twice as much. We expected SeqPE to read all seen indices alike
+# (*{num}`16_seqpe_stream/verdict_seqpe_reads_covered_indices_alike`*), and those that no loss saw
+# (*{num}`16_seqpe_stream/verdict_seqpe_reaches_indices_never_seen`*).
 #
 # **An unfamiliar index is then worse than no position at all.** From a seen start on, the separated model with both losses has a loss of
-# {num}`16_seqpe_stream/bits_covered_separated:.2f` bits per byte (three seeds), a model without any positions
+# {num}`16_seqpe_stream/bits_covered_separated:.2f` bits per byte (three seeds), a model without positions
 # {num}`extrapolation/none/native/1x:.2f`.
 #
-# **The sinusoid** at the same offsets loses {num}`16_seqpe_stream/covered_aligned_separated_sinusoid:+.3f` at seen round starts. Where no step
-# reached it loses {num}`16_seqpe_stream/never_seen_aligned_separated_sinusoid:+.2f`, about a sixth of what SeqPE loses there
-# ({num}`16_seqpe_stream/never_seen_aligned_separated:+.2f`). That SeqPE is better at indices never seen is
-# *{num}`16_seqpe_stream/verdict_seqpe_beats_the_sinusoid_at_far_indices`*.
-#
-# **SeqPE in a term of the score** loses {num}`16_seqpe_stream/covered_aligned_score:+.2f` at seen round starts and
-# {num}`16_seqpe_stream/never_seen_aligned_score:+.2f` at those never seen. That digits can write an index does not mean that a model reads it.
+# **The sinusoid is better far out.** At round starts never seen, it loses
+# {num}`16_seqpe_stream/never_seen_aligned_separated_sinusoid:+.2f` with the same offsets, SeqPE
+# {num}`16_seqpe_stream/never_seen_aligned_separated:+.2f`. We expected the opposite
+# (*{num}`16_seqpe_stream/verdict_seqpe_beats_the_sinusoid_at_far_indices`*). In a term of the score SeqPE loses
+# {num}`16_seqpe_stream/never_seen_aligned_score:+.2f`. Digits can write every index, but that does not mean that a model reads it.
 
 # %% [markdown]
 # ### A longer text
 #
-# Up to eight trained lengths no index is new to a model with random offsets; the number of keys and the
-# distances are. The bar is the same model through a window of one trained length that slides byte by byte.
+# Up to eight trained lengths a model with random offsets has seen every index, but fewer keys and shorter distances. A model's
+# {term}`gap <gap>` is how far its loss is above that of its sliding window of one trained length, which moves byte by byte. We
+# measure it in bins that end at two, four and eight lengths.
 
 # %% tags=["hide-input"]
 BINS = {"to 2L": "2x", "to 4L": "4x", "to 8L": "8x"}
 
 
 def worst(name, how):
-    """The gap of the bin in which it is largest on average, by seed."""
+    """The gap in the bin with the largest mean, by seed."""
     found = [of.values(name, f"gap/{how}/{k}") for k in BINS.values()]
     return max(found, key=lambda gap: gap.mean() if len(gap) else -np.inf)
 
 
 def price(name):
-    """By seed, what a method costs inside the trained length over its base."""
+    """By seed, the loss inside the trained length minus that of the base."""
     return of.difference(name, root(name), "bits_per_byte")
 
 
@@ -592,12 +557,12 @@ found_here = (
 figures.show(
     fig,
     name="fig-stream-longer",
-    alt="Three dot plots over the methods: bits per byte over the model's own sliding "
+    alt="Three dot plots over the methods: bits per byte above the model's own sliding "
     "window in the bins that end at two, four and eight trained lengths, all keys "
     f"visible. {found_here}",
-    caption=f"{found_here}Bits per byte over the own sliding window, all keys visible; "
-    "from four to eight trained lengths with offsets and both losses: "
-    f"{longer}. Marks as in the first figure; the four methods at the top are runs of "
+    caption=f"{found_here}Bits per byte above the model's own sliding window, with all "
+    "keys visible. From four to eight trained lengths, with offsets and both losses: "
+    f"{longer}. Marks as in the first figure; the four methods at the top are from "
     "chapter 12."
     if len(have)
     else NOTHING,
@@ -605,57 +570,44 @@ figures.show(
 figures.provenance(runs, beside)
 
 # %% [markdown]
-# **In long texts the losses help.** In its worst bin the separated model with both losses is {num}`16_seqpe_stream/gap_separated:+.2f` above
-# its sliding window, with random offsets alone {num}`16_seqpe_stream/gap_shifts:+.2f`. From two to eight lengths the gap is smaller in every
-# seed; below two lengths seeds disagree. It is the contrastive loss that helps; the distillation narrows the gap below two lengths only. That
-# the distillation helps past the trained length is *{num}`16_seqpe_stream/verdict_distillation_helps_past_the_length`*.
+# **In long texts the losses help.** In its worst bin the separated model with both losses is {num}`16_seqpe_stream/gap_separated:+.2f`
+# above its sliding window, with random offsets alone {num}`16_seqpe_stream/gap_shifts:+.2f`. From two lengths on the gap is smaller in
+# every seed, because of the contrastive loss. Six seeds cannot say whether the distillation helps
+# (*{num}`16_seqpe_stream/verdict_distillation_helps_past_the_length`*).
 #
-# **The sinusoid** at the same offsets is {num}`16_seqpe_stream/gap_separated_sinusoid:+.2f` above. That SeqPE loses less than
-# it in longer texts is *{num}`16_seqpe_stream/verdict_seqpe_beats_the_sinusoid_past_the_length`*: five of six comparisons hold, one is open. Behind
-# a mask of one trained length the sinusoid has the smaller gap from four to eight lengths.
+# **The sinusoid** with the same offsets is {num}`16_seqpe_stream/gap_separated_sinusoid:+.2f` above. SeqPE loses less in five of six
+# comparisons (*{num}`16_seqpe_stream/verdict_seqpe_beats_the_sinusoid_past_the_length`*).
 #
-# **Nearly all of the gap is the index.** A trained length of bytes that begins at seven lengths has no new number of keys and no new
-# distance. It costs SeqPE {num}`seqpe_stream/separated-seqpe/native-at-7x minus native/1x:+.2f` more than from 0 on. It costs the sinusoid
-# {num}`seqpe_stream/separated-sinusoidal-shifts/native-at-7x minus native/1x:+.2f`, a small part of its gap. A mask helps
-# accordingly: SeqPE hardly, the sinusoid much.
+# **Nearly all of SeqPE's gap is the index.** If a text of one trained length begins at index $7L$ and not at 0, SeqPE loses
+# {num}`seqpe_stream/separated-seqpe/native-at-7x minus native/1x:+.2f`, the sinusoid
+# {num}`seqpe_stream/separated-sinusoidal-shifts/native-at-7x minus native/1x:+.2f`. So a window helps the sinusoid much and SeqPE hardly.
 #
-# **It is not the separation.** That a separated model carries SeqPE further than a dense one to whose content it is added is
-# *{num}`16_seqpe_stream/verdict_separation_helps_seqpe`*. Below two lengths the separated model has the larger gap in every seed, though over
-# more windows the two are not distinguished. Neither form is the released one.
+# **It is not the separation.** We expected SeqPE to extrapolate better in a separated model than added to a dense one
+# (*{num}`16_seqpe_stream/verdict_separation_helps_seqpe`*), but below two lengths the separated model has the larger gap in every seed.
 #
 # `````{dropdown} Details: few windows, SeqPE added to a dense model, and the bar for the score
-# Gaps are measured at stride 1 on {num}`11_extrapolators/windows_tight` long windows a seed. A check that was made after the records, and is
-# no part of a rule, takes the sliding window of stride $L/2$ on {num}`11_extrapolators/windows_part`. The separated stream is there
-# {num}`seqpe_stream/separated-seqpe/native/8x minus oracle-coarse/8x:+.2f` above it in the last bin, far from surviving.
-#
-# The claim that separation carries SeqPE further fails by the bin to two lengths. Over more windows the separated gap there is
-# {num}`seqpe_stream/separated-seqpe/native/2x minus oracle-coarse/2x:+.2f±` and the dense one
-# {num}`seqpe_stream/dense-seqpe/native/2x minus oracle-coarse/2x:+.2f±`. The ranges of their seeds overlap, and then the two are not
-# distinguished. So this one verdict on gaps hangs on few windows.
-#
-# A mask of one trained length is more than a start: the layers below have seen past it.
+# Gaps are measured at stride 1 on {num}`11_extrapolators/windows_tight` long windows a seed. After the records we checked them at stride
+# $L/2$ on {num}`11_extrapolators/windows_part` windows. There the separated stream is
+# {num}`seqpe_stream/separated-seqpe/native/8x minus oracle-coarse/8x:+.2f` above the sliding window in the last bin, far from surviving.
+# In the bin to two lengths the separated gap is {num}`seqpe_stream/separated-seqpe/native/2x minus oracle-coarse/2x:+.2f±` and the dense
+# one {num}`seqpe_stream/dense-seqpe/native/2x minus oracle-coarse/2x:+.2f±`. Their seeds overlap, so the verdict on the separation
+# depends on few windows.
 #
 # In bits per byte the separated model is ahead of the dense one in every bin and seed, because the dense one is worse inside the trained
-# length, too. Between the two the distillation differs in one thing more, one head for 32 columns and two for 128.
-#
-# Added to a dense model, SeqPE and the sinusoid at the same offsets are not distinguished by their gaps. In bits per byte the one with SeqPE loses
-# {num}`seqpe_stream/dense-seqpe minus dense-sinusoidal-shifts/native/8x:+.2f` more to eight lengths.
-#
-# SeqPE in a term of the score is above the bound of the rules from two to eight lengths in each seed, and far below any stream. RoPE with a
-# window is the bar for a model that reads no further.
+# length too. Added to a dense model, SeqPE loses {num}`seqpe_stream/dense-seqpe minus dense-sinusoidal-shifts/native/8x:+.2f` more bits
+# per byte to eight lengths than the sinusoid with the same offsets; their gaps cannot be distinguished.
 # `````
 #
-# **In a term of the score** SeqPE reads no further than a trained length: a mask of that width changes its bits per byte by less than a
-# millionth. In the bin that ends at eight lengths it is {num}`seqpe_stream/dense-seqpe-score/gap/native/8x:+.3f` above its sliding window,
-# far below any stream. RoPE with a window has fewer bits in every bin and seed. Between one and two lengths seeds differ much.
+# **In a term of the score** SeqPE attends only to the last trained length: a mask of that width changes its bits per byte by less than a
+# millionth. In the last bin it is {num}`seqpe_stream/dense-seqpe-score/gap/native/8x:+.3f` above its sliding window, far below any
+# stream, but RoPE with a window has fewer bits in every bin and seed.
 
 # %% [markdown]
 # ### Where a window lies
 #
-# What do the losses change at the starts that cost nothing before? The models of the separated series were trained once more, to the last bit
-# the same, and their clouds measured as above (`sepnb run seqpe_stream_geometry`).
-# {term}`Resolution <resolution>` is the width of the cloud at 0 over the mean length of its points: what layers, which read a state at unit scale,
-# are given of a place. Where it falls, distances in widths grow; so the table has them in lengths as well.
+# What do the losses change at the starts that cost nothing before? We trained the models of the separated series once more, to the last
+# bit the same, and measured their clouds (`sepnb run seqpe_stream_geometry`). {term}`Resolution <resolution>` is the width of the cloud
+# at 0 over the mean length of its points.
 
 # %% tags=["hide-input"]
 geometry = experiments.get("seqpe_stream_geometry").table(profile)
@@ -670,7 +622,7 @@ LOOKS = {
 
 
 def shape(method, measure, group=None):
-    """A measure of a method's clouds by seed; of a group of starts, their mean.
+    """A measure of a method's clouds by seed, the mean over a group of starts.
     "lengths" is how far windows moved, in mean lengths of the points at 0."""
     if measure == "lengths":
         return (shape(method, "moved", group) * shape(method, "resolution")).dropna()
@@ -697,11 +649,11 @@ figures.show_table(
         {"": row} | {LOOKS[name][0]: text_of(one, ".2f") for name, one in cells.items()}
         for row, cells in rows.items()
     ),
-    caption="Windows of the stream of the separated model; each column is one change "
-    "of the one before. Moved and width: in widths of the cloud at 0, moved in mean "
-    "lengths of its points as well. Likeness: correlation of the inner products inside "
-    "a window with those inside the one at 0, which a turn of the whole cloud leaves "
-    "as it is.",
+    caption="The losses move windows of the separated model's stream and cost it "
+    "resolution. Each column changes one thing in the column before it. Moved and "
+    "width are in widths of the cloud at 0; moved also in mean lengths of its points. "
+    "Likeness: the correlation of the inner products inside a window with those inside "
+    "the window at 0; turning the whole cloud does not change it.",
 )
 figures.provenance(geometry)
 
@@ -711,8 +663,8 @@ pairs = looked.merge(have, on=["method", "seed"], suffixes=("", " there"))
 
 
 def rank_within(method):
-    """By seed, the rank correlation over starts of how far a window moved with what it
-    costs."""
+    """By seed, the rank correlation over starts of how far a window moved with its
+    cost."""
     found = {}
     for row in pairs[pairs.method == method].to_dict("records") if len(pairs) else ():
         paid = [row[f"native-at-{one}"] - row["native/1x"] for one in AT]
@@ -721,7 +673,7 @@ def rank_within(method):
     return pd.Series(found, dtype=float)
 
 
-whole = set(CHAIN) <= set(looked.method)  # a smoke test looks at its end alone
+whole = set(CHAIN) <= set(looked.method)  # a smoke test has the last method only
 for name in ("separated-seqpe-plain", "separated-seqpe-shifts", "separated-seqpe"):
     told = {f"rank_{SHORT[name]}": rank_within(name)}
     for group in COVERED:
@@ -764,14 +716,13 @@ found_here = (
 figures.show(
     fig,
     name="fig-stream-moved",
-    alt="Scatter plot: what the same bytes cost more at a start than from 0 on, "
+    alt="Scatter plot: how much more the same bytes cost at a start than from 0 on, "
     "against how far the window of the position stream has moved there, for four "
     f"models of the separated series. {found_here}",
-    caption=f"{found_here}Every start of every seed: how far its window has moved, and "
-    "what it costs in the same model. Full: round starts; hollow: others. The four "
-    "models of a seed make four groups of points; a slope between groups is none "
-    "within. The line is at the square root of 2; linear up to 0.1 bits per byte, "
-    "logarithmic above."
+    caption=f"{found_here}One point for every start of every seed: how far its window "
+    "has moved and what it costs. Full: round starts; hollow: others. A slope between "
+    "the four groups of points is no slope within a group. The line is at the square "
+    "root of 2; linear up to 0.1 bits per byte, then logarithmic."
     if len(pairs)
     else NOTHING,
 )
@@ -779,43 +730,36 @@ figures.provenance(geometry)
 
 # %% [markdown]
 # **Without the losses a round window stays in its place.** With digit strings alone it has moved by
-# {num}`16_seqpe_stream/moved_covered_aligned_plain:.2f` of the width of the cloud at 0. One that is not round has moved by
-# {num}`16_seqpe_stream/moved_covered_misaligned_plain:.2f`, about as far as the trained window's own places dealt out at random. With random
-# offsets it is much the same.
+# {num}`16_seqpe_stream/moved_covered_aligned_plain:.2f` widths, one that is not round by
+# {num}`16_seqpe_stream/moved_covered_misaligned_plain:.2f`, about as far as shuffled places.
 #
-# **Both losses move it** (*{num}`16_seqpe_stream/verdict_the_losses_move_an_aligned_window`*). In mean lengths of the points at 0 a round
-# window has moved by {num}`16_seqpe_stream/lengths_covered_aligned_separated:.2f`, with random offsets alone by
-# {num}`16_seqpe_stream/lengths_covered_aligned_shifts:.2f`. They also narrow windows elsewhere
-# (*{num}`16_seqpe_stream/verdict_the_losses_narrow_far_windows`*).
-#
-# The places of the trained window lie no closer together than before, but what they have in common has grown. So the resolution falls to
-# {num}`seqpe_stream_geometry/separated-seqpe/resolution:.2f`. That the losses cost resolution is
-# *{num}`16_seqpe_stream/verdict_the_losses_cost_resolution`*.
-#
-# **Does a start cost what its window moved?** Over all starts and models of a seed together this is
-# *{num}`16_seqpe_stream/verdict_a_start_costs_what_its_window_moved`*. Along the series both change together; that one is the cause of the
-# other is not shown.
+# **Both losses move it** (*{num}`16_seqpe_stream/verdict_the_losses_move_an_aligned_window`*): by
+# {num}`16_seqpe_stream/lengths_covered_aligned_separated:.2f` mean lengths, against
+# {num}`16_seqpe_stream/lengths_covered_aligned_shifts:.2f` with random offsets alone. They also narrow windows elsewhere
+# (*{num}`16_seqpe_stream/verdict_the_losses_narrow_far_windows`*) and cost resolution
+# (*{num}`16_seqpe_stream/verdict_the_losses_cost_resolution`*), because what the points of the trained window have in common has grown.
+# We expected a start to cost more, the farther its window has moved
+# (*{num}`16_seqpe_stream/verdict_a_start_costs_what_its_window_moved`*).
 #
 # `````{dropdown} Details: inside a window, and rank correlations
 # **Inside a window** the losses do what they ask for. At seen starts that are not round the likeness to the trained window is
 # {num}`16_seqpe_stream/likeness_covered_misaligned_shifts:.2f` with random offsets alone and
-# {num}`16_seqpe_stream/likeness_covered_misaligned_separated:.2f` with both losses. But queries
-# and keys are maps of the embeddings themselves and depend on where a window lies ({doc}`chapter 14 <14_two_losses>`).
+# {num}`16_seqpe_stream/likeness_covered_misaligned_separated:.2f` with both losses. But queries and keys also depend on where a window
+# lies ({doc}`chapter 14 <14_two_losses>`).
 #
-# Over starts and models together, the four groups of points could make a correlation alone. Within a model the rank correlation over starts
+# Over starts and models together, four groups of points alone could make a correlation. Within a model the rank correlation over starts
 # is {num}`16_seqpe_stream/rank_shifts:.2f` with random offsets and {num}`16_seqpe_stream/rank_separated:.2f` with both losses.
 # `````
 
 # %% [markdown]
 # ### Where the curve turns back
 #
-# In four of six seeds the term of the score fails between one and two trained lengths and recovers by eight; in two a small gap grows. Far
-# keys weigh nothing there, so we look at single indices. The embeddings of $0, 1, 2, \dots$ are a curve. Digits do
-# not make it go on where they carry, from 199 to 200 say; only training does.
+# In four of six seeds the term of the score fails between one and two trained lengths and recovers by eight. The embeddings of
+# $0, 1, 2, \dots$ form a curve, and at a carry, say from 199 to 200, only training makes it go on. If the curve turns back on itself, a
+# position has a look-alike before it.
 #
-# Where the curve turns back on itself, a position has a look-alike before it. We call it {term}`folded <folded position>` if some embedding a
-# sixteenth of a trained length or more before it is less than half as far away as the one exactly a sixteenth before
-# ({func}`~sepnb.seqpe.geometry.folded`). Shorter turns are not seen.
+# We call a position {term}`folded <folded position>` if some embedding a sixteenth of a trained length or more before it is less than
+# half as far away as the one exactly a sixteenth before ({func}`~sepnb.seqpe.geometry.folded`).
 
 # %% tags=["hide-input"]
 curves = {
@@ -830,7 +774,7 @@ many = len(curves) > 6
 
 
 def after_a_carry(pieces):
-    """Of pieces of 8 bytes, those that hold a multiple of a hundred or follow one."""
+    """The pieces of 8 bytes that hold a multiple of a hundred or follow one."""
     return (pieces.stop - 1) % 100 < 32
 
 
@@ -871,66 +815,66 @@ for ax in axes[-1]:
     ax.set_xlabel("index of the byte")
 axes[rows_of // 2, 0].set_ylabel("bits per byte")
 found_here = (
-    "SeqPE in a term of the score fails in short stretches, "
-    "at multiples of a hundred or soon after. "
+    "In a term of the score SeqPE fails in short stretches, at multiples of a hundred "
+    "or soon after. "
     if profile == "laptop"
     else ""
 )
 figures.show(
     fig,
     name="fig-stream-folds",
-    alt="Small panels, one a seed: bits per byte against the index of the byte in "
+    alt="Small panels, one per seed: bits per byte against the index of the byte in "
     "texts of eight trained lengths, with bands where the curve of embeddings is "
-    "folded, a second line for the same bytes at positions that leave those out, and "
-    f"a dotted line at the trained length. {found_here}",
-    caption=f"{found_here}Bits per byte by index, all keys visible, in seeds of which "
-    "nothing was known when the rules were written. Bands: where the curve of "
-    "embeddings has turned back. Orange: the same bytes at positions that leave those "
-    "out. Dotted: the trained length."
+    "folded, a second line for the same bytes read without folded positions, and a "
+    f"dotted line at the trained length. {found_here}",
+    caption=f"{found_here}Bits per byte by index, all keys visible, in seeds that were "
+    "unknown when the rules were written. Bands: the curve of embeddings has turned "
+    "back. Orange: the same bytes, read without folded positions. Dotted: the trained "
+    "length."
     if curves
     else NOTHING,
 )
 figures.provenance(geometry)
 
 # %% [markdown]
-# Of {num}`16_seqpe_stream/curves` curves {num}`16_seqpe_stream/curves_folded` turn back at eight positions or more past the trained length.
-# That these models fail there is *{num}`16_seqpe_stream/verdict_seqpe_fails_where_its_curve_turns_back`*: bytes at folded positions cost at
-# least one bit more than the others in every model.
+# Past the trained length, {num}`16_seqpe_stream/curves_folded` of {num}`16_seqpe_stream/curves` curves turn back at eight positions or
+# more. The models fail there (*{num}`16_seqpe_stream/verdict_seqpe_fails_where_its_curve_turns_back`*): in each, bytes at folded
+# positions cost at least one bit more than others.
 #
-# **The index alone does not fail.** With nothing before the fold visible its bytes cost as much as from 0 on
-# (*{num}`16_seqpe_stream/verdict_it_is_the_look_alike_in_sight`*). With the folded positions left out, the text past the trained length costs
-# about as much as the bytes at the others did (*{num}`16_seqpe_stream/verdict_positions_that_are_not_folded_mend_it`*). That fits the
-# look-alike, but other keys were taken away with it, and in one of the models leaving folds out does not help.
+# **The index alone does not fail.** If nothing before the fold is visible, its bytes cost as much as from 0 on
+# (*{num}`16_seqpe_stream/verdict_it_is_the_look_alike_in_sight`*). If the folded positions are left out, the text past the trained length
+# costs about as much as the bytes at other positions did (*{num}`16_seqpe_stream/verdict_positions_that_are_not_folded_mend_it`*). This
+# suggests that the look-alike is the cause, but other keys went with it, and one model is not helped.
 #
-# **Not every failure is a fold.** Of the {num}`16_seqpe_stream/hot` costliest pieces of text of all curves
-# {num}`16_seqpe_stream/hot_after_a_carry` lie at a multiple of a hundred or soon after one; {num}`16_seqpe_stream/hot_folded` are folded for
-# half of their bytes or more. Two curves without a fold fail at such places, too. This was seen in the records and no rule asked for it.
+# **Not every failure is a fold.** Exploratory: {num}`16_seqpe_stream/hot_after_a_carry` of the {num}`16_seqpe_stream/hot` costliest
+# pieces of text lie at a multiple of a hundred or soon after one, but only {num}`16_seqpe_stream/hot_folded` are folded for half of their
+# bytes or more.
 #
 # `````{dropdown} Details: numbers of the folds, and folds of the stream
 # In the models whose curve turns back, bytes past the trained length cost {num}`16_seqpe_stream/fold_bits_folded:.2f` bits at folded
-# positions and {num}`16_seqpe_stream/fold_bits_others:.2f` at the others. Read from the first folded position on, with nothing before it, the
-# bytes of its fold cost {num}`16_seqpe_stream/fold_alone_folded:.2f`. With the folded positions left out, all bytes past the trained length
-# cost {num}`16_seqpe_stream/fold_mended_past:.2f` in place of {num}`16_seqpe_stream/fold_past:.2f`. Some numbers are then never given to a
-# byte, and no weight is changed. In the model that this does not help, bytes that stood at the fold fail at their new positions, too.
+# positions and {num}`16_seqpe_stream/fold_bits_others:.2f` at others. Read from the first folded position on, with nothing before it, the
+# bytes of the fold cost {num}`16_seqpe_stream/fold_alone_folded:.2f`. With the folded positions left out, all bytes past the trained
+# length cost {num}`16_seqpe_stream/fold_mended_past:.2f` in place of {num}`16_seqpe_stream/fold_past:.2f`. In the one model that this
+# does not help, the bytes fail at their new positions too.
 #
-# Costliest are all pieces of eight bytes past the trained length that cost more than 3.5 bits, <!-- given: a bound that this page sets -->
-# between what most bytes cost and what these do. Those counted as soon after a multiple of a hundred hold one or begin at most
-# 24 bytes after one, as a third of all pieces do. Curves break where the
-# hundreds carry, and a fold is one way to break.
+# The costliest pieces have eight bytes, lie past the trained length, and cost
+# more than 3.5 bits. <!-- given: a bound that this page sets -->
+# Those soon after a multiple of a hundred hold one or begin at most 24 bytes after one, as a third of all pieces do.
 #
-# The stream with both losses is folded at {num}`seqpe_stream_geometry/separated-seqpe/folded:.0f` positions in the mean. With the folds left out
-# the text past the trained length costs {num}`seqpe_stream_geometry/separated-seqpe/mended/past:.2f` instead of
-# {num}`seqpe_stream_geometry/separated-seqpe/past:.2f`: they are a small part of what it loses.
+# The stream with both losses is folded at {num}`seqpe_stream_geometry/separated-seqpe/folded:.0f` positions in the mean. Without them the
+# text past the trained length costs {num}`seqpe_stream_geometry/separated-seqpe/mended/past:.2f` and not
+# {num}`seqpe_stream_geometry/separated-seqpe/past:.2f`, so folds are a small part of what it loses.
 #
-# How well representations keep the size of a number depends on how it is written and on what was trained {cite:p}`wallace2019,nogueira2021`. That
-# embeddings of positions should keep near positions nearer than far ones is the first of the properties in {cite:t}`wang2021`.
+# How well representations keep the size of a number depends on how it is written and on what was trained
+# {cite:p}`wallace2019,nogueira2021`. That embeddings should keep near positions nearer than far ones is the first of the properties in
+# {cite:t}`wang2021`.
 # `````
 
 # %% [markdown]
 # ### What the stream is worth
 #
-# Digit strings write every number that is read here: nothing is clamped, wrapped or continued. The table has the measures of
-# {doc}`chapter 11 <11_extrapolators>`, which does these things with tables and waves.
+# The table has the measures of {doc}`chapter 11 <11_extrapolators>`. Nothing is clamped, wrapped or continued here, because digits write
+# every index.
 
 # %% tags=["hide-input"]
 judged = pd.DataFrame(
@@ -948,27 +892,26 @@ judged = pd.DataFrame(
 )
 figures.show_table(
     judged,
-    caption="In bits per byte, means over seeds and 95 % t intervals. Survives: over "
-    "its own sliding window, all keys visible, and with a window mask, in the worst "
-    "of three bins. Uses: the cost of replaced context. Quality: beside RoPE with a "
-    "window, both in the bin that ends at 8 trained lengths. Price: inside the trained "
-    "length, over the base of the series. Training: CPU time, as a multiple of the "
-    "base's, which was run at other hours.",
+    caption="In bits per byte, means over seeds and 95 % t intervals. Survives: above "
+    "its own sliding window in the worst of three bins, with all keys visible and with "
+    "a window. Uses: the cost of replaced context. Quality: above RoPE with a window, "
+    "both in the bin that ends at 8 trained lengths. Price: inside the trained length, "
+    "above the base of the series. Training: CPU time as a multiple of the base's, "
+    "measured at other hours.",
     formats={"parameters": ",.0f"},
 )
 figures.provenance(runs)
 
 # %% [markdown]
-# **SeqPE is not free.** Inside the trained length the separated model with offsets and both losses costs
-# {num}`16_seqpe_stream/price_separated:+.3f` bits per byte more than the sinusoid at the base of its series. That a stream of SeqPE costs nothing
-# there is *{num}`16_seqpe_stream/verdict_seqpe_is_free_in_window`*.
+# **SeqPE is not free.** We expected it to cost nothing inside the trained length
+# (*{num}`16_seqpe_stream/verdict_seqpe_is_free_in_window`*), but the separated model with offsets and both losses loses
+# {num}`16_seqpe_stream/price_separated:+.3f` bits per byte there, compared with the sinusoid at the base of its series.
 #
-# **It does not reach RoPE with a window**: in the last bin it is {num}`16_seqpe_stream/lead_separated:+.2f` above it. That it matches RoPE is
-# *{num}`16_seqpe_stream/verdict_a_seqpe_stream_stands_beside_rope`*.
+# **It does not match RoPE with a window** (*{num}`16_seqpe_stream/verdict_a_seqpe_stream_stands_beside_rope`*): in the last bin it is
+# {num}`16_seqpe_stream/lead_separated:+.2f` above it.
 #
-# **It hardly uses the far past**: replaced context changes its bits by {num}`seqpe_stream/separated-seqpe/gain/8x:+.3f`. Not even models
-# trained on long texts gain from it ({doc}`chapter 11 <11_extrapolators>`), so that the claim is
-# *{num}`16_seqpe_stream/verdict_a_seqpe_stream_uses_the_far_past`*.
+# **It hardly uses the far past.** Replaced context changes its bits by {num}`seqpe_stream/separated-seqpe/gain/8x:+.3f`. But even models
+# trained on long texts gain nothing from it ({doc}`chapter 11 <11_extrapolators>`).
 
 # %% [markdown]
 # ## Verdicts
@@ -985,17 +928,16 @@ OURS = ("experiment/seqpe_stream", "experiment/seqpe_stream_geometry")
 IDS = [one.id for one in claims.CLAIMS if one.needs[0] in OURS]
 numbers |= claims.show(
     claims.judge(IDS, tables),
-    caption="The claims of this chapter. The claims page says of each whether its rule "
-    "came before the records. With fewer than six seeds a claim is not judged.",
+    caption="The claims of this chapter. The claims page says for each whether its "
+    "rule came before the records. With fewer than six seeds a claim is not judged.",
 )
 figures.provenance(runs)
 
 # %% [markdown]
 # ## What the abstract claims, and what we can say
 #
-# The table has those statements of the paper's abstract {cite:p}`li2025` that this book judges by records, at its own scale. Where perplexity
-# is meant, SeqPE is a term of the score in a dense model, as in the released text program, but with a narrower encoder and another training
-# (see the limits).
+# The table lists the statements of the paper's abstract {cite:p}`li2025` that our records can judge, at our scale. For perplexity, SeqPE
+# is a term of the score in a dense model, as in the released text program, but with a narrower encoder and another training.
 
 # %% tags=["hide-input"]
 ABSTRACT = [
@@ -1020,7 +962,8 @@ figures.show_table(
         }
         for one in ABSTRACT
     ),
-    caption="What the abstract says and what our records say to it, at our scale.",
+    caption="Statements of the abstract, and what our records say about them at our "
+    "scale.",
 )
 inside = of.difference(SCORE, "rope", "bits_per_byte")
 below = of.difference(SCORE, "sinusoidal", "bits_per_byte")
@@ -1030,66 +973,62 @@ numbers["score_inside_sinusoid"] = chapter_numbers.mean_of(below)
 numbers["score_longer_alibi"] = chapter_numbers.mean_of(alibi)
 
 # %% [markdown]
-# **Inside the trained length** SeqPE in a term of the score is worse than RoPE by {num}`16_seqpe_stream/score_inside_rope:.3f` bits per byte and
-# better than the sinusoid without random offsets ({num}`16_seqpe_stream/score_inside_sinusoid:+.3f`).
+# **Inside the trained length** SeqPE in a term of the score is worse than RoPE by {num}`16_seqpe_stream/score_inside_rope:.3f` bits per
+# byte and better than the sinusoid without random offsets ({num}`16_seqpe_stream/score_inside_sinusoid:+.3f`).
 #
-# **Past it**, in the last bin, it beats the sinusoid with the same offsets, and RoPE, which fails there without a window and is no high bar.
-# ALiBi, the bar that counts there, is better by {num}`16_seqpe_stream/score_longer_alibi:.3f`. {doc}`Chapter 25 <25_every_encoding>` compares SeqPE
-# with *every* encoding, with three seeds.
+# **Past it**, in the last bin, it beats the sinusoid with the same offsets and also RoPE, which fails there without a window. ALiBi is
+# better by {num}`16_seqpe_stream/score_longer_alibi:.3f`. {doc}`Chapter 25 <25_every_encoding>` compares SeqPE with *every* encoding,
+# with three seeds.
 #
-# **The encoder** is called lightweight. At its narrowest, and with losses in every
-# step, {num}`seqpe_cost/width-32-every-1/share:.1%` of a training step goes to the encoder, its losses and its maps
-# ({doc}`chapter 21 <21_cost_and_speed>`). That this is less than a twentieth is *{num}`16_seqpe_stream/verdict_lightweight`*. This leaves out the
-# longer queries and keys of the term of the score; that all that SeqPE adds is less than a twentieth is
-# *{num}`16_seqpe_stream/verdict_all_light`*.
+# **The encoder** is called lightweight: we ask whether it takes less than a twentieth of a training step
+# (*{num}`16_seqpe_stream/verdict_lightweight`*). At its narrowest, with its maps and with losses in every step, it takes
+# {num}`seqpe_cost/width-32-every-1/share:.1%` ({doc}`chapter 21 <21_cost_and_speed>`). With the longer queries and keys of the score
+# term, we ask the same of all that SeqPE adds (*{num}`16_seqpe_stream/verdict_all_light`*).
 #
 # `````{dropdown} Details: what else the abstract says
-# The statement on images is judged in {doc}`chapter 15 <15_two_dimensions>`. Two more are judged by counts of code, by rules written when the
-# counts were known, in the same chapter: that more dimensions ask for no redesign by hand is
-# *{num}`15_two_dimensions/verdict_no_manual_redesign`*, that the designs of experts must be modified
-# *{num}`15_two_dimensions/verdict_expert_designs_must_be_modified`*. That self-attention is invariant to order is taken apart in
-# {doc}`chapter 1 <01_order>`: it is equivariant. Exact match in long-context question answering is the subject of
-# {doc}`chapter 20 <20_questions>`. What the paper's tables say of any of these we do not know.
+# {doc}`Chapter 15 <15_two_dimensions>` judges the statement on images and, by counts of code, two more: more dimensions need no redesign
+# by hand (*{num}`15_two_dimensions/verdict_no_manual_redesign`*), and expert designs must be modified
+# (*{num}`15_two_dimensions/verdict_expert_designs_must_be_modified`*). {doc}`Chapter 1 <01_order>` corrects that self-attention is
+# invariant to order: it is equivariant. {doc}`Chapter 20 <20_questions>` is about exact match in long-context question answering.
 #
-# Inside and past the trained length are two claims; whether the difference is larger past it, no rule judges. The models of text and of
-# images in this book have losses in every step.
+# Inside and past the trained length are two claims; no rule judges whether the difference is larger past it.
 # `````
 
 # %% [markdown]
 # ## What to take away
 #
-# 1. **The two losses hurt the stream at unfamiliar indices.** They move windows that random offsets leave in place
-#    (*{num}`16_seqpe_stream/verdict_the_losses_move_an_aligned_window`*). At indices never seen they cost more in every seed; the hypothesis that they help
-#    there is *{num}`16_seqpe_stream/verdict_the_losses_carry_the_stream_further`*.
-# 2. **Random offsets help beside the losses** (*{num}`16_seqpe_stream/verdict_shift_steps_help_beside_the_losses`*). Digit strings
-#    alone read seen round starts at almost no cost, and others badly.
-# 3. **The stream does not survive in a longer text.** The hypothesis that it does is *{num}`16_seqpe_stream/verdict_seqpe_survives`*, and behind a window
-#    *{num}`16_seqpe_stream/verdict_seqpe_and_a_window_survive`*. In its worst bin the separated model is
-#    {num}`16_seqpe_stream/gap_separated:+.2f` above its sliding window, mostly because of the index.
-# 4. **As a term of the score**, where the release has it, SeqPE beats the sinusoid and loses to RoPE. The abstract's statement that it
-#    surpasses strong baselines is *{num}`16_seqpe_stream/verdict_seqpe_surpasses_strong_baselines`* inside the trained length and
-#    *{num}`16_seqpe_stream/verdict_seqpe_surpasses_them_past_the_length`* past it. Whether the distillation helps there is
-#    *{num}`16_seqpe_stream/verdict_distillation_further_enhances_extrapolation`*.
+# 1. **The two losses hurt the stream at unfamiliar indices.** They move windows that random offsets leave in place. We expected them to
+#    help at indices never seen (*{num}`16_seqpe_stream/verdict_the_losses_carry_the_stream_further`*), but there they cost more in every
+#    seed.
+# 2. **Random offsets help even with the losses** (*{num}`16_seqpe_stream/verdict_shift_steps_help_beside_the_losses`*).
+# 3. **The stream does not survive in a longer text.** We had expected it to, with all keys visible
+#    (*{num}`16_seqpe_stream/verdict_seqpe_survives`*) or with a window (*{num}`16_seqpe_stream/verdict_seqpe_and_a_window_survive`*).
+#    Most of its gap comes from the index.
+# 4. **As a term of the score**, where the release has it, SeqPE beats the sinusoid and loses to RoPE. The abstract says that it surpasses
+#    strong baselines, inside the trained length (*{num}`16_seqpe_stream/verdict_seqpe_surpasses_strong_baselines`*) and past it
+#    (*{num}`16_seqpe_stream/verdict_seqpe_surpasses_them_past_the_length`*), where the distillation should help
+#    (*{num}`16_seqpe_stream/verdict_distillation_further_enhances_extrapolation`*).
 #
-# **Limits.** One kind of text, models of less than a million parameters, one training budget
-# ({num}`16_seqpe_stream/runs` of {num}`16_seqpe_stream/runs_declared` runs at this profile). Of the losses only the contrastive one was run alone,
-# and only at random offsets; their weights are of the released strength and were not tuned. What is judged of the abstract is judged of a
-# reimplementation. Far out only single trained lengths are read, at two pairs of starts a group.
+# **Limits.** One kind of text, models of less than a million parameters, one training budget ({num}`16_seqpe_stream/runs` of
+# {num}`16_seqpe_stream/runs_declared` runs at this profile). The losses have the released strength and were not tuned; only the
+# contrastive one was run alone, and only at random offsets. We judge a reimplementation. Far out we read single trained lengths, at two
+# pairs of starts a group.
 #
-# **What would change our mind.** Any verdict above turned round by a training many times as long, or by candidates from around the anchor.
+# **What would change our mind.** A verdict above that turns round after a training many times as long, or with candidates from around the
+# anchor.
 
 # %% [markdown]
 # `````{dropdown} Details: rates, and what differs from the release
-# Rates were chosen with one seed, with both losses, and are those of the whole series of a mode. Those of the bases, RoPE and ALiBi were
-# chosen after 500 of the 1,200 steps, those of SeqPE and of the sinusoid with random offsets after all.
+# Rates were chosen with one seed and both losses for the whole series of a mode. Those of the bases, RoPE and ALiBi were chosen after 500
+# of the 1,200 steps, those of SeqPE and of the sinusoid with random offsets after all.
 #
-# The encoder has a quarter of the model's width (released: all of it), decays and is clipped with
-# the model (released: no decay, and a separate clip), and its contrastive loss is scaled; {doc}`chapter 13 <13_digits>` lists what differs.
+# The encoder has a quarter of the model's width (released: all of it), has weight decay and is clipped with the model (released: no
+# decay, its own clip), and its contrastive loss is scaled. {doc}`Chapter 13 <13_digits>` lists what differs.
 # `````
 #
 # ## Details
 #
-# Every way to read the methods in the last bin, and the checks of what this page says:
+# All ways to read the methods in the last bin, and the checks of what this page says:
 
 # %% tags=["hide-cell"]
 ALSO = {
@@ -1104,15 +1043,15 @@ figures.show_table(
         | {title: of.text(name, f"{how}/8x") for title, how in ALSO.items()}
         for name in [*BESIDE, *methods]
     ),
-    caption="Bits per byte in the bin that ends at 8 trained lengths, however the "
-    "model is read: as it is (native), through a window of one trained length, with "
-    "the first tokens of the text beside it at their own indices (sinks), and with "
+    caption="Bits per byte in the bin that ends at 8 trained lengths, for four ways to "
+    "read a model: without changes (native), with a window of one trained length, with "
+    "the first tokens of the text visible too at their own indices (sinks), and with "
     "logits that grow with the logarithm of the number of keys.",
 )
 figures.provenance(runs, beside)
 
 # %% tags=["hide-cell"]
-# What is said of where windows lie and of folds; not asked where records are missing.
+# What this page says about where windows lie and about folds, if there are records.
 if profile == "laptop" and len(looked) == len(geometry):
     once, again = pairs["val_bits_per_byte there"], pairs["val_bits_per_byte"]
     assert len(pairs) == 30 and (once == again).all(), "the very models"
@@ -1149,7 +1088,7 @@ if profile == "laptop" and len(looked) == len(geometry):
     assert len(not_less) == 1 and (not_less["mended/folded"] > 4).all(), "in one"
     assert (there["mended/past"] - there["bits/others"]).abs().max() < 0.05
 
-# What is said of the other records, above and below.
+# What this page says about the other records.
 if profile == "laptop" and len(have) == len(runs):
     PLAIN, SHIFTED, CONTRASTED, BOTH = CHAIN
     DENSE, DENSE_SINUSOID, BINNED = "dense-seqpe", "dense-sinusoidal-shifts", {}
@@ -1246,13 +1185,13 @@ for base in (10, 2):
 # **2. (easy)** Is 24,000 + 384 a round start for a trained length of 128? For one of 8?
 
 # %% tags=["hide-cell"]
-# Solution. For neither: 24,384 is no multiple of 1000, nor of 10.
+# Solution. For neither, because 24,384 is not a multiple of 1000 or of 10.
 assert period(128) == 1000 and period(8) == 10
 print([24_384 % period(length) == 0 for length in (128, 8)])
 
 # %% [markdown]
-# **3. (medium)** Why is the stream of a strict model with SeqPE computed once per batch at random offsets too? Which option of
-# {class}`~sepnb.training.shifts.ShiftSteps` would end that, and what would it cost?
+# **3. (medium)** Why is the stream of a strict model with SeqPE computed once per batch, at random offsets too? Which option of
+# {class}`~sepnb.training.shifts.ShiftSteps` would end that, and at what cost?
 
 # %% tags=["hide-cell"]
 # Solution. One offset is drawn for the whole batch, so that all sequences share their
@@ -1267,17 +1206,18 @@ for per, shape in (("step", (8,)), ("sequence", (3, 8))):
 assert shared.per == "step"
 
 # %% [markdown]
-# **4. (hard)** Let the distillation loss be zero for every window of $L$ positions. Which inner products of a text of $2L$ does that bind to
-# those of the trained window, and which not? Show first that windows at multiples of $L$ alone bind nothing across two of them.
+# **4. (hard)** Let the distillation loss be zero for every window of $L$ positions. Which inner products of a text of $2L$ must then
+# equal those of the trained window, and which need not? Show first that windows at multiples of $L$ alone say nothing about products
+# across two of them.
 
 # %% tags=["hide-cell"]
 # Solution.
-# Windows at multiples of L may each be turned as they like: within them all products
-# stay, but for one constant a window and head, across them none does. A window that
-# begins between them notices. With windows everywhere every pair less than L apart lies
-# in some window, and is bound, up to that constant; a pair that is L or more apart lies
-# in none. The loss is about indices, and says nothing of distances that no text has
-# shown.
+# Each window at a multiple of L may be turned freely: products within it stay, up to
+# one constant for each window and head, but products across windows change. A window
+# that begins between them notices. With windows everywhere, every pair less than L
+# apart lies in some window, so its product is given up to that constant. A pair that is
+# L or more apart lies in none. The loss is about indices and says nothing about
+# distances that no text has shown.
 length, columns = 32, 8
 home = torch.randn(length, columns, dtype=torch.float64)
 turned = home @ torch.linalg.qr(torch.randn(columns, columns, dtype=torch.float64)).Q
