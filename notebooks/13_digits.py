@@ -109,8 +109,8 @@ figures.show(
 #
 # A table of positions learns what is needed, but it ends at its last row. A wave, a slope or a rotation never ends, but learns nothing.
 # T5's buckets and KERPLE's curves learn and never end, but know only distances. SeqPE {cite:p}`li2025` writes the position down in digits
-# and lets a small network read them. Here we build that network, make it cheap, and look at it before training. {term}`SeqPE` also trains
-# it with two losses, the subject of {doc}`the next chapter <14_two_losses>`.
+# and lets a small network read them. Here we look at that network before training. {term}`SeqPE` also trains it with two losses, the
+# subject of {doc}`the next chapter <14_two_losses>`.
 #
 # ```{admonition} Before you start
 # :class: note
@@ -122,8 +122,7 @@ figures.show(
 #
 # ```{admonition} What was read, and what was not
 # :class: warning
-# We read the paper's abstract and its released code, but not the paper itself, and quote none of its numbers. *Released* means what the
-# code does; the paper may describe it differently.
+# We read the paper's abstract and its released code, but not the paper itself. *Released* means what the code does; the paper may differ.
 # ```
 #
 # ## What a table cannot do
@@ -162,8 +161,7 @@ assert numbers["moved_table"] == 0 and numbers["moved_encoder"] == 1
 # In the table {num}`13_digits/moved_table:.0%` of the others move, in the encoder {num}`13_digits/moved_encoder:.0%`, because they share
 # their weights. Whether they move in a useful direction is another matter.
 #
-# Tables also grow. A grid of $n$ axes with $p$ values each needs $p^n$ rows, an encoder $n$ times as many digits. (One table for each
-# axis needs only $n\,p$ rows, but then the axes can only be added.)
+# Tables also grow: $n$ axes with $p$ values each need $p^n$ rows, but only $n$ times as many digits.
 
 # %%
 ranges = [("a text of 512", 512, 3, 1), ("20,000 positions", 20_000, 5, 1)]
@@ -505,9 +503,8 @@ assert numbers["saved_window"] > 3 and numbers["saved_random"] < numbers["saved_
 # On a window of 512 the tree saves a factor of {num}`13_digits/saved_tree`, both savings {num}`13_digits/saved_window:.2f`. On random
 # positions, which the two losses mostly draw, both save {num}`13_digits/saved_random:.2f`.
 #
-# All sequences of a batch and all layers share their positions. So a training step runs the encoder once for the text, once for the
-# losses and once for the teacher of the distillation. At inference the embeddings are kept in a table if it fits
-# (`sepnb.seqpe.injection.HELD`). {doc}`Chapter 16 <16_seqpe_stream>` measures the encoder's share of a training step.
+# All sequences and layers share their positions, so a training step runs the encoder once for the text, once for the losses and once for
+# the teacher of the distillation. At inference the embeddings are kept in a table if it fits (`sepnb.seqpe.injection.HELD`).
 #
 # Nothing loops over positions. Here an encoder of eight columns reads a million of them:
 
@@ -540,8 +537,7 @@ for number in range(N_DRAWN):  # for every initialisation
     assert other[600] > other[499]
 
 # %% [markdown]
-# A neighbour across a carry looks less similar than a position a hundred away that differs in one digit. Does this hold for pairs of
-# random positions?
+# Do shared digits matter more than distance for random pairs, too?
 
 # %%
 chosen = torch.randint(10**5, (200,), generator=torch.Generator().manual_seed(seed + 7))
@@ -595,8 +591,8 @@ numbers |= dict(zip(kept, drawings.mean(axis=0)[[0, 3, 4, 5]].tolist(), strict=T
 #
 # Among pairs without a common digit this correlation is {num}`13_digits/rank_near_alone:.2f`. A random table shows neither effect.
 #
-# This matters for all that follows. If we move a window of $L$ positions by 1,000, its low digits run as before and only one high digit
-# differs. If we move it by 384, every carry falls somewhere else. To an untrained encoder only the first window looks familiar.
+# This matters for windows too. Moved by 1,000, a window has the same low digits as before, and only one high digit differs. Moved by 384,
+# every carry falls somewhere else.
 
 # %%
 STARTS = {"first window": 0, "moved by 1,000": 1000, "moved by 384": 384}
@@ -655,15 +651,14 @@ figures.show(
 )
 
 # %% [markdown]
-# {numref}`fig-digits-windows` is a warning. SeqPE's distillation loss asks far windows to look like the trained one. If a window starts
-# at a multiple of a power of ten longer than itself, much of that is given before training. So a test at round numbers tests the digits.
-# (A window moved by 100, less than its length, lies between: its likeness, the correlation of the inner products inside the two windows,
-# is {num}`13_digits/like_short:.2f`.) This book keeps round starts apart from others and shows the untrained encoder next to the trained
-# one.
+# {numref}`fig-digits-windows` is a warning. SeqPE's distillation loss asks far windows to look like the trained one, and windows at
+# multiples of a larger power of ten do so before training. A test at round numbers tests the digits. We call the correlation of the inner
+# products inside two windows their likeness. (Moved by 100, less than its length, a window has a likeness of
+# {num}`13_digits/like_short:.2f`, between the two.) This book keeps round starts apart from others and shows the untrained encoder next
+# to the trained one.
 #
 # Inside the window the untrained encoder orders pairs by distance with a Spearman correlation of {num}`13_digits/order:.2f`, the sinusoid
-# with {num}`13_digits/order_sinusoid:.2f`. For {num}`13_digits/adjacency:.0%` of the positions the most similar one is a neighbour. The
-# two losses have to improve on that.
+# with {num}`13_digits/order_sinusoid:.2f`. The two losses have to improve on that.
 #
 # ## Any number of coordinates
 #
@@ -830,12 +825,11 @@ assert abs(numbers["reduction_ratio"] - 32) < 1e-6
 
 # %% [markdown]
 # `````{dropdown} Details: the first two rows, in words
-# **First weights.** With the released deviation at width 64, the scores in the contrastive loss would hardly differ: by
-# {num}`13_digits/spread_released:.3f` nats, or eight times that without the division by the root of $D$. If both are as released, a
-# narrow encoder does learn ({doc}`chapter 14 <14_two_losses>`).
+# **First weights.** With the released deviation at width 64, the scores in the contrastive loss would hardly differ, because we also
+# divide them by the root of $D$. If both are as released, a narrow encoder does learn ({doc}`chapter 14 <14_two_losses>`).
 #
-# **Inner products.** Without the division, products of similar numerals are tens of nats apart. The candidate that looks most like the
-# anchor then wins, near or not. (One initialisation, 16 anchors, uniform candidates.)
+# **Inner products.** Without the division, products of similar numerals are tens of nats apart, and the candidate that looks most like
+# the anchor wins, near or not. (One initialisation, 16 anchors, uniform candidates.)
 #
 # Both released forms are options: `std`, and `scale` and `reduction` of the losses.
 # `````
@@ -843,9 +837,9 @@ assert abs(numbers["reduction_ratio"] - 32) < 1e-6
 # ## What to take away
 #
 # 1. In digits, every position up to $b^W - 1$ has an embedding, with any number of coordinates. All positions share the weights, so a
-#    step for one moves {num}`13_digits/moved_encoder:.0%` of the others, wanted or not.
-# 2. Reading shared beginnings once saves a factor of {num}`13_digits/saved_tree` on a window; skipping unread slots makes it
-#    {num}`13_digits/saved_window:.2f`. The result is exactly the same.
+#    step for one moves all others, wanted or not.
+# 2. Reading shared beginnings once makes the encoder {num}`13_digits/saved_window:.2f` times cheaper on a window, with exactly the same
+#    result.
 # 3. Before training the embeddings reflect digits, not distance. So a window moved by a power of ten longer than itself looks like the
 #    first one, and tests far out must not start at round numbers only.
 #

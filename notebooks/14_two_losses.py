@@ -131,15 +131,15 @@ figures.provenance(fresh)
 # - **You need**: {doc}`chapter 13 <13_digits>`, or its takeaways; softmax and cross-entropy.
 # - **You will learn**: what each loss asks and never asks, and how to distinguish a learned geometry from shared digits.
 # - **Claims tested**: those under *Verdicts* (see {doc}`/book/claims`). Seven rules were committed before the first record; in one of
-#   them, what voids a comparison changed later.
+#   them, the condition that voids a comparison changed later.
 # - **Of the source** we read the abstract and the released code, not the paper itself.
 # ```
 #
 # ## Why two losses
 #
-# The untrained encoder of {doc}`chapter 13 <13_digits>` finds `1000` more similar to `2000` than to `999`. SeqPE {cite:p}`li2025`
-# therefore trains it with two losses besides that of the task. The *contrastive* loss makes near positions alike. The *distillation*
-# makes far windows look inside like the trained one.
+# The encoder of {doc}`chapter 13 <13_digits>` reads numerals, and `1000` looks more like `2000` than like `999`. So SeqPE
+# {cite:p}`li2025` trains it with two losses besides that of the task. The *contrastive* loss makes near positions alike. The
+# *distillation* makes far windows look inside like the trained one.
 #
 # ## The contrastive loss: which one is nearest?
 #
@@ -210,9 +210,9 @@ figures.show_table(
 # %% [markdown]
 # ### Which questions are asked?
 #
-# The candidates decide what the encoder learns. In the release, four anchors in ten draw them from anywhere. Up to a quarter of these are
-# made by *editing the anchor's digits*, and a similar numeral is never the right answer. The other six anchors draw candidates from one
-# box of neighbouring positions, which can lie *anywhere*. How near is the right answer?
+# The candidates decide what the encoder learns. In the release, four anchors in ten draw them from anywhere; up to a quarter of these
+# have the *anchor's digits, edited*, and are never the right answer. The other six draw from one box of neighbouring positions, which can
+# lie *anywhere*. How near is the right answer?
 
 # %%
 sampled = {}
@@ -255,11 +255,8 @@ figures.show(
 
 # %% [markdown]
 # With candidates from anywhere, the right answer is a direct neighbour for only {num}`14_two_losses/neighbours_uniform:.1%` of the
-# anchors. A box anywhere is usually far from the anchor, so the question becomes which end of it is nearer. The released candidates
-# hardly ever ask which positions are neighbours.
-#
-# A box *around* the anchor does, for {num}`14_two_losses/neighbours_around:.0%` of the anchors. The release has no such box; here it is
-# an ablation.
+# anchors. A box anywhere is usually far away, so the question becomes which end of it is nearer. Only a box *around* the anchor asks
+# about neighbours ({num}`14_two_losses/neighbours_around:.0%` of the anchors). The release has no such box; here it is an ablation.
 #
 # ## The distillation loss: look like the trained window
 #
@@ -348,8 +345,8 @@ assert abs(rows / released - 5) < 1e-9  # m = 5 places
 
 # %% [markdown]
 # `````{dropdown} Details: the teacher must be the window that the model reads
-# In a step of random-offset training (a *shift step*) the model reads a window somewhere else, so our objective skips the distillation.
-# It refuses a training whose shift steps it does not know, one whose texts begin anywhere, and a teacher's window longer than the text.
+# In a step of random-offset training the model reads a window somewhere else, so our objective skips the distillation. It refuses a
+# training with offsets that it does not know and a teacher's window longer than the text.
 # `````
 #
 # ### Shared digits are a trap
@@ -371,9 +368,8 @@ assert max(cost["aligned"]) < min(cost["misaligned"])
 print({group: np.round(found, 3).tolist() for group, found in cost.items()})
 
 # %% [markdown]
-# Before training the distillation loss is {num}`14_two_losses/drawn_aligned:.3f` at round starts and
-# {num}`14_two_losses/drawn_misaligned:.3f` at others. Windows at round starts look like the trained one although nothing was learned, so
-# we never average the two kinds.
+# Windows at round starts look like the trained one before anything is learned: their distillation loss is
+# {num}`14_two_losses/drawn_aligned:.3f`, that of others {num}`14_two_losses/drawn_misaligned:.3f`. So we never average the two kinds.
 #
 # ## A toy training
 #
@@ -476,7 +472,7 @@ figures.show(
 # **In this toy the order follows the question.** The released candidates order positions spread over the range
 # ({num}`14_two_losses/live_far_released:+.2f`), but hardly the sixty-four neighbours ({num}`14_two_losses/live_near_released:+.2f`). With
 # the box around the anchor it is the other way round: neighbours are ordered ({num}`14_two_losses/live_near_around:+.2f`), in blocks of
-# ten. One seed proves nothing, but tells us to look at both kinds of positions.
+# ten. One seed proves nothing, so the experiment looks at both kinds of positions.
 #
 # ### Products and distances
 #
@@ -503,7 +499,7 @@ assert abs(centred.distance - as_they_are.distance) < 1e-9
 # The order of the sixty-four neighbours is {num}`14_two_losses/live_near_released:+.2f` by products and
 # {num}`14_two_losses/live_distance_near` by distance. All embeddings of the window share one large vector, their mean, which makes up
 # {num}`14_two_losses/live_common` of the squared length. In products it drowns the rest, and small differences in length decide. Without
-# the mean, or at one length, products order positions as distances do. The records measure both.
+# the mean, or at one length, products order positions as distances do.
 #
 # The slider goes through the toy training with the released candidates. Each point is one of the spread positions, in the plane of two
 # principal components.
@@ -660,9 +656,9 @@ figures.provenance(sweep)
 # {num}`seqpe_geometry/both/order/spread:+.2f±`; the contrastive loss alone does nearly as well. In the *trained* window, where texts are
 # read, the order fell in every fresh seed, to {num}`seqpe_distances/both/order/trained:+.2f±`.
 #
-# If half of the anchors ask around themselves, the trained window reaches {num}`seqpe_geometry/around/order/trained:+.2f±`. But at other
-# starts the largest product is still that of a neighbour for only {num}`seqpe_geometry/around/adjacency/misaligned:.2f±` of the positions
-# (by chance 2 in 127).
+# If half of the anchors ask around themselves, the order in the trained window reaches {num}`seqpe_geometry/around/order/trained:+.2f±`.
+# But at other starts the largest product is still that of a neighbour for only {num}`seqpe_geometry/around/adjacency/misaligned:.2f±` of
+# the positions (by chance 2 in 127).
 #
 # ### Likeness to the trained window does not grow
 #
@@ -671,8 +667,7 @@ figures.provenance(sweep)
 # losses change it by {num}`seqpe_geometry/both/likeness/misaligned minus drawn/likeness/misaligned:+.2f±`.
 #
 # The distillation alone changes it by {num}`seqpe_geometry/distillation/likeness/misaligned minus drawn/likeness/misaligned:+.2f±`. It
-# grows only if half of the anchors ask around themselves, by
-# {num}`seqpe_geometry/around/likeness/misaligned minus drawn/likeness/misaligned:+.2f±`.
+# grows only if half of the anchors ask around themselves.
 #
 # ## Verdicts
 
@@ -699,13 +694,12 @@ figures.provenance(fresh)
 # 3. **The use of the distillation is open.** We expected that it repeats the geometry of the trained window elsewhere
 #    (*{num}`14_two_losses/verdict_distillation_carries_the_geometry`*), that what the losses teach reaches positions where no loss was
 #    (*{num}`14_two_losses/verdict_the_geometry_reaches_positions_never_seen`*), and that candidates around the anchor help to distinguish
-#    neighbours (*{num}`14_two_losses/verdict_neighbours_are_hardly_asked_for`*). Six seeds do not say.
+#    neighbours (*{num}`14_two_losses/verdict_neighbours_are_hardly_asked_for`*). Six seeds do not settle it.
 # 4. **Shared digits look like geometry to an untrained encoder** (*{num}`14_two_losses/verdict_shared_digits_look_like_geometry`*). So
 #    every such figure should show one.
 #
 # **Limits.** The two losses are alone here. With the gradient of a task, or after a longer training, neighbours may be ordered after all.
-# All variants have one width, one learning rate and one schedule. {doc}`Chapter 16 <16_seqpe_stream>` asks what a model of text makes of
-# them.
+# All variants have one width, one learning rate and one schedule. {doc}`Chapter 16 <16_seqpe_stream>` trains models of text.
 #
 # **What would change our mind.** An order of neighbours in the *trained* window that is more than a tenth above that before training. Or,
 # at other starts, a likeness more than a tenth higher with the distillation than without.
@@ -832,19 +826,14 @@ figures.provenance(sweep)
 # show the option `scale=None`, which removes it, and why it is not the default.
 #
 # `````{dropdown} Details: how much a row of the teacher says
-# The option divides by the mean squared length of the teacher and applies the scale of attention. If teacher and student grow together,
-# the loss stays as it was.
-#
-# How far a row of the teacher's softmax is from uniform, in nats, measures how much it says. In the toy training the embeddings of the
-# window become longer and more alike. Raw rows say {num}`14_two_losses/live_told_raw_drawn:.2f` nats before training and
+# The option divides by the mean squared length of the teacher and applies the scale of attention. We measure how much a row of the
+# teacher's softmax says by how far it is from uniform, in nats. In the toy training the embeddings of the window become longer and more
+# alike. Raw rows say {num}`14_two_losses/live_told_raw_drawn:.2f` nats before training and
 # {num}`14_two_losses/live_told_raw_schooled:.2f` at the end. Free of scale it is {num}`14_two_losses/live_told_free_schooled:.5f`, and a
-# flat teacher teaches nothing. So raw products are the default. (The toy encoder was trained raw; the tables above have one trained free
-# of scale.)
+# flat teacher teaches nothing. So raw products are the default.
 #
-# In the records, too, the contrastive loss makes embeddings long: {num}`seqpe_geometry/both/drawn/norm/trained:.1f±` before training in
-# the trained window, {num}`seqpe_geometry/both/norm/trained:.1f±` after both losses and
-# {num}`seqpe_geometry/distillation/norm/trained:.1f±` after the distillation alone. They do not say what a flat teacher does to the
-# distillation.
+# In the records, too, both losses lengthen the embeddings of the trained window, from {num}`seqpe_geometry/both/drawn/norm/trained:.1f±`
+# to {num}`seqpe_geometry/both/norm/trained:.1f±`.
 # `````
 
 # %% tags=["hide-cell"]

@@ -360,8 +360,8 @@ moving.show(
 
 # %% [markdown]
 # Here the losses order places that are far apart (rank correlation of nearness with the inner product
-# {num}`15_two_dimensions/order_far_schooled:+.2f`) but hardly neighbours ({num}`15_two_dimensions/order_near_schooled:+.2f`). The reason
-# may be that the nearest candidate is about seven cells away in the median; in the experiment below, with its smaller range, it is two.
+# {num}`15_two_dimensions/order_far_schooled:+.2f`) but hardly neighbours ({num}`15_two_dimensions/order_near_schooled:+.2f`). The nearest
+# candidate is about seven cells away in the median; in the experiment below it is two.
 
 # %% tags=["hide-cell"]
 published = image_run("laptop", "seqpe/class")
@@ -436,7 +436,7 @@ figures.show(
 # - **Shifts**: the sinusoid and axial RoPE with {term}`random offsets <random-offset training>` in a tenth of the steps, to coordinates
 #   below 30.
 # - **SeqPE, digits alone**: a term of the score, without losses and offsets. **SeqPE, score**: the same with both losses and the same
-#   offsets, and one map for all layers, as in the released text program.
+#   offsets.
 # - **SeqPE, multiplied**: the released image form, which multiplies queries and keys by a map in every layer, with the same losses and
 #   offsets.
 #
@@ -449,13 +449,12 @@ figures.show(
 # `````{dropdown} Details: the bar for directions, and what SeqPE has seen
 # Edges reveal something about directions. A model that sees the place of only one of the two things can be right in
 # {num}`15_two_dimensions/one_place` of the pictures at 7 x 7 patches, in {num}`15_two_dimensions/one_place_spread` spread over 14 x 14,
-# and in {num}`15_two_dimensions/one_place_canvas` on a canvas of 14 x 14. So the rules ask for more than chance; on the canvas they ask
-# only for more than a quarter, which is too low a bar.
+# and in {num}`15_two_dimensions/one_place_canvas` on a canvas of 14 x 14. So the rules ask for more than chance (on the canvas only for a
+# quarter, which is too low).
 #
-# SeqPE's losses see every point below 30, about twice the largest grid, as in the release (100 for grids of up to 42). The shift steps
-# are few. Those of a run put some patch on {num}`images/seqpe/direction/covered_cells:.0%` of the cells that they can reach, and the grid
-# on {num}`15_two_dimensions/places_drawn` of its {num}`15_two_dimensions/places_of_grid` places. So "seen in training" is said of
-# coordinates, not of the whole grid.
+# SeqPE's losses see every point below 30, about twice the largest grid, as in the release. The random offsets of a run put some patch on
+# {num}`images/seqpe/direction/covered_cells:.0%` of the cells that they can reach, but the grid on only
+# {num}`15_two_dimensions/places_drawn` of its {num}`15_two_dimensions/places_of_grid` places.
 # `````
 #
 # ## Upscaled: fit the places
@@ -481,7 +480,7 @@ figures.show(
 # less than one place alone would allow. We expected it to lead here too
 # (*{num}`15_two_dimensions/verdict_seqpe_is_ahead_on_a_larger_canvas_direction`*).
 #
-# **SeqPE needs its training.** Losses and random offsets, not tried one by one, help the score term on larger grids for classes
+# **SeqPE needs its training.** Losses and random offsets together help the score term on larger grids for classes
 # (*{num}`15_two_dimensions/verdict_losses_and_shifts_carry_seqpe_class`*) and perhaps for directions
 # (*{num}`15_two_dimensions/verdict_losses_and_shifts_carry_seqpe_direction`*).
 #
@@ -655,10 +654,9 @@ figures.provenance(table)
 # {num}`images/axial-rope/direction/moved-covered-misaligned:.1%±`.
 #
 # `````{dropdown} Details: the four moves favour different encodings
-# Moved by 10 or 60, digits are as in training, but a wave of one radian a cell, the fastest of the methods here, is about half a turn
-# off. Moved by 13 or 63 this wave is nearly back; by 17 or 77 it is a quarter of a turn off. So the moves by 10 and 60 favour digits, and
-# the rows of the other two favour waves. This pair may be why axial RoPE fails at 10 and 60, which was not tested. The tiny model above
-# depends on another pair and mostly keeps its answers there.
+# Moved by 10 or 60, digits are as in training, but the fastest wave, of one radian a cell, is about half a turn off. Moved by 13 or 63 it
+# is nearly back, by 17 or 77 a quarter of a turn off. So the moves by 10 and 60 favour digits. The fastest pair may be why axial RoPE
+# fails there (not tested); the tiny model above depends on another pair.
 #
 # For directions we expected SeqPE to be as good at all seen coordinates
 # (*{num}`15_two_dimensions/verdict_seqpe_reads_covered_places_alike_direction`*) and at those never seen
@@ -793,9 +791,9 @@ figures.provenance(cube)
 #
 # `````{dropdown} Details: runs, rates and offsets
 # {num}`15_two_dimensions/cube_runs` of {num}`15_two_dimensions/cube_declared` runs exist. Without losses and offsets SeqPE is right in
-# {num}`volumes/seqpe-plain/canvas-12:.1%±` on the same canvas. The learning rate of each method is the best of three with one seed in the
-# trained cube (`volume_screen`). This says little, because {num}`15_two_dimensions/screen_right` of {num}`15_two_dimensions/screen_tried`
-# trials with places answer every validation question. The offsets put the cube on few of the cells below 100.
+# {num}`volumes/seqpe-plain/canvas-12:.1%±` on the same canvas. The learning rate of each method is the best of three in the trained cube
+# (`volume_screen`). This says little, because {num}`15_two_dimensions/screen_right` of {num}`15_two_dimensions/screen_tried` trials with
+# places answer every question.
 # `````
 #
 # ## What had to change
@@ -885,18 +883,16 @@ assert encodings.on_axes("seqpe", 2).dims == 2
 # axis, and needs {num}`15_two_dimensions/axial_rope_lines_2:.0f` new lines. The sinusoid needs no other encoding either. ALiBi has no
 # form for two axes.
 #
-# Both rules were written after the counts. They were rewritten once, because the first ones compared SeqPE only with the two classes of
-# RoPE.
+# Both rules were written after the counts, and once more because the first ones compared SeqPE only with the two classes of RoPE.
 #
 # `````{dropdown} Details: how it was counted, and what was not
 # A tracer noted which lines ran. The counts were made once, on the code of commit `14f3a40`, whose `sepnb/adaptation.py` holds the
 # tracer. On one axis the logits of the two classes of RoPE differ by {num}`15_two_dimensions/ropes_apart:.1g` at most, with the same
-# weights. Somebody had to think of the axial form, and of a string of several coordinates; a count of code cannot say which was the
-# larger idea.
+# weights. A count of code cannot say whether the axial form or the string of several coordinates was the larger idea.
 #
-# SeqPE's files ask {num}`15_two_dimensions/seqpe_questions` times whether there is one axis, which a count of lines does not see. Ranges,
-# boxes and windows of its losses have a side for each axis; {func}`sepnb.training.seqpe_losses.grid_losses` derives most of them as the
-# release does. The sinusoid has {num}`15_two_dimensions/sinusoidal_lines_2:.0f` more lines and no setting of its training.
+# SeqPE's files ask {num}`15_two_dimensions/seqpe_questions` times whether there is one axis, which a count of lines does not see.
+# {func}`sepnb.training.seqpe_losses.grid_losses` derives most settings of its losses as the release does. The sinusoid has
+# {num}`15_two_dimensions/sinusoidal_lines_2:.0f` more lines.
 #
 # We did not count what only this chapter's models have: the class token's own vector, two digits in place of five, and, in the cube,
 # losses in every fourth step with four times their weights.
@@ -943,25 +939,24 @@ numbers |= claims.show(
 # 3. **The released image form of SeqPE does not lead.** At the trained grid it names {num}`images/seqpe-multiply/class/accuracy:.1%±` of
 #    the classes, fewer than every other method with places. The source says that SeqPE leads in image classification
 #    (*{num}`15_two_dimensions/verdict_seqpe_leads_in_image_classification`*).
-# 4. **More axes need no other encoding, in SeqPE or in axial RoPE.** With SeqPE some lines and the settings of its training change.
+# 4. **More axes need no other encoding, in SeqPE or in axial RoPE.**
 #
 # **Limits.** Small images, one small model, and {num}`15_two_dimensions/pictures_drawn:,` training pictures, less than one pass over
-# Fashion-MNIST; the release makes hundreds. Learning rates were chosen with one seed. The encoder has 32 columns (released: 384), and the
-# claims on larger grids mostly ask about the score term. The code was counted by its authors.
+# Fashion-MNIST; the release makes hundreds. Learning rates were chosen with one seed. The encoder has 32 columns (released: 384). The
+# code was counted by its authors.
 #
 # `````{dropdown} Details: further limits
-# The class token stays at the origin, so for axial RoPE even a moved grid is a new distance. A class token that moves along, or a mean
-# over patches, was not tried. For directions SeqPE's learning rate is a quarter of that of digits alone; we do not know what a rate does
-# to other places.
+# We did not try a class token that moves along, or a mean over patches. For directions SeqPE's learning rate is a quarter of that of
+# digits alone; we do not know what a rate does to other places.
 #
-# The literature has forms of ALiBi for images, but its definition gives none. Axial RoPE has base 10,000, as in text, so on seven cells
-# half of its pairs hardly turn. A smaller base is usual in images; it would not change the fastest pair, nor what the moves do.
-# RoPE-Mixed {cite:p}`heo2024`, whose pairs turn by both coordinates, was not tried.
+# The literature has forms of ALiBi for images, but its definition gives none. Axial RoPE has base 10,000, as in text, while a smaller
+# base is usual in images; the fastest pair would be the same. RoPE-Mixed {cite:p}`heo2024`, whose pairs turn by both coordinates, was not
+# tried.
 # `````
 #
-# **What would change our mind.** SeqPE ahead, in both tasks on a canvas, of the sinusoid with the same random offsets, after a longer
-# training or at the released sizes. Classes on a canvas that are named better with true places than with shuffled ones. A third axis that
-# needs new code.
+# **What would change our mind.** SeqPE ahead of the sinusoid with the same offsets on a canvas, in both tasks, after a longer training or
+# at the released sizes. Classes on a canvas that are named better with true places than with shuffled ones. A third axis that needs new
+# code.
 #
 # ## Exercises
 #

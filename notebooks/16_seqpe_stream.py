@@ -207,9 +207,9 @@ figures.provenance(runs)
 # ```
 #
 # `````{dropdown} Details: what was known when the rules were written
-# The rules on `seqpe_stream` precede its records. We knew the records of the sinusoid without random offsets, of RoPE and of ALiBi, one
-# seed of the learning-rate sweep of both dense forms of SeqPE, and runs of the score term. We also knew that no model trained at eight
-# lengths gains from far text, so that `a-seqpe-stream-uses-the-far-past` cannot be decided here.
+# The rules on `seqpe_stream` precede its records. We knew those of the sinusoid without random offsets, of RoPE and of ALiBi, one seed of
+# the learning-rate sweep of both dense forms of SeqPE, and runs of the score term. We also knew that no model trained at eight lengths
+# gains from far text.
 #
 # The rules of `seqpe_stream_geometry` precede its records too. Those on windows were written after one seed of `seqpe_stream`. Those on
 # folds, curves and costs were written after seeds 1 to 5, so they are about seeds 7 to 18.
@@ -224,8 +224,8 @@ figures.provenance(runs)
 # p_i = E(\mathrm{digits}(i)) .
 # $$ (eq-seqpe-stream)
 #
-# It reaches the content through attention alone. In the package this is {class}`~sepnb.seqpe.SeqPE` with `site="input"`. A likely mistake
-# is to add the embedding to the whole state; the next cell would notice.
+# It reaches the content through attention alone. In the package this is {class}`~sepnb.seqpe.SeqPE` with `site="input"`. The next cell
+# would notice if the embedding were added to the whole state.
 
 # %%
 small = lm.SIZES["smoke"]
@@ -320,8 +320,7 @@ numbers["largest"] = RANDOM_POSITIONS * L
 #
 # `````{dropdown} Details: one clip, random offsets elsewhere, and which method met which index
 # One clip holds for all gradients together. SHAPE {cite:p}`kiyono2021` and CAPE {cite:p}`likhomanenko2021` train at random offsets in
-# every step; CAPE also jitters and stretches. The model without random offsets met indices past its window in its losses only, the
-# sinusoid at random offsets only. In all four starts never seen, some digit is new at its place.
+# every step; CAPE also jitters and stretches. In all four starts never seen, some digit is new at its place.
 # `````
 #
 # ## Live: three tiny streams
@@ -473,11 +472,11 @@ figures.provenance(runs)
 # A model that hardly uses indices reads them all alike. So claims about this ask only models that are clearly better than one without
 # positions.
 #
-# Learning rates are chosen in each mode over the whole schedule (`seqpe_stream_screen`): the best of three, or a further one if the best
-# was at an end. Digit strings take the rate chosen for random offsets and both losses, the sinusoid that for random offsets.
+# Learning rates are the best of three for each mode, or a further one if the best was at an end (`seqpe_stream_screen`). Digit strings
+# take the rate chosen for random offsets and both losses, the sinusoid that for random offsets.
 #
 # The losses draw indices below 4,096, in {doc}`chapter 14 <14_two_losses>` and in the release below 20,000. The box of candidates is 256
-# wide in all three, two trained lengths here and half of one in the release.
+# wide: two trained lengths here and half of one in the release.
 # <!-- given: settings of the release and of the experiments -->
 #
 # The sinusoids without random offsets and RoPE are runs of {doc}`chapter 12 <12_what_works>`, with the same seeds and bytes.
@@ -486,7 +485,7 @@ figures.provenance(runs)
 # ### Where a text begins
 #
 # We read one trained length of bytes from 0 on and from the starts listed above. Neither the number of keys nor any distance is new, so
-# the difference is the cost of the index (first figure of this page).
+# the difference is the cost of the index ({numref}`fig-stream-starts`).
 #
 # **Digit strings alone are nearly periodic.** Seen round starts cost the separated model
 # {num}`16_seqpe_stream/covered_aligned_plain:+.3f` bits per byte, because digits that never changed are hardly read. Other seen starts
@@ -514,8 +513,8 @@ figures.provenance(runs)
 # ### A longer text
 #
 # Up to eight trained lengths a model with random offsets has seen every index, but fewer keys and shorter distances. A model's
-# {term}`gap <gap>` is how far its loss is above that of its sliding window of one trained length, which moves byte by byte. We
-# measure it in bins that end at two, four and eight lengths.
+# {term}`gap <gap>` is how far its loss is above that of its sliding window of one trained length, which moves byte by byte. We measure it
+# in bins that end at two, four and eight lengths.
 
 # %% tags=["hide-input"]
 BINS = {"to 2L": "2x", "to 4L": "4x", "to 8L": "8x"}
@@ -587,18 +586,16 @@ figures.provenance(runs, beside)
 #
 # `````{dropdown} Details: few windows, SeqPE added to a dense model, and the bar for the score
 # Gaps are measured at stride 1 on {num}`11_extrapolators/windows_tight` long windows a seed. After the records we checked them at stride
-# $L/2$ on {num}`11_extrapolators/windows_part` windows. There the separated stream is
-# {num}`seqpe_stream/separated-seqpe/native/8x minus oracle-coarse/8x:+.2f` above the sliding window in the last bin, far from surviving.
-# In the bin to two lengths the separated gap is {num}`seqpe_stream/separated-seqpe/native/2x minus oracle-coarse/2x:+.2f±` and the dense
-# one {num}`seqpe_stream/dense-seqpe/native/2x minus oracle-coarse/2x:+.2f±`. Their seeds overlap, so the verdict on the separation
-# depends on few windows.
+# $L/2$ on {num}`11_extrapolators/windows_part` windows. There, in the bin to two lengths, the separated gap is
+# {num}`seqpe_stream/separated-seqpe/native/2x minus oracle-coarse/2x:+.2f±` and the dense one
+# {num}`seqpe_stream/dense-seqpe/native/2x minus oracle-coarse/2x:+.2f±`. Their seeds overlap, so the verdict on the separation depends on
+# few windows.
 #
 # In bits per byte the separated model is ahead of the dense one in every bin and seed, because the dense one is worse inside the trained
-# length too. Added to a dense model, SeqPE loses {num}`seqpe_stream/dense-seqpe minus dense-sinusoidal-shifts/native/8x:+.2f` more bits
-# per byte to eight lengths than the sinusoid with the same offsets; their gaps cannot be distinguished.
+# length too.
 # `````
 #
-# **In a term of the score** SeqPE attends only to the last trained length: a mask of that width changes its bits per byte by less than a
+# **In a term of the score** SeqPE attends only to the last trained length: a mask of that width changes its loss by less than a
 # millionth. In the last bin it is {num}`seqpe_stream/dense-seqpe-score/gap/native/8x:+.3f` above its sliding window, far below any
 # stream, but RoPE with a window has fewer bits in every bin and seed.
 
@@ -747,8 +744,8 @@ figures.provenance(geometry)
 # {num}`16_seqpe_stream/likeness_covered_misaligned_separated:.2f` with both losses. But queries and keys also depend on where a window
 # lies ({doc}`chapter 14 <14_two_losses>`).
 #
-# Over starts and models together, four groups of points alone could make a correlation. Within a model the rank correlation over starts
-# is {num}`16_seqpe_stream/rank_shifts:.2f` with random offsets and {num}`16_seqpe_stream/rank_separated:.2f` with both losses.
+# Over starts and models together, four groups of points alone could make a correlation. Within a model it is
+# {num}`16_seqpe_stream/rank_shifts:.2f` with random offsets and {num}`16_seqpe_stream/rank_separated:.2f` with both losses.
 # `````
 
 # %% [markdown]
@@ -852,10 +849,10 @@ figures.provenance(geometry)
 #
 # `````{dropdown} Details: numbers of the folds, and folds of the stream
 # In the models whose curve turns back, bytes past the trained length cost {num}`16_seqpe_stream/fold_bits_folded:.2f` bits at folded
-# positions and {num}`16_seqpe_stream/fold_bits_others:.2f` at others. Read from the first folded position on, with nothing before it, the
-# bytes of the fold cost {num}`16_seqpe_stream/fold_alone_folded:.2f`. With the folded positions left out, all bytes past the trained
-# length cost {num}`16_seqpe_stream/fold_mended_past:.2f` in place of {num}`16_seqpe_stream/fold_past:.2f`. In the one model that this
-# does not help, the bytes fail at their new positions too.
+# positions and {num}`16_seqpe_stream/fold_bits_others:.2f` at others. With nothing before it, the fold costs
+# {num}`16_seqpe_stream/fold_alone_folded:.2f`. With the folded positions left out, all bytes past the trained length cost
+# {num}`16_seqpe_stream/fold_mended_past:.2f` in place of {num}`16_seqpe_stream/fold_past:.2f`. In the one model that this does not help,
+# the bytes fail at their new positions too.
 #
 # The costliest pieces have eight bytes, lie past the trained length, and cost
 # more than 3.5 bits. <!-- given: a bound that this page sets -->
@@ -988,10 +985,10 @@ numbers["score_longer_alibi"] = chapter_numbers.mean_of(alibi)
 # `````{dropdown} Details: what else the abstract says
 # {doc}`Chapter 15 <15_two_dimensions>` judges the statement on images and, by counts of code, two more: more dimensions need no redesign
 # by hand (*{num}`15_two_dimensions/verdict_no_manual_redesign`*), and expert designs must be modified
-# (*{num}`15_two_dimensions/verdict_expert_designs_must_be_modified`*). {doc}`Chapter 1 <01_order>` corrects that self-attention is
-# invariant to order: it is equivariant. {doc}`Chapter 20 <20_questions>` is about exact match in long-context question answering.
+# (*{num}`15_two_dimensions/verdict_expert_designs_must_be_modified`*). {doc}`Chapter 1 <01_order>` is about the invariance of
+# self-attention to order, {doc}`chapter 20 <20_questions>` about exact match in long-context question answering.
 #
-# Inside and past the trained length are two claims; no rule judges whether the difference is larger past it.
+#
 # `````
 
 # %% [markdown]
@@ -1028,7 +1025,7 @@ numbers["score_longer_alibi"] = chapter_numbers.mean_of(alibi)
 #
 # ## Details
 #
-# All ways to read the methods in the last bin, and the checks of what this page says:
+# All ways to read the methods in the last bin, and the checks of this page:
 
 # %% tags=["hide-cell"]
 ALSO = {
