@@ -501,7 +501,7 @@ assert numbers["saved_window"] > 3 and numbers["saved_random"] < numbers["saved_
 
 # %% [markdown]
 # On a window of 512 the tree saves a factor of {num}`13_digits/saved_tree`, both savings {num}`13_digits/saved_window:.2f`. On random
-# positions, which the two losses mostly draw, both save {num}`13_digits/saved_random:.2f`.
+# positions, which the two losses mostly draw, both save a factor of {num}`13_digits/saved_random:.2f`.
 #
 # All sequences and layers share their positions, so a training step runs the encoder once for the text, once for the losses and once for
 # the teacher of the distillation. At inference the embeddings are kept in a table if it fits (`sepnb.seqpe.injection.HELD`).
@@ -651,9 +651,9 @@ figures.show(
 )
 
 # %% [markdown]
-# {numref}`fig-digits-windows` is a warning. SeqPE's distillation loss asks far windows to look like the trained one, and windows at
-# multiples of a larger power of ten do so before training. A test at round numbers tests the digits. We call the correlation of the inner
-# products inside two windows their likeness. (Moved by 100, less than its length, a window has a likeness of
+# {numref}`fig-digits-windows` is a warning. SeqPE's distillation loss asks far windows to look like the trained one, and a window does so
+# before training if it starts at a multiple of a power of ten longer than itself. A test at round numbers tests the digits. We call the
+# correlation of the inner products inside two windows their likeness. (Moved by 100, less than its length, a window has a likeness of
 # {num}`13_digits/like_short:.2f`, between the two.) This book keeps round starts apart from others and shows the untrained encoder next
 # to the trained one.
 #
@@ -838,8 +838,8 @@ assert abs(numbers["reduction_ratio"] - 32) < 1e-6
 #
 # 1. In digits, every position up to $b^W - 1$ has an embedding, with any number of coordinates. All positions share the weights, so a
 #    step for one moves all others, wanted or not.
-# 2. Reading shared beginnings once makes the encoder {num}`13_digits/saved_window:.2f` times cheaper on a window, with exactly the same
-#    result.
+# 2. Computing only what is read, and shared beginnings once, makes the encoder {num}`13_digits/saved_window:.2f` times cheaper on a
+#    window, with exactly the same result.
 # 3. Before training the embeddings reflect digits, not distance. So a window moved by a power of ten longer than itself looks like the
 #    first one, and tests far out must not start at round numbers only.
 #

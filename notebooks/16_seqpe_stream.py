@@ -487,7 +487,7 @@ figures.provenance(runs)
 # We read one trained length of bytes from 0 on and from the starts listed above. Neither the number of keys nor any distance is new, so
 # the difference is the cost of the index ({numref}`fig-stream-starts`).
 #
-# **Digit strings alone are nearly periodic.** Seen round starts cost the separated model
+# **Digit strings alone are nearly periodic.** Seen round starts cost the separated model only
 # {num}`16_seqpe_stream/covered_aligned_plain:+.3f` bits per byte, because digits that never changed are hardly read. Other seen starts
 # cost {num}`16_seqpe_stream/covered_misaligned_plain:+.2f`. Random offsets reduce this to
 # {num}`16_seqpe_stream/covered_misaligned_shifts:+.2f`. We expected them to help at both kinds
