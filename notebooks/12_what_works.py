@@ -85,8 +85,8 @@ figures.show(
     "Left, as trained, all four models fall quickly past the trained length. Right, "
     "with positions slowed down, they fall far less, and the four lines part.",
     caption="Slowed positions let trained models recall from longer texts. Four models "
-    f"trained to recall values in texts of L tokens, read in texts of up to 32 L. Thick: "
-    f"means of {numbers['seeds']} seeds; thin: each seed."
+    "trained to recall values in texts of L tokens, read in texts of up to 32 L. "
+    f"Thick: means of {numbers['seeds']} seeds; thin: each seed."
     if len(slowed.made)
     else NOTHING,
 )
@@ -136,7 +136,8 @@ figures.provenance(recall)
 #
 # By hand: take $L = 128$ and $f = 16$. The fastest hand has $w_0 = 1$ and makes $128 / 2\pi = 20.4$ turns, so
 # $k_0 = 19.4 / 31 = 0.625$, and it keeps $0.625 + 0.375/16 = 0.648$ of its speed. With 32 columns hand 4 has $w_4 = 10{,}000^{-8/32} = 0.1$
-# and makes 2.04 turns. Then $k_4 = 0.0335$, and 9.4 % of its speed is left. Every hand that makes less than one turn keeps a sixteenth.
+# and makes $2.04$ turns. Then $k_4 = 0.0335$, and $9.4\,\%$ of its speed is left. Every hand that makes less than one turn
+# keeps a sixteenth.
 # <!-- given: computed by hand, checked by the code below -->
 
 # %%
@@ -183,12 +184,12 @@ figures.show(
     fig,
     name="fig-slow-turns",
     alt="Turns that each hand of a sinusoid makes, on a logarithmic axis, against the "
-    "number of the hand. In sixteen trained lengths all hands make sixteen times as many "
-    "turns as in a trained text. Slowed down by parts, the slow hands make exactly as "
-    "many as in a trained text, and the fast ones a few times more.",
+    "number of the hand. In sixteen trained lengths all hands make sixteen times as "
+    "many turns as in a trained text. Slowed down by parts, the slow hands make "
+    "exactly as many as in a trained text, and the fast ones a few times more.",
     caption=f"Slowed down by parts, the {numbers['slow_hands']} of {len(w)} hands that "
-    "make less than one turn (dotted) in a trained text go no further in a text of 16 L "
-    "than they did in training. The fastest keep most of their speed, so that "
+    "make less than one turn (dotted) in a trained text go no further in a text of "
+    "16 L than they did in training. The fastest keep most of their speed, so that "
     "neighbours stay apart.",
 )
 
@@ -341,14 +342,16 @@ else:
     figures.show(
         terms.score_terms(as_trained, at_slowed, **how),
         name="fig-slow-terms",
-        alt="Four panels of the terms of one head's scores by the distance of the key, and "
-        "bars of the attention on the nearest keys. Inside the trained length and past it "
-        "the term of content with content is the same. The term of position with position "
-        "changes past the trained length and comes back when positions are slowed down.",
-        caption=f"Head {head + 1} of layer {layer + 1} in a separated model, the head that "
-        "one term moves most past the trained length. Parts of its scores by the distance "
-        "of the key, less their mean over the nearest L keys; bands are one standard "
-        f"deviation. Right: attention on the eight nearest keys. Seed {shown}, texts of 8 L.",
+        alt="Four panels of the terms of one head's scores by the distance of the "
+        "key, and bars of the attention on the nearest keys. Inside the trained "
+        "length and past it the term of content with content is the same. The term "
+        "of position with position changes past the trained length and comes back "
+        "when positions are slowed down.",
+        caption=f"Head {head + 1} of layer {layer + 1} in a separated model, the head "
+        "that one term moves most past the trained length. Parts of its scores by the "
+        "distance of the key, less their mean over the nearest L keys; bands are "
+        "one standard deviation. Right: attention on the eight nearest keys. Seed "
+        f"{shown}, texts of 8 L.",
     )
     figures.provenance(split.table(profile))
 
@@ -750,9 +753,9 @@ IDS = [one.id for one in claims.CLAIMS if one.needs[0] == "experiment/recipes"]
 tables = {"experiment/recipes": runs, "experiment/extrapolation": extrapolation}
 numbers |= claims.show(
     claims.judge(IDS, tables),
-    caption="The claims on training at far distances. The claims page says of each whether its rule "
-    "came before the records; with fewer than six seeds a claim is not judged, "
-    "whatever its size.",
+    caption="The claims on training at far distances. The claims page says of each "
+    "whether its rule came before the records; with fewer than six seeds a claim is "
+    "not judged, whatever its size.",
 )
 figures.provenance(runs)
 
