@@ -65,7 +65,8 @@ CELLS = (
     *(f"rope/{arm}" for arm in ("all", "maps", "low-rank")),
     *("concatenated-sinusoidal/position", "concatenated-sinusoidal/all", "strict-sinusoidal/position"),
     *(f"separated-sinusoidal/{arm}" for arm in ("position-maps", "content", "position-not-slowed")),
-    *(f"separated-sinusoidal/{arm}" for arm in ("position-5", "position-1")),
+    *(f"separated-sinusoidal/{arm}" for arm in ("position-5", "position-1", "position-one-factor")),
+    "separated-sinusoidal-constant/position-one-factor",
 )
 
 
