@@ -11,6 +11,7 @@ from itertools import combinations
 
 import pandas as pd
 
+from sepnb.claims.evidence import incomplete
 from sepnb.claims.verdict import NOT_RUN, OF_OURS, PARTLY, Dependence, Verdict
 from sepnb.records.run_table import RunTable, summarise
 
@@ -82,14 +83,12 @@ def exchanges(standing: pd.DataFrame) -> list[tuple[str, str]]:
 
 def dependence(pairs: Sequence[tuple[str, str]], table: pd.DataFrame | None) -> Dependence:
     """Whether two models of a pair exchange places between the budgets, by the table of `budget`; *not run*
-    where that lacks a current run of any model at any budget. Intervals hold together over all its pairs."""
-    if table is None or table.empty:
+    where that lacks a current run of one of them at any budget. The intervals hold together over all pairs of
+    the experiment."""
+    if absent(pairs, table):
         return Dependence(NOT_RUN)
     runs = table[table["method"].isin(trained())]
-    there = set(zip(runs["method"], runs["budget"], strict=True))
-    if len(there) < len(trained()) * len(budgets()) or not (runs["status"] == "ok").all():
-        return Dependence(NOT_RUN)
-    standing = places(table, list(trained()), only=pairs)
+    standing = places(runs, list(trained()), only=pairs)
     told = []
     for (a, b), rows in standing.groupby(["a", "b"], sort=False):
         by_budget = (f"{row.place} at {row.budget}x" for row in rows.itertuples())
@@ -97,10 +96,24 @@ def dependence(pairs: Sequence[tuple[str, str]], table: pd.DataFrame | None) -> 
     return Dependence(DEPENDENT if exchanges(standing) else KEPT, "; ".join(told))
 
 
+def absent(pairs: Sequence[tuple[str, str]], table: pd.DataFrame | None) -> Verdict | None:
+    """*Not run* where the table of `budget` lacks a current run of a model of these pairs."""
+    names = list(dict.fromkeys(name for pair in pairs for name in pair))
+    if table is not None and not table.empty:
+        of = table[table["method"].isin(names)]
+        names = [f"{name} at {budget}x" for name in names for budget in budgets()]
+        table = of.assign(method=[f"{m} at {n}x" for m, n in zip(of["method"], of["budget"], strict=True)])
+    found = incomplete(table, names)
+    return found and replace(found, why=f"with more training {found.why}")
+
+
 def overridden(verdict: Verdict, pairs: Sequence[tuple[str, str]], table: pd.DataFrame | None) -> Verdict:
     """A verdict after one training, with what more training says of the order of its pairs: where that turns,
-    what was decided holds at some budgets, which is *partly*."""
+    what was decided holds at some budgets, which is *partly*. Where a run of more training is not there, it
+    may be the one that turns the order, and nothing is decided."""
     more = dependence(pairs, table)
-    if more.label == DEPENDENT and verdict.word in {*OF_OURS, *OF_OURS.values()}:
+    if verdict.word != NOT_RUN and (missing := absent(pairs, table)):
+        verdict = missing
+    elif more.label == DEPENDENT and verdict.word in {*OF_OURS, *OF_OURS.values()}:
         verdict = replace(verdict, word=PARTLY, why=f"{verdict.why}; {more}")
     return replace(verdict, budget=more)

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, ClassVar
 
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -32,7 +33,7 @@ from ..analysis.flops import products_of
 from ..analysis.timing import check_alike
 from ..encodings import Site
 from ..models import Transformer, TransformerConfig, attention_weights, causal_mask, compile_formulas, kernels
-from ..records.store import Record
+from ..records.store import Record, Store
 from ..streams import Streams
 from ..training.loop import autocast
 from . import peer
@@ -256,3 +257,8 @@ class EncodingSpeed(Timed):
     ) -> Record:
         peer.check(config.profile)
         return super().run(config, device=device, progress=progress)
+
+    def table(self, profile: str, store: Store | None = None) -> pd.DataFrame:
+        """As in every experiment, with the length of each cell, also of one that has no record."""
+        lengths = [config.length for config in self.grid(profile)]
+        return super().table(profile, store).assign(length=lengths)

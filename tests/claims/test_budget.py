@@ -148,7 +148,8 @@ def test_without_the_whole_of_the_records_there_is_no_label():
     one = (frame.method == WIDE) & (frame.budget == 4) & (frame.seed == 1)
     stale = frame.assign(status=np.where(one, "stale", "ok"))
     for table in (None, pd.DataFrame(), frame[frame.budget < 16], frame[frame.method != WIDE], stale):
-        assert str(claims.get(EQUAL_WIDTH).judge({budget.TABLE: table}).budget) == "not run"
+        assert str(claims.get(EQUAL_PARAMETERS).judge({budget.TABLE: table}).budget) == "not run"
+    assert dependence(claims.get(EQUAL_WIDTH).turns, stale).label == KEPT, "it does not ask for this model"
     assert claims.get("split-norm-costs-nothing").judge({}).budget is None
 
 
@@ -172,6 +173,13 @@ def test_a_ranking_that_turns_overrides_what_a_short_training_decided():
         turned = verdict(behind, sinusoidal_16=2.15)
         assert turned.word == "partly" and turned.why.startswith("6 seeds; budget-dependent: separated-sin")
     assert verdict(0.13, sinusoidal_16=2.15).word == "undecided", "nothing was decided"
-    short = claim.judge({"experiment/in_window": pd.DataFrame(rows), budget.TABLE: None})
-    assert short.word == "held", "without records of more training the short one stands"
+    (frame,) = trained(ORDERED, sinusoidal_16=2.15).values()
+    one = (frame.method == "sinusoidal") & (frame.budget == 16) & (frame.seed == 1)
+    hole = frame.assign(status=np.where(one, "not run", "ok"))
+    missing = claim.judge({"experiment/in_window": pd.DataFrame(rows), budget.TABLE: hole})
+    assert (missing.word, missing.why) == ("not run", "with more training 1 of 36 runs are missing"), (
+        "the run that is missing may be the one that turns the order"
+    )
+    without = claim.judge({"experiment/in_window": pd.DataFrame(rows), budget.TABLE: None})
+    assert (without.word, without.why) == ("not run", "with more training no runs")
     assert claim.needs == ("experiment/in_window", budget.TABLE)

@@ -44,7 +44,7 @@ def publish(store: Store, profile: str, commit: str, *, leave_out: int = 0) -> N
         store.write(Record("in_window", profile, config.key, config.resolved(), metrics, [], {}, facts))
 
 
-def row_of(rows, claim_id="rope-leads-in-window"):
+def row_of(rows, claim_id="separation-improves-a-learned-table"):
     return next(row for row in rows if row.claim.id == claim_id)
 
 
@@ -76,8 +76,9 @@ def test_a_mark_of_staleness_takes_the_verdict_away(tmp_path, few):
     config = next(c for c in experiments.get("in_window").grid("laptop") if c.method == "rope")
     store.mark_stale("laptop", "in_window", config.key, "initial loss differs")
     rows = claims.evaluate("laptop", store)
-    assert row_of(rows).verdict.stale and row_of(rows).verdict.word == "not run"
-    assert row_of(rows, "separation-costs-nothing-at-equal-width").verdict.word == "held"
+    helps = row_of(rows, "position-information-helps").verdict
+    assert helps.stale and helps.word == "not run"
+    assert row_of(rows).verdict.word == "held"
 
 
 def test_chapters_are_read_at_the_best_profile_they_ran_at(tmp_path, monkeypatch, few):
@@ -105,9 +106,9 @@ def test_the_page_shows_every_claim_with_what_decides(tmp_path, monkeypatch, few
     for row in claims.evaluate():
         assert f"(claim-{row.claim.id})=" in text
         assert f"[{row.verdict.word}]" in text
-    section = text.split("(claim-rope-leads-in-window)=")[1].split("(claim-")[0]
-    assert "[held]{.sepnb-badge .sepnb-held} RoPE leads inside the trained length" in section
-    assert claims.get("rope-leads-in-window").rule in section
+    section = text.split("(claim-separation-improves-a-learned-table)=")[1].split("(claim-")[0]
+    assert "[held]{.sepnb-badge .sepnb-held} A learned table works better in dimensions" in section
+    assert claims.get("separation-improves-a-learned-table").rule in section
     assert (
         "[held]" in section
         and r"\(holds\, p " in section

@@ -12,6 +12,8 @@ from sepnb.claims.ledger import Row
 from sepnb.claims.verdict import WORDS, Dependence, Verdict
 from sepnb.records.store import Store
 
+from .test_budget import ORDERED, trained
+
 
 @pytest.fixture(scope="module")
 def rows():
@@ -79,7 +81,8 @@ def runs(seeds: int = 6) -> pd.DataFrame:
 
 
 def judged(table: pd.DataFrame | None, **more: pd.DataFrame) -> dict[str, dict[str, Verdict]]:
-    tables = {recipes.TABLE: table, **{f"experiment/{name}": one for name, one in more.items()}}
+    tables = {recipes.TABLE: table, **trained(ORDERED)}
+    tables |= {f"experiment/{name}": one for name, one in more.items()}
     return {line.label: found for line, found in verdict_table.verdict_table(tables)}
 
 
@@ -96,6 +99,7 @@ def test_each_column_is_judged_within_its_bounds():
     assert found["RoPE, trained with position gaps"]["price"].word == "held"
     assert words["ALiBi"]["survives"] == "not run"
     assert found["RoPE, read with YaRN"]["survives"].why == "not read so"
+    assert judged(runs(), budget=None)["separated, sinusoidal"]["price"].word == "not run"
     few = judged(runs(seeds=3))["RoPE"]
     assert few["survives"].word == "not judged"
 
