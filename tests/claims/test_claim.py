@@ -147,6 +147,15 @@ def test_no_rule_changes_without_a_new_entry_that_says_why():
     assert all(pin.reason for states in pins.values() for pin in states)
 
 
+def test_the_page_knows_of_every_rule_when_it_was_last_changed():
+    """The last state of a rule is that of today, and its commit, where one is pinned, is in the history."""
+    known = provenance.History().ancestors
+    for claim in CLAIMS:
+        *_, last = (pin for pin in provenance.pins()[claim.id] if pin.was is None)
+        assert last.digest == claim.digest, f"{claim.id}: only an entry of how it turned has this digest"
+        assert not known or last.commit is None or last.commit in known, f"{claim.id}: {last.commit}"
+
+
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     """An empty checkout with its own `pinned.json`, and `commit(digests)` that pins these and commits."""
