@@ -16,7 +16,8 @@ from sepnb.claims.pages import page, source_map_page
 from sepnb.claims.shown import judge, show
 from sepnb.claims.sources import SourceMap, SourceMapError, Statement
 from sepnb.claims.sources import load as source_map
-from sepnb.claims.verdict import WORDS, Tables, Verdict
+from sepnb.claims.verdict import Tables, Verdict
+from sepnb.records.verdicts import WORDS
 
 __all__ = [
     "CLAIMS",

@@ -12,8 +12,9 @@ from itertools import combinations
 import pandas as pd
 
 from sepnb.claims.evidence import incomplete
-from sepnb.claims.verdict import NOT_RUN, OF_OURS, PARTLY, Dependence, Verdict
+from sepnb.claims.verdict import Dependence, Verdict
 from sepnb.records.run_table import RunTable, summarise
+from sepnb.records.verdicts import NOT_RUN, OF_OURS, PARTLY
 
 TABLE = "experiment/budget"
 DEPENDENT, KEPT = "budget-dependent", "no exchange"

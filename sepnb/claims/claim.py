@@ -168,6 +168,7 @@ CORE = (
     "sepnb.claims.claim",
     "sepnb.claims.evidence",
     "sepnb.claims.measured",
+    "sepnb.claims.uses",
     "sepnb.claims.verdict",
 )
 """What all claims share; its functions are named in a digest and not followed."""

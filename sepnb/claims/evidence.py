@@ -20,8 +20,18 @@ import numpy as np
 import pandas as pd
 
 from sepnb.claims.asks import ZERO, Ask, Floor, Unless
-from sepnb.claims.verdict import HOLDS, NOT_JUDGED, NOT_RUN, NOT_TESTABLE, Answer, Verdict
+from sepnb.claims.verdict import Answer, Cause, Dropped, Verdict
+from sepnb.records.run_table import RunTable
 from sepnb.records.verdicts import (
+    FAILS,
+    HELD,
+    HOLDS,
+    NOT_JUDGED,
+    NOT_RUN,
+    NOT_TESTABLE,
+    OPEN,
+    REFUTED,
+    UNDECIDED,
     answers_to,
     in_mean_and_seeds,
     p_value,
@@ -57,44 +67,72 @@ def judge(
     if isinstance(runs, Verdict):
         return runs
     judged = [ask for ask in asks if ask not in void or void[ask].against]
-    if not judged:
-        return _nothing_left(void)
-    differences = [runs.difference(ask) for ask in judged]
-    seeds = min(map(len, differences))
-    answers = answer(judged, differences, significance)
-    kept = [ask not in void or one.answer == HOLDS for ask, one in zip(judged, answers, strict=True)]
-    answers = tuple(one for one, stays in zip(answers, kept, strict=True) if stays)
-    left = {ask for ask, stays in zip(judged, kept, strict=True) if stays}
-    if not answers:
-        return _nothing_left(void)
-    dropped = tuple(f"{ask.name} dropped: {void[ask].why}" for ask in asks if ask not in left)
-    if seeds < least_seeds:
-        told = "; ".join(f"{one.name} {one.value:+.3f}" for one in answers)
-        few = f"{seeds} seeds, a verdict needs at least {least_seeds}; {told}"
-        return Verdict(NOT_JUDGED, few, numbers={one.name: one.value for one in answers}, dropped=dropped)
-    word = word_of([one.answer for one in answers], parts)
-    though = [
-        f"although {why}" for why in dict.fromkeys(void[ask].why for ask in asks if ask in left & set(void))
+    differences = [difference(runs, ask) for ask in judged]
+    answers = answer(judged, differences, significance) if judged else ()
+    kept = [
+        (ask, one) for ask, one in zip(judged, answers, strict=True) if ask not in void or one.answer == HOLDS
     ]
-    return Verdict(word, ", ".join([f"{seeds} seeds", *though]), answers, dropped=dropped)
+    if not kept:
+        return _nothing_left(void)
+    left, answers = zip(*kept, strict=True)
+    dropped = tuple(Dropped(ask.name, void[ask].told) for ask in asks if ask not in left)
+    seeds = min(map(len, differences))
+    if seeds < least_seeds:
+        few = f"{seeds} seeds, a verdict needs at least {least_seeds}"
+        seen = tuple(f"{one.name} {one.value:+.3f}" for one in answers)
+        numbers = {one.name: one.value for one in answers}
+        return Verdict(NOT_JUDGED, few, numbers=numbers, seen=seen, dropped=dropped)
+    though = [f"although {void[ask].told}" for ask in asks if ask in left and ask in void]
+    return family(answers, parts, ", ".join(dict.fromkeys([f"{seeds} seeds", *though])), dropped)
+
+
+def family(answers: Sequence[Answer], parts: bool, why: str, dropped: Sequence[Dropped] = ()) -> Verdict:
+    """The verdict on comparisons that were judged, however each was: over seeds, over rounds or by a rule."""
+    return Verdict(
+        word_of([one.answer for one in answers], parts), why, tuple(answers), dropped=tuple(dropped)
+    )
+
+
+def each_by_itself(found: Mapping[str, Verdict], parts: bool, why: str) -> Verdict:
+    """The verdict on comparisons of which each has one already: *not run* or *not judged* where one is; what
+    is not testable is dropped by name, unless nothing is left."""
+    says = {HELD: HOLDS, REFUTED: FAILS, UNDECIDED: OPEN}
+    judged = {name: one for name, one in found.items() if one.word in says}
+    for word in (NOT_RUN, NOT_JUDGED, NOT_TESTABLE):
+        stopped = {name: one for name, one in found.items() if one.word == word}
+        if stopped and (word != NOT_TESTABLE or not judged):
+            told, (first, *_) = [f"{name}: {one.detail}" for name, one in stopped.items()], stopped.values()
+            return Verdict(word, told[0], seen=tuple(told[1:]), cause=first.cause)
+    answers = [
+        Answer(name, next(iter(one.numbers.values())), says[one.word], one.why)
+        for name, one in judged.items()
+    ]
+    dropped = [Dropped(name, one.detail) for name, one in found.items() if name not in judged]
+    return family(answers, parts, why, dropped)
 
 
 class Void(NamedTuple):
     """Why a comparison is not judged.
 
     Args:
-        why: what is the matter, with what it was seen by.
-        numbers: the latter by name.
+        why: what is the matter.
+        numbers: what it was seen by, by name.
         against: the imperfection works against what is asked, so that an answer that holds stands.
+        seen: the numbers as texts, where `why` does not tell them.
     """
 
     why: str
     numbers: dict[str, float]
     against: bool = False
+    seen: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> str:
+        return "; ".join([self.why, *self.seen])
 
 
 def _voided(
-    runs: "Runs",
+    runs: RunTable,
     asks: Sequence[Ask],
     floors: Sequence[Floor],
     unless: Sequence[Unless],
@@ -112,7 +150,7 @@ def _voided(
                     found[ask] = void
         own = [one for one in unless if one.of == ask]
         if verdict := _not_met(runs, own, least_seeds):
-            found[ask] = Void(verdict.why, verdict.numbers)
+            found[ask] = Void(verdict.why, verdict.numbers, seen=verdict.seen)
     return found
 
 
@@ -127,8 +165,10 @@ def _against(ask: Ask, method: str, higher_is_better: bool) -> bool:
 
 
 def _nothing_left(void: Mapping[Ask, Void]) -> Verdict:
+    first, *_ = void.values()
+    others = dict.fromkeys(one.told for one in void.values() if one.told != first.told)
     numbers = {name: value for one in void.values() for name, value in one.numbers.items()}
-    return Verdict(NOT_TESTABLE, "; ".join(dict.fromkeys(one.why for one in void.values())), numbers=numbers)
+    return Verdict(NOT_TESTABLE, first.why, seen=(*first.seen, *others), numbers=numbers)
 
 
 def obstacle(
@@ -157,13 +197,13 @@ def _looked_at(
     unless: Sequence[Unless],
     higher_is_better: bool,
     least_seeds: int,
-) -> "tuple[Runs | Verdict, dict[Ask, Void]]":
+) -> tuple[RunTable | Verdict, dict[Ask, Void]]:
     """The runs, or what voids the claim as a whole, and the comparisons that are void alone."""
     conditions = [ask for one in unless for ask in one.asks]
     compared, checked = methods_of(asks), methods_of(conditions)
     if found := incomplete(table, compared) or incomplete(table, checked, paired=False):
         return found, {}
-    runs = Runs(table, metric)
+    runs = RunTable(table, metric)
     if found := _no_number(runs, [*asks, *conditions]):
         return found, {}
     for floor in floors:
@@ -195,46 +235,14 @@ def inside(value: float, ask: Ask) -> bool:
     return bool(ask.low < value < ask.high)
 
 
-class Runs:
-    """The runs of a table, by quantities as `Ask` names them: arrays, as pandas would copy the table each of
-    hundreds of times. Two runs of one method and seed are a ValueError."""
+def values(runs: RunTable, quantity: str) -> np.ndarray:
+    """One value a seed; of `zero` one for all."""
+    return np.zeros(1) if quantity == ZERO else runs.each(quantity)
 
-    def __init__(self, table: pd.DataFrame, metric: str):
-        self.table, self.metric = table, metric
-        self.rows: dict[str, dict] = {}
-        for row, (method, seed) in enumerate(zip(table["method"], table["seed"], strict=True)):
-            if seed in self.rows.setdefault(method, {}):
-                raise ValueError(f"{method} has two runs of seed {seed}, so that they cannot be paired")
-            self.rows[method][seed] = row
-        self.columns: dict[str, np.ndarray] = {}
 
-    def values(self, quantity: str) -> np.ndarray:
-        """One value a run in the order of the seeds, [seeds] float64; NaN where a run has none."""
-        if quantity == ZERO:
-            return np.zeros(1)
-        of, _, columns = quantity.partition(":")
-        names = columns.split("+") if columns else [self.metric]
-        parts = [self._column(name)[self._order(method)] for method in of.split("+") for name in names]
-        return sum(parts) / len(parts)
-
-    def difference(self, ask: Ask) -> np.ndarray:
-        """`a` minus `b`, one value a seed."""
-        return self.values(ask.a) - self.values(ask.b)
-
-    def seeds(self, quantity: str) -> list:
-        """The seeds in the order of `values`."""
-        return sorted(self.rows[quantity.split(":")[0].split("+")[0]])
-
-    def _order(self, method: str) -> list[int]:
-        return [self.rows[method][seed] for seed in sorted(self.rows[method])]
-
-    def _column(self, name: str) -> np.ndarray:
-        if name not in self.columns:
-            there = name in self.table
-            self.columns[name] = (
-                self.table[name].to_numpy(dtype=float) if there else np.full(len(self.table), math.nan)
-            )
-        return self.columns[name]
+def difference(runs: RunTable, ask: Ask) -> np.ndarray:
+    """`a` minus `b`, one value a seed."""
+    return values(runs, ask.a) - values(runs, ask.b)
 
 
 def methods_of(asks: Iterable[Ask]) -> list[str]:
@@ -247,7 +255,7 @@ def incomplete(table: pd.DataFrame | None, methods: Sequence[str], paired: bool 
     """*Not run* where a run of these methods is missing or stale: a verdict on a grid with holes would depend
     on who stopped it. If `paired`, they must have the same seeds."""
     if table is None or table.empty:
-        return Verdict(NOT_RUN, "no runs")
+        return Verdict(NOT_RUN, "no runs", cause=Cause.MISSING)
     seeds: dict[str, set] = {name: set() for name in methods}
     status = []
     for method, seed, state in zip(table["method"], table["seed"], table["status"], strict=True):
@@ -255,21 +263,22 @@ def incomplete(table: pd.DataFrame | None, methods: Sequence[str], paired: bool 
             seeds[method].add(seed)
             status.append(state)
     if absent := [name for name in methods if not seeds[name]]:
-        return Verdict(NOT_RUN, f"no runs of {', '.join(absent)}")
+        return Verdict(NOT_RUN, f"no runs of {', '.join(absent)}", cause=Cause.MISSING)
     missing, stale = status.count("not run"), status.count("stale")
+    cause = Cause.STALE if stale else Cause.MISSING
     if missing:
-        return Verdict(NOT_RUN, f"{missing} of {len(status)} runs are missing", stale=bool(stale))
+        return Verdict(NOT_RUN, f"{missing} of {len(status)} runs are missing", cause=cause)
     if stale:
-        return Verdict(NOT_RUN, f"{stale} of {len(status)} runs are stale: the code has changed", stale=True)
+        return Verdict(NOT_RUN, f"{stale} of {len(status)} runs are stale: the code has changed", cause=cause)
     if paired and len(set(map(frozenset, seeds.values()))) > 1:
         return Verdict(NOT_RUN, "the methods were not run with the same seeds, so they cannot be paired")
     return None
 
 
-def _no_number(runs: Runs, asks: Sequence[Ask]) -> Verdict | None:
+def _no_number(runs: RunTable, asks: Sequence[Ask]) -> Verdict | None:
     """A run without a finite number decides nothing: without the metric itself it has diverged."""
     for quantity in dict.fromkeys(name for ask in asks for name in (ask.a, ask.b) if name != ZERO):
-        finite = np.isfinite(runs.values(quantity))
+        finite = np.isfinite(runs.each(quantity))
         if not finite.all():
             seeds = [str(seed) for seed, there in zip(runs.seeds(quantity), finite, strict=True) if not there]
             where = f"(seed {', '.join(seeds)})"
@@ -278,14 +287,14 @@ def _no_number(runs: Runs, asks: Sequence[Ask]) -> Verdict | None:
     return None
 
 
-def _short(runs: Runs, methods: Iterable[str], floor: Floor, higher_is_better: bool) -> dict[str, float]:
+def _short(runs: RunTable, methods: Iterable[str], floor: Floor, higher_is_better: bool) -> dict[str, float]:
     """The methods that miss a floor, each with its mean."""
     sign, short = 1 if higher_is_better else -1, {}
     for name in methods:
         if floor.holds_for(name):
-            margins = sign * (runs.values(f"{name}:{floor.column}") - floor.bound)
+            margins = sign * (runs.each(f"{name}:{floor.column}") - floor.bound)
             if not (in_mean_and_seeds(margins) if floor.seeds else margins.mean() > 0):
-                short[name] = float(runs.values(f"{name}:{floor.column}").mean())
+                short[name] = float(runs.each(f"{name}:{floor.column}").mean())
     return short
 
 
@@ -295,19 +304,19 @@ def _missed(floor: Floor, short: dict[str, float], higher_is_better: bool) -> st
     return f"{floor.why or f'not {side} the bar of {floor.bound} {unit}'}: {listed}"
 
 
-def _not_met(runs: Runs, unless: Sequence[Unless], least_seeds: int) -> Verdict | None:
+def _not_met(runs: RunTable, unless: Sequence[Unless], least_seeds: int) -> Verdict | None:
     for one in unless:
         numbers = {}
         for ask in one.asks:  # the means are compared, whose methods need not have the same seeds
-            a, b = (float(runs.values(name).mean()) for name in (ask.a, ask.b))
+            a, b = (float(values(runs, name).mean()) for name in (ask.a, ask.b))
             numbers[f"{ask.a} over {ask.b}" if one.ratio else ask.name] = a / b if one.ratio else a - b
         met = [inside(value, ask) for value, ask in zip(numbers.values(), one.asks, strict=True)]
         told = [f"{name} {value:+.3f}" for name, value in numbers.items()]
         if one.tested:
-            differences = [runs.difference(ask) for ask in one.asks]
+            differences = [difference(runs, ask) for ask in one.asks]
             answers, enough = answer(one.asks, differences), min(map(len, differences)) >= least_seeds
             met = [enough and found.answer == HOLDS for found in answers]
             told = list(map(str, answers))
         if not (any(met) if one.any else all(met)):
-            return Verdict(NOT_TESTABLE, "; ".join([one.why, *told]), numbers=numbers)
+            return Verdict(NOT_TESTABLE, one.why, seen=tuple(told), numbers=numbers)
     return None

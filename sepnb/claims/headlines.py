@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from sepnb.claims.verdict import HELD, NOT_REPRODUCED, REFUTED, REPRODUCED
+from sepnb.records.verdicts import HELD, NOT_REPRODUCED, REFUTED, REPRODUCED
 
 
 class Found(NamedTuple):

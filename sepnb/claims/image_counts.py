@@ -11,7 +11,8 @@ from functools import partial
 
 from sepnb.claims.claim import Claim
 from sepnb.claims.measured import published, share
-from sepnb.claims.verdict import NOT_TESTABLE, Tables, Verdict
+from sepnb.claims.verdict import Tables, Verdict
+from sepnb.records.verdicts import NOT_TESTABLE
 
 COUNTS = "chapter/15_two_dimensions"
 

@@ -11,11 +11,13 @@ import pandas as pd
 
 from sepnb.claims.asks import Ask, Unless, levels, pairs
 from sepnb.claims.claim import Claim
-from sepnb.claims.evidence import Runs, inside, judge, obstacle
+from sepnb.claims.evidence import inside, judge, obstacle
 from sepnb.claims.extrapolation import FIVE
 from sepnb.claims.language_model import BAR
 from sepnb.claims.measured import share
-from sepnb.claims.verdict import NOT_REPRODUCED, NOT_TESTABLE, PARTLY, REPRODUCED, UNDECIDED, Tables, Verdict
+from sepnb.claims.verdict import Tables, Verdict
+from sepnb.records.run_table import RunTable
+from sepnb.records.verdicts import NOT_REPRODUCED, NOT_TESTABLE, PARTLY, REPRODUCED, UNDECIDED
 
 TABLE = "experiment/inside"
 LEARNED = "separated-learned"
@@ -36,14 +38,14 @@ def routing_alone(claim: Claim, tables: Tables) -> Verdict:
     for ask in [*condition.asks, *claim.asks]:  # the models have different seeds
         if found := obstacle(table, [ask], floors=claim.floors):
             return found
-    runs = Runs(table, claim.metric)
-    numbers = {f"{ask.a}, most": float(runs.values(ask.a).max()) for ask in claim.asks}
+    runs = RunTable(table)
+    numbers = {f"{ask.a}, most": float(runs.each(ask.a).max()) for ask in claim.asks}
     still = [value == 0.0 for value in numbers.values()]
-    least = {f"{ask.a}, least": float(runs.values(ask.a).min()) for ask in condition.asks}
-    told = "; ".join(f"{name} {value:.3g}" for name, value in (numbers | least).items())
+    least = {f"{ask.a}, least": float(runs.each(ask.a).min()) for ask in condition.asks}
+    seen = [f"{name} {value:.3g}" for name, value in (numbers | least).items()]
     if not all(map(inside, least.values(), condition.asks)):
-        return Verdict(NOT_TESTABLE, f"{condition.why}: {told}", numbers=numbers | least)
-    return Verdict(share(still), told, numbers=numbers | least)
+        return Verdict(NOT_TESTABLE, condition.why, seen=tuple(seen), numbers=numbers | least)
+    return Verdict(share(still), "; ".join(seen), numbers=numbers | least)
 
 
 def index_or_its_logarithm(claim: Claim, tables: Tables) -> Verdict:

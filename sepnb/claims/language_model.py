@@ -13,7 +13,8 @@ from sepnb.claims.asks import Ask, Floor, Unless, against, each, pairs
 from sepnb.claims.budget import TABLE, budgets, exchanges, models, places
 from sepnb.claims.claim import Claim
 from sepnb.claims.evidence import obstacle
-from sepnb.claims.verdict import NOT_JUDGED, NOT_REPRODUCED, REPRODUCED, UNDECIDED, Tables, Verdict
+from sepnb.claims.verdict import Tables, Verdict
+from sepnb.records.verdicts import NOT_JUDGED, NOT_REPRODUCED, REPRODUCED, UNDECIDED
 
 BAR = Floor(3.35)
 """A bigram model of bytes, fitted on some of these novels and scored on others, has an entropy of about 3.48:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sepnb.claims.evidence import incomplete, inside, methods_of, word_of
-from sepnb.claims.verdict import (
+from sepnb.claims.evidence import family, incomplete, inside, methods_of
+from sepnb.claims.verdict import Answer, Cause, Tables, Verdict
+from sepnb.records.verdicts import (
     FAILS,
     HOLDS,
     NOT_REPRODUCED,
@@ -13,9 +14,6 @@ from sepnb.claims.verdict import (
     OPEN,
     PARTLY,
     REPRODUCED,
-    Answer,
-    Tables,
-    Verdict,
 )
 
 ENDS = ("_lower", "_upper")
@@ -38,14 +36,14 @@ def by_rounds(claim: Any, tables: Tables) -> Verdict:
         names = [f"{column}{ENDS[0]}", column, f"{column}{ENDS[1]}"]
         cell = table[table.method == method]
         if cell.empty or not set(names) <= set(cell) or cell[names].isna().any(axis=None):
-            return Verdict(NOT_TESTABLE, f"no {column.replace('_', ' ')} of {method} was timed here")
+            untimed = f"no {column.replace('_', ' ')} of {method} was timed here"
+            return Verdict(NOT_TESTABLE, untimed, cause=Cause.NOT_READ)
         low, middle, high = (float(cell.iloc[0][name]) for name in names)
         found = HOLDS if inside(low, ask) and inside(high, ask) else OPEN
         if low >= ask.high or high <= ask.low:
             found = FAILS
         answers.append(Answer(ask.a, middle, found, f"{middle:.3g}, quartiles {low:.3g} to {high:.3g}"))
-    word = word_of([one.answer for one in answers], claim.parts)
-    return Verdict(word, "quartiles over the rounds", tuple(answers))
+    return family(answers, claim.parts, "quartiles over the rounds")
 
 
 def exactly(claim: Any, tables: Tables) -> Verdict:

@@ -9,11 +9,10 @@ from sepnb.claims.budget import DEPENDENT
 from sepnb.claims.headlines import HEADLINES
 from sepnb.claims.ledger import Row, evaluate, get
 from sepnb.claims.sources import Document, Statement, load
-from sepnb.claims.verdict import NOT_RUN, PARTLY
 from sepnb.claims.withdrawn import WITHDRAWN
 from sepnb.records.markup import code, said, table
 from sepnb.records.markup import row as table_row
-from sepnb.records.verdicts import OF_OURS
+from sepnb.records.verdicts import NOT_RUN, OF_OURS, PARTLY
 
 SHORT = 9
 DECIDED = {*OF_OURS, *OF_OURS.values(), PARTLY}

@@ -10,7 +10,8 @@ separated model at random positions found a quarter of the answers and SeqPE hal
 
 from sepnb.claims.asks import against, each
 from sepnb.claims.claim import Claim
-from sepnb.claims.recall import FAR, LEARNT, of_task, uses_claim
+from sepnb.claims.recall import LEARNT, of_task, uses_claim
+from sepnb.claims.uses import FAR
 
 TASK = "questions"
 SEQPE = "seqpe"

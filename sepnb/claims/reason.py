@@ -10,8 +10,9 @@ from sepnb.claims import image_counts
 from sepnb.claims.asks import Ask
 from sepnb.claims.claim import Claim
 from sepnb.claims.measured import exactly
-from sepnb.claims.verdict import NOT_JUDGED, NOT_RUN, NOT_TESTABLE, Verdict
+from sepnb.claims.verdict import Verdict
 from sepnb.plots.looks import METHODS
+from sepnb.records.verdicts import NOT_JUDGED, NOT_RUN
 
 
 def because(claim: Claim, verdict: Verdict) -> str:
@@ -21,12 +22,7 @@ def because(claim: Claim, verdict: Verdict) -> str:
             return _measured(claim, verdict.numbers)
         if told := image_counts.in_words(claim.id, verdict.numbers):
             return told
-    short = verdict.in_short
-    if verdict.word == NOT_RUN:
-        short = re.sub(r"^\S+:\S+: ", "", short)  # which runs, by method and column
-    if verdict.word in (NOT_TESTABLE, NOT_JUDGED):
-        short = short.partition("; ")[0]
-    return titled(short)
+    return titled(verdict.in_short)
 
 
 def titled(text: str) -> str:

@@ -1,16 +1,4 @@
-"""Tasks of recall and of order (chapters 18 and 19): what is learned, and what uses an answer far back?
-
-The rule of *uses*, for a method and a way in which it reads: trained models find at least 95 % of the answers
-inside the trained length L, else the task was not learned and says nothing about longer texts. In texts of
-8 L they find at least 90 % of the answers that stand 4 L to 8 L back, and 90 % of all answers: a model that
-finds the far ones and loses the near does not use its text. Behind a window of L keys they find no more of
-the far answers than the best guess does, by 3 points. All in the mean of six seeds or more, and in five of
-six of them. What misses this is *refuted* where a one-sided t-test over the seeds puts either share below
-90 %, at 5 % after Holm's correction over the two; else it is *undecided*.
-
-The first rule, written before the records, asked for the far answers alone and called every mean below 90 %
-*refuted*. This one was written when those records had been read, and before any of twelve seeds.
-"""
+"""Tasks of recall and of order (chapters 18 and 19): what is learned, and what uses an answer far back."""
 
 from functools import partial
 
@@ -19,89 +7,7 @@ import pandas as pd
 
 from sepnb.claims.asks import Floor, against, changes, levels, pairs
 from sepnb.claims.claim import Claim
-from sepnb.claims.evidence import incomplete
-from sepnb.claims.verdict import (
-    FAILS,
-    HELD,
-    HOLDS,
-    NOT_JUDGED,
-    NOT_RUN,
-    NOT_TESTABLE,
-    OPEN,
-    REFUTED,
-    UNDECIDED,
-    Answer,
-    Tables,
-    Verdict,
-)
-from sepnb.records.verdicts import holm, in_mean_and_seeds, p_below, sign_flip, word_of
-
-LEARNED, FOUND, ABOVE_CHANCE = 0.95, 0.9, 0.03
-SEEDS = 6
-INSIDE, FAR, CONTROL, CHANCE = "accuracy/native/1x", "far/", "far/window", "chance/"
-
-
-def uses(table: pd.DataFrame | None, method: str, reader: str = "native") -> Verdict:
-    """Whether a method uses an answer far back, by the rule above.
-
-    Args:
-        table: the runs of a task.
-        method, reader: in a way that `sepnb.experiments.task_methods.readers` names, or one of `stretched`
-            and `adapted`; "adapted/16x" in texts of 16 L, far answers then standing 8 L to 16 L back. The
-            window is read in texts of 8 L.
-    """
-    if missing := incomplete(table, [method]):
-        return missing
-    runs = table[table["method"] == method]
-    if len(runs) < SEEDS:
-        return Verdict(NOT_JUDGED, f"{len(runs)} seeds, a verdict needs at least {SEEDS}")
-    way, _, times = reader.partition("/")
-    measures = [INSIDE, f"{FAR}{reader}", f"accuracy/{way}/{times or '8x'}", CONTROL]
-    if not {*measures} <= {*runs} or runs[measures].isna().any(axis=None):
-        return Verdict(NOT_TESTABLE, f"a run of {method} diverged, or is not read as {reader}")
-    guesses = [name for name in runs if name.startswith(CHANCE) and name.endswith("/8x")]
-    chance = runs[guesses].max(axis=1)
-    inside, far, every, control = (runs[name].to_numpy(dtype=float) for name in measures)
-    means = {"inside": inside, "far": far, "all": every, "window": control, "chance": chance}
-    numbers = {name: float(values.mean()) for name, values in means.items()}
-    told = ", ".join(f"{name} {value:.2f}" for name, value in numbers.items())
-    if not in_mean_and_seeds(inside - LEARNED):
-        return Verdict(NOT_TESTABLE, f"not learned: {told}", numbers=numbers)
-    if not in_mean_and_seeds(chance + ABOVE_CHANCE - control):
-        return Verdict(NOT_TESTABLE, f"its window finds more than a guess: {told}", numbers=numbers)
-    if all(in_mean_and_seeds(found - FOUND) for found in (far, every)):
-        return Verdict(HELD, told, numbers=numbers)
-    p = [p_below(found, FOUND) for found in (far, every)]
-    exact = [sign_flip(found, FOUND, below=True) for found in (far, every)]
-    tests = [f"{name} {a:.3f} and {b:.3f}" for name, (a, b) in (("p", p), ("exact p", exact))]
-    told += f"; far and all below {FOUND}: {', '.join(tests)}"
-    return Verdict(REFUTED if holm(p, 0.05).any() else UNDECIDED, told, numbers=numbers)
-
-
-def used(claim: Claim, tables: Tables) -> Verdict:
-    """*Uses* of every method that a claim asks for, as one verdict. What was not learned is dropped by name,
-    unless nothing is left."""
-    found = {}
-    for ask in claim.asks:
-        method, _, column = ask.a.partition(":")
-        found[ask.a] = uses(claim.table(tables), method, column.removeprefix(FAR))
-    stopped = {
-        word: [f"{name}: {one.why}" for name, one in found.items() if one.word == word]
-        for word in (NOT_RUN, NOT_JUDGED, NOT_TESTABLE)
-    }
-    says = {HELD: HOLDS, REFUTED: FAILS, UNDECIDED: OPEN}
-    answers = tuple(
-        Answer(name, one.numbers["far"], says[one.word], one.why)
-        for name, one in found.items()
-        if one.word in says
-    )
-    for word, whys in stopped.items():
-        if whys and (word != NOT_TESTABLE or not answers):
-            return Verdict(word, "; ".join(whys))
-    seeds = claim.table(tables)["method"].value_counts()[[*claim.methods]].min()
-    word = word_of([one.answer for one in answers], claim.parts)
-    dropped = tuple(one.replace(": ", " dropped: ", 1) for one in stopped[NOT_TESTABLE])
-    return Verdict(word, f"{seeds} seeds", answers, dropped=dropped)
+from sepnb.claims.uses import FAR, FOUND, INSIDE, LEARNED, by_uses
 
 
 def steps(table: pd.DataFrame) -> pd.DataFrame:
@@ -144,7 +50,7 @@ def uses_claim(task: str, title: str, methods: str, *columns: str, **fields) -> 
     asks = levels(methods, *(columns or (f"{FAR}native",)), low=FOUND)
     judged = ", ".join(f"`{ask.a.replace(f':{FAR}native', '')}`" for ask in asks)
     return Claim(
-        title, asks, rule=USES.format(judged), experiments=(f"experiment/{task}",), how=used, **fields
+        title, asks, rule=USES.format(judged), experiments=(f"experiment/{task}",), how=by_uses, **fields
     )
 
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from sepnb.claims.recall import AT_8X, FAR, INSIDE, LEARNED, SEEDS, uses
-from sepnb.claims.verdict import HELD, NOT_JUDGED, NOT_RUN
+from sepnb.claims.recall import AT_8X
+from sepnb.claims.uses import FAR, INSIDE, LEARNED, SEEDS, uses
 from sepnb.plots.looks import title
 from sepnb.records.run_table import RunTable, text_of
-from sepnb.records.verdicts import in_mean_and_seeds
+from sepnb.records.verdicts import HELD, NOT_JUDGED, NOT_RUN, in_mean_and_seeds
 
 AS_TRAINED = "as trained"
 READINGS = {
@@ -74,13 +74,6 @@ def readings(table: pd.DataFrame, method: str) -> list[str]:
     return [one for one in found if one != "window" and len(of.values(method, f"{FAR}{one}"))]
 
 
-def guess(table: pd.DataFrame, times: int) -> pd.Series:
-    """The chance level of the best guess in texts of `times` L, one value a run that was made."""
-    made = RunTable(table).made
-    names = [name for name in made if name.startswith("chance/") and name.endswith(f"/{times}x")]
-    return made[names].max(axis=1).dropna() if names else pd.Series(dtype=float)
-
-
 def listed(table: pd.DataFrame, methods: Iterable[str]) -> list[str]:
     """The methods that have runs, then the one that has none, or one line for several."""
     methods, made = list(methods), set(RunTable(table).made["method"])
@@ -91,7 +84,8 @@ def listed(table: pd.DataFrame, methods: Iterable[str]) -> list[str]:
 
 def learned_table(table: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
     """Whether each method learned the task inside the trained length, with the best guess beside it."""
-    of, chance = RunTable(table), text_of(guess(table, 1).iloc[:1], ".2f")
+    of = RunTable(table)
+    chance = text_of(of.guess(1).iloc[:1], ".2f")
     lines = []
     for name in listed(table, methods):
         inside = of.values(name, INSIDE)
@@ -126,7 +120,7 @@ def uses_table(table: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
                     "last L": of.text(name, f"near/{reader}", ".2f"),
                     "all of 8L": of.text(name, AT_8X.format(reader), ".2f"),
                     "there, window of L": of.text(name, f"{FAR}window", ".2f"),
-                    "best guess": text_of(guess(table, 8).iloc[:1], ".2f"),
+                    "best guess": text_of(of.guess(8).iloc[:1], ".2f"),
                 }
             )
     return pd.DataFrame(lines)

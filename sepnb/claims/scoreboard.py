@@ -10,10 +10,11 @@ from sepnb.claims.pages import KINDS, badge, link, where
 from sepnb.claims.reason import because
 from sepnb.claims.sources import Document, Statement
 from sepnb.claims.sources import load as source_map
-from sepnb.claims.verdict import HELD, NOT_RUN, NOT_TESTABLE, REFUTED, UNDECIDED, Tables, Verdict
+from sepnb.claims.verdict import Cause, Tables, Verdict
 from sepnb.claims.verdict_table import FIXED, needs, verdict_table
 from sepnb.records.markup import said, table
 from sepnb.records.store import Store
+from sepnb.records.verdicts import HELD, NOT_RUN, NOT_TESTABLE, REFUTED, UNDECIDED
 
 WORDS = {"mqar": "uses: recall", "latest_value": "uses: latest value", "needle": "uses: needle"}
 """The heads of the columns of tasks; any other says its name."""
@@ -93,13 +94,12 @@ def methods(profile: str | None = None, store: Store | None = None, *, headlines
 def _cell(column: str, verdict: Verdict) -> str:
     """A badge; for what is in bits per byte the last mean too, that of the bin that ends at eight lengths. A
     dash of what was not run."""
-    if verdict.why == "it is a base":
+    if verdict.cause is Cause.BASE:
         return "base"
     if verdict.word == NOT_RUN:
         return "\N{EN DASH}"
-    word = (
-        "not learned" if verdict.why.startswith("not learned") else IN_CELLS.get(verdict.word, verdict.word)
-    )
+    unlearned = verdict.cause is Cause.NOT_LEARNED
+    word = "not learned" if unlearned else IN_CELLS.get(verdict.word, verdict.word)
     values = list(verdict.numbers.values())
     shown = f" {values[-1]:+.2f}".replace("-", "\N{MINUS SIGN}") if column in FIXED and values else ""
     return f"[{word}]{{.sepnb-badge .sepnb-{verdict.word.replace(' ', '-')}}}{shown}"

@@ -26,7 +26,8 @@ from sepnb.claims.claim import Claim
 from sepnb.claims.evidence import incomplete, judge
 from sepnb.claims.measured import by_rounds
 from sepnb.claims.seqpe_stream import GROUPS, KINDS, SCORE, TABLE, averaged
-from sepnb.claims.verdict import NOT_TESTABLE, Tables, Verdict
+from sepnb.claims.verdict import Tables, Verdict
+from sepnb.records.verdicts import NOT_TESTABLE
 
 GEOMETRY = "experiment/seqpe_stream_geometry"
 COST = "experiment/seqpe_cost"

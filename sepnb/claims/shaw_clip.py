@@ -10,16 +10,8 @@ from sepnb.claims.asks import Ask, Floor, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.evidence import judge
 from sepnb.claims.language_model import BAR
-from sepnb.claims.verdict import (
-    NOT_JUDGED,
-    NOT_REPRODUCED,
-    NOT_RUN,
-    NOT_TESTABLE,
-    REPRODUCED,
-    UNDECIDED,
-    Tables,
-    Verdict,
-)
+from sepnb.claims.verdict import Tables, Verdict
+from sepnb.records.verdicts import NOT_JUDGED, NOT_REPRODUCED, NOT_RUN, NOT_TESTABLE, REPRODUCED, UNDECIDED
 
 TABLE = "experiment/shaw_clip"
 UNCLIPPED = "keys-unclipped"

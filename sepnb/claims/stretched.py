@@ -14,7 +14,8 @@ from functools import partial
 from sepnb.claims.asks import gap, levels, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.language_model import BAR
-from sepnb.claims.recall import FAR, LEARNT, uses_claim
+from sepnb.claims.recall import LEARNT, uses_claim
+from sepnb.claims.uses import FAR
 from sepnb.records.verdicts import SURVIVES
 
 DENSE, BESIDE, SEPARATED, ROPE = "sinusoidal", "concatenated-sinusoidal", "separated-sinusoidal", "rope"

@@ -1,26 +1,41 @@
-"""What our records can say to a claim: the words of the ledger."""
+"""What our records can say to a claim: the words of the ledger, and what they stand on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from sepnb.records.verdicts import FAILS as FAILS
-from sepnb.records.verdicts import HELD as HELD
-from sepnb.records.verdicts import HOLDS as HOLDS
-from sepnb.records.verdicts import NOT_JUDGED as NOT_JUDGED
-from sepnb.records.verdicts import NOT_REPRODUCED, OF_OURS, REFUTED, WORDS
-from sepnb.records.verdicts import NOT_RUN as NOT_RUN
-from sepnb.records.verdicts import NOT_TESTABLE as NOT_TESTABLE
-from sepnb.records.verdicts import OPEN as OPEN
-from sepnb.records.verdicts import PARTLY as PARTLY
-from sepnb.records.verdicts import REPRODUCED as REPRODUCED
-from sepnb.records.verdicts import UNDECIDED as UNDECIDED
+from sepnb.records.verdicts import (
+    FAILS,
+    HOLDS,
+    NOT_REPRODUCED,
+    OF_OURS,
+    OPEN,
+    REFUTED,
+    UNDECIDED,
+    WORDS,
+)
 
 Tables = Mapping[str, pd.DataFrame | Mapping[str, Any] | None]
 """What a claim is judged by, by the names of `Claim.needs`: an experiment's table, a chapter's numbers, or
 None."""
+
+
+class Cause(Enum):
+    """Why nothing is decided, for those who show a verdict and say more than its word."""
+
+    MISSING = auto()
+    """A run that the rule needs is not there."""
+    STALE = auto()
+    """One is there, and the code is another since: nothing was run with it."""
+    NOT_READ = auto()
+    """No run was read, or no number measured, in the way that is asked for."""
+    BASE = auto()
+    """The method is what others are compared with."""
+    NOT_LEARNED = auto()
+    """The method did not learn its task inside the trained length."""
 
 
 class Answer(NamedTuple):
@@ -41,6 +56,16 @@ class Answer(NamedTuple):
             if p is not None
         ]
         return f"{self.name} {self.told or f'{self.value:+.3f}'} ({', '.join([self.answer, *tests])})"
+
+
+class Dropped(NamedTuple):
+    """A comparison that was not judged, and what is the matter with it."""
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.name} dropped: {self.why}"
 
 
 @dataclass(frozen=True)
@@ -64,18 +89,20 @@ class Verdict:
         why: the reason in short, such as the number of seeds, or what stands in the way.
         answers: to each ask, where there was a test.
         numbers: by name; those of the answers if none are given.
-        stale: of records that no longer match the code: nothing was run with it, so the word is *not run*.
+        seen: what was seen of what stands in the way, a text each.
+        cause: what stands in the way, where somebody tells it apart.
         budget: what more training makes of it; None where no run says.
-        dropped: comparisons that were not judged, each with what is the matter with it.
+        dropped: comparisons that were not judged.
     """
 
     word: str
     why: str
     answers: tuple[Answer, ...] = ()
     numbers: dict[str, float] = field(default_factory=dict)
-    stale: bool = False
+    seen: tuple[str, ...] = ()
+    cause: Cause | None = None
     budget: Dependence | None = None
-    dropped: tuple[str, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
 
     def __post_init__(self):
         if self.word not in WORDS:
@@ -86,6 +113,11 @@ class Verdict:
     def of_ours(self) -> "Verdict":
         """The same of a hypothesis of ours, which is held or refuted and not reproduced."""
         return replace(self, word=OF_OURS.get(self.word, self.word))
+
+    @property
+    def stale(self) -> bool:
+        """Whether the code is another than that of the records."""
+        return self.cause is Cause.STALE
 
     @property
     def count(self) -> str:
@@ -109,7 +141,7 @@ class Verdict:
         if len(found) > 1 and self.word in (NOT_REPRODUCED, REFUTED, UNDECIDED):
             counts += [f"{failed} of {len(found)} fail{'s' * (failed == 1)}"] if failed else []
             counts += [f"undecided in {still_open} of {len(found)}"] if still_open else []
-        return "; ".join([self.why, *counts, *map(str, self.answers), *self.dropped])
+        return "; ".join([self.why, *self.seen, *counts, *map(str, self.answers), *map(str, self.dropped)])
 
     @property
     def in_short(self) -> str:
@@ -117,21 +149,18 @@ class Verdict:
         of them hold and between which means."""
         if not self.answers:
             return self.why
-        means = [one.value for one in self.answers]
+        means, found = zip(*((one.value, one.answer) for one in self.answers), strict=True)
         if len(means) == 1:
-            told = self.answers[0].told or f"mean {means[0]:+.3f}".replace("-", "\N{MINUS SIGN}")
-            return "; ".join([self.why, told, *self._dropped])
-        between = f"means {min(means):+.2f} to {max(means):+.2f}".replace("-", "\N{MINUS SIGN}")
-        found = [one.answer for one in self.answers]
-        counts = [(found.count(one), words) for one, words in IN_WORDS.items()]
-        told = [f"{n} {words[n != 1]}" for n, words in counts if n]
-        return "; ".join([self.why, f"{len(found)} comparisons", *told, between, *self._dropped])
+            told = [self.answers[0].told or _signed(f"mean {means[0]:+.3f}")]
+        else:
+            counts = [(found.count(one), words) for one, words in IN_WORDS.items()]
+            told = [f"{len(found)} comparisons", *(f"{n} {words[n != 1]}" for n, words in counts if n)]
+            told.append(_signed(f"means {min(means):+.2f} to {max(means):+.2f}"))
+        return "; ".join([self.why, *told, *dict.fromkeys(f"dropped: {one.why}" for one in self.dropped)])
 
-    @property
-    def _dropped(self) -> list[str]:
-        return [
-            f"dropped: {why}" for why in dict.fromkeys(one.partition(" dropped: ")[2] for one in self.dropped)
-        ]
+
+def _signed(text: str) -> str:
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 IN_WORDS = {HOLDS: ("holds", "hold"), FAILS: ("fails", "fail"), OPEN: ("is open", "are open")}

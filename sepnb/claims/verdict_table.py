@@ -2,7 +2,7 @@
 
 Survival, quality and price are judged by the records of `recipes`, or of `extrapolation` where `recipes` has
 no such method; their bounds are those of the claims of chapter 12, and were put together here after these
-records. *Uses* has a column for each task of `TASKS`, judged by `recall.uses`; there a model is trained anew,
+records. *Uses* has a column for each task of `TASKS`, judged by `uses`; there a model is trained anew,
 on the task, and its gaps are drawn for it.
 """
 
@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from sepnb.claims import budget, extrapolation, recall, recipes
+from sepnb.claims import budget, extrapolation, recipes
 from sepnb.claims.asks import Ask, gap, levels
 from sepnb.claims.evidence import judge
 from sepnb.claims.language_model import BAR
-from sepnb.claims.verdict import NOT_RUN, Tables, Verdict
-from sepnb.records.verdicts import DEARER, SURVIVES, WORSE
+from sepnb.claims.uses import uses
+from sepnb.claims.verdict import Cause, Tables, Verdict
+from sepnb.records.verdicts import DEARER, NOT_RUN, SURVIVES, WORSE
 
 TASKS = ("mqar", "latest_value", "needle")
 """The experiments of *uses*, a column each."""
@@ -101,7 +102,7 @@ def verdict_table(tables: Tables) -> list[tuple[Line, dict[str, Verdict]]]:
 
 def used(line: Line, table: pd.DataFrame | None) -> Verdict:
     """Whether it uses an answer far back in a task, as it reads."""
-    return recall.uses(table, line.task or line.method, line.reading.removeprefix("native-"))
+    return uses(table, line.task or line.method, line.reading.removeprefix("native-"))
 
 
 def survives(line: Line, tables: Tables) -> Verdict:
@@ -120,7 +121,7 @@ def price(line: Line, tables: Tables) -> Verdict:
     training turns the order of the two, *partly*."""
     base = line.base or _varied(line.method)
     if base == line.method:
-        return Verdict(NOT_RUN, "it is a base")
+        return Verdict(NOT_RUN, "it is a base", cause=Cause.BASE)
     verdict = _judged(line, tables, [Ask(line.method, base, high=DEARER)])
     if not {line.method, base} <= set(budget.trained()):
         return verdict
@@ -133,9 +134,9 @@ def _judged(line: Line, tables: Tables, asks: list[Ask]) -> Verdict:
         table = tables.get(need)
         if table is not None and (table["method"] == line.method).any():
             if f"{line.reading}/8x" not in table:
-                return Verdict(NOT_RUN, "not read so")
+                return Verdict(NOT_RUN, "not read so", cause=Cause.NOT_READ)
             return judge(table, asks, floors=(BAR,)).of_ours()
-    return Verdict(NOT_RUN, "no runs")
+    return Verdict(NOT_RUN, "no runs", cause=Cause.MISSING)
 
 
 def _varied(method: str) -> str:

@@ -46,8 +46,7 @@ def cells(rows: pd.DataFrame, method: str, reader: str = "native") -> pd.DataFra
 
 def best_guess(table: pd.DataFrame, times: int) -> float:
     """The highest chance level of texts of `times` L, a mean over runs; NaN where there is none."""
-    names = [name for name in table if name.startswith("chance/") and name.endswith(f"/{times}x")]
-    return float(table[names].mean().max()) if names else float("nan")
+    return float(RunTable(table).guess(times).mean())
 
 
 def maps(

@@ -1,7 +1,9 @@
 """The runs of an experiment, asked by method and metric: what prose, plots and claims share."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -54,22 +56,71 @@ class RunTable:
     """A table of runs, as `Experiment.table` loads it: `method`, `seed`, `status` and a column a metric.
 
     What is asked of a method is one value a seed, a series indexed by seed; a run that was not made counts
-    for nothing, a stale one as it is.
+    for nothing, a stale one as it is. `metric` is the column that is meant where none is named.
     """
 
     frame: pd.DataFrame
+    metric: str = "bits_per_byte"
 
     @property
     def made(self) -> pd.DataFrame:
         """The rows of runs that were made."""
         return self.frame[self.frame["status"] != NOT_RUN]
 
+    @cached_property
+    def _rows(self) -> dict[str, list[tuple[Any, int]]]:
+        """Of each method the seeds in their order, and the row of each run that was made. Looked up in lists:
+        pandas would copy the table for each of hundreds of questions."""
+        rows: dict[str, list[tuple[Any, int]]] = {}
+        told = (self.frame[name] for name in ("method", "seed", "status"))
+        for row, (method, seed, status) in enumerate(zip(*told, strict=True)):
+            if status != NOT_RUN:
+                rows.setdefault(method, []).append((seed, row))
+        return {method: sorted(own) for method, own in rows.items()}
+
+    @cached_property
+    def _columns(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def _column(self, name: str) -> np.ndarray:
+        if name not in self._columns:
+            there = name in self.frame
+            values = self.frame[name].to_numpy(dtype=float) if there else np.full(len(self.frame), np.nan)
+            self._columns[name] = values
+        return self._columns[name]
+
+    def seeds(self, quantity: str) -> list[Any]:
+        """The seeds of the runs that were made, in the order of `each`."""
+        return [seed for seed, _ in self._rows.get(quantity.split(":")[0].split("+")[0], ())]
+
+    def each(self, quantity: str) -> np.ndarray:
+        """One value a run in the order of the seeds, [seeds] float64, NaN where a run has none. The quantity
+        is a `method` or `method:column`; of methods or columns joined by `+` it is the mean.
+
+        Raises:
+            ValueError: two runs of one method and seed, which cannot be paired.
+        """
+        of, _, columns = quantity.partition(":")
+        parts = []
+        for method in of.split("+"):
+            own = self._rows.get(method, [])
+            for (seed, _), (other, _) in pairwise(own):
+                if seed == other:
+                    raise ValueError(f"{method} has two runs of seed {seed}, so that they cannot be paired")
+            at = [row for _, row in own]
+            parts += [self._column(name)[at] for name in (columns or self.metric).split("+")]
+        return sum(parts) / len(parts)
+
     def values(self, method: str, metric: str) -> pd.Series:
         """The metric of each run of a method that has it; empty where nothing was run."""
-        runs = self.made
-        if metric not in runs:
-            return pd.Series(dtype=float)
-        return runs[runs["method"] == method].set_index("seed")[metric].astype(float).dropna()
+        own = self._rows.get(method, [])
+        values = self._column(metric)[[row for _, row in own]]
+        return pd.Series(values, [seed for seed, _ in own], dtype=float, name=metric).dropna()
+
+    def guess(self, times: int) -> pd.Series:
+        """In a table of a task: the chance level of the best guess in texts of `times` L, one value a run."""
+        names = [name for name in self.frame if name.startswith("chance/") and name.endswith(f"/{times}x")]
+        return self.made[names].max(axis=1).dropna() if names else pd.Series(dtype=float)
 
     def mean(self, method: str, metric: str) -> float:
         """The mean over seeds; NaN where nothing was run."""

@@ -10,7 +10,8 @@ from sepnb.claims.asks import ZERO, Ask, Floor, Unless, against, changes, each, 
 from sepnb.claims.claim import Claim
 from sepnb.claims.evidence import judge
 from sepnb.claims.measured import by_rounds, exactly
-from sepnb.claims.verdict import WORDS, Verdict
+from sepnb.claims.verdict import Cause, Verdict
+from sepnb.records.verdicts import WORDS
 
 BETTER = [Ask("a", "b", high=0.0)]
 BAR = Floor(3.0)
@@ -168,7 +169,7 @@ def test_in_short_a_family_is_counted_and_of_one_comparison_the_mean_is_told():
     one = judge(two(-0.5), BETTER)
     assert one.in_short == "6 seeds; mean \N{MINUS SIGN}0.500"
     short = judge(two(-0.5), [*BETTER, Ask("b", "a", low=0.0)], floors=[Floor(0.1)])
-    assert len(short.numbers) == 2 and short.in_short == short.detail, "no comparison was made"
+    assert len(short.numbers) == 2 and short.in_short == short.why, "no comparison was made"
 
 
 def test_a_verdict_has_one_of_the_words():
@@ -253,7 +254,7 @@ RULE = {"floors": [LEARNT], "higher_is_better": True}
 def test_a_partner_that_did_not_learn_is_dropped_by_name_and_the_rest_is_judged_as_if_it_were_not_there():
     frame = three(0.5, 0.05, 0.05, inside=(1, 1, 1, 1, 1, 0.1), spread=0.04)
     verdict = judge(frame, MORE, **RULE)
-    assert verdict.dropped == ("a2 minus b2 dropped: not learned: b2 (0.10)",)
+    assert list(map(str, verdict.dropped)) == ["a2 minus b2 dropped: not learned: b2 (0.10)"]
     assert verdict.word == "reproduced" and verdict == replace(
         judge(frame, MORE[:2], **RULE), dropped=verdict.dropped
     )
@@ -312,7 +313,7 @@ def test_a_floor_never_voids_a_comparison_that_holds_although_the_imperfection_w
 def test_a_kept_comparison_counts_in_the_correction_whatever_it_says():
     frame = three(-0.5, 0.05, 0.05, spread=0.045, inside=(0.1, 1, 1, 1, 1, 1))
     verdict = judge(frame, MORE, **RULE)
-    assert verdict.dropped == ("a0 minus b0 dropped: not learned: a0 (0.10)",)
+    assert list(map(str, verdict.dropped)) == ["a0 minus b0 dropped: not learned: a0 (0.10)"]
     assert [one.answer for one in verdict.answers] == ["open", "open"], "three were tested, and Holm knows"
 
 
@@ -344,7 +345,7 @@ def test_a_condition_of_one_comparison_drops_that_one():
     conditions = [Unless([Ask(f"a{k}:x", low=0.5)], "too small", of=MORE[k]) for k in range(3)]
     verdict = judge(frame, MORE, unless=conditions)
     assert [one.name for one in verdict.answers] == ["a1 minus b1"] and len(verdict.dropped) == 2
-    assert verdict.dropped[0] == "a0 minus b0 dropped: too small; a0:x +0.000"
+    assert str(verdict.dropped[0]) == "a0 minus b0 dropped: too small; a0:x +0.000"
     assert judge(frame.assign(x=0.0), MORE, unless=conditions).word == "not testable here"
     assert judge(frame.assign(x=1.0), MORE, unless=conditions) == judge(frame, MORE)
 
@@ -381,7 +382,19 @@ def test_a_family_says_how_many_of_its_comparisons_decide_it():
 def test_without_its_condition_nothing_is_testable(condition, met):
     verdict = judge(two(-0.5, x=1.0, y=3.0), BETTER, unless=[condition])
     assert verdict.word == ("reproduced" if met else "not testable here")
-    assert met or (verdict.why.startswith("too small; a") and len(verdict.numbers) == len(condition.asks))
+    assert met or (verdict.why == "too small" and verdict.detail.startswith("too small; a"))
+    assert met or len(verdict.seen) == len(verdict.numbers) == len(condition.asks)
+
+
+def test_what_stands_in_the_way_has_a_cause():
+    """Who shows a verdict asks for it, and reads no sentence."""
+    frame = two(-0.5)
+    causes = {"not run": Cause.MISSING, "stale": Cause.STALE}
+    for status, cause in causes.items():
+        assert judge(frame.assign(status=[status, *["ok"] * 11]), BETTER).cause is cause
+    assert judge(None, BETTER).cause is Cause.MISSING and judge(frame, BETTER).cause is None
+    table = timed(0.6, 0.7, 0.8).drop(columns="x")
+    assert rounds(table, low=0.5).cause is Cause.NOT_READ
 
 
 # --- timed rounds and exact numbers -------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from sepnb import claims, experiments, paths
 from sepnb.claims import Verdict, exact, language_model, ledger, pages
 from sepnb.claims.evidence import judge
 from sepnb.claims.headlines import HEADLINES
-from sepnb.claims.verdict import Answer, Dependence
+from sepnb.claims.verdict import Answer, Cause, Dependence
 from sepnb.records.store import Record, Store
 
 from ..shared import MADE
@@ -190,7 +190,7 @@ def test_a_verdict_that_more_training_turns_says_so_on_the_page():
         ({"precedes": False}, "**after records were made** of experiment `seqpe_stream_geometry`:"),
         ({"precedes": None}, "is unknown"),
         ({"rule_commit": None, "precedes": None}, "unknown (no history"),
-        ({"verdict": Verdict("not run", "stale", stale=True)}, "[stale]"),
+        ({"verdict": Verdict("not run", "stale", cause=Cause.STALE)}, "[stale]"),
         ({"sources": (ledger.Source("experiment/budget"),), "precedes": None}, "nothing yet"),
     ],
 )

@@ -20,17 +20,20 @@ def test_numbers_without_chance_stand_beside_what_is_asked_for_and_their_control
 
 
 @pytest.mark.parametrize(
-    ("word", "why", "told"),
+    ("word", "why", "seen", "told"),
     [
-        ("not run", "none:far/native: 6 of 6 runs are missing", "6 of 6 runs are missing"),
-        ("not run", "no runs of separated-sinusoidal", "no runs of separated sinusoidal"),
-        ("not testable here", "the bar is not met; rope-long:gap/native/8x -0.001", "the bar is not met"),
-        ("not judged", "3 seeds, a verdict needs 6; a minus b +0.100", "3 seeds, a verdict needs 6"),
-        ("held", "separated-learned:held, most 0", "separated learned, most 0"),
+        ("not run", "no runs of separated-sinusoidal", (), "no runs of separated sinusoidal"),
+        (
+            "not testable here",
+            "the bar is not met",
+            ("rope-long:gap/native/8x -0.001",),
+            "the bar is not met",
+        ),
+        ("held", "separated-learned:held, most 0", (), "separated learned, most 0"),
     ],
 )
-def test_what_only_the_code_knows_is_left_out_or_told_by_its_title(word, why, told):
-    assert because(get("rope-leads-in-window"), Verdict(word, why)) == told
+def test_what_only_the_code_knows_is_left_out_or_told_by_its_title(word, why, seen, told):
+    assert because(get("rope-leads-in-window"), Verdict(word, why, seen=seen)) == told
 
 
 def test_a_name_is_replaced_where_it_stands_alone():

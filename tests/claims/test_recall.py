@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 
 from sepnb.claims import ledger, recall
-from sepnb.claims.verdict import HELD, NOT_JUDGED, NOT_RUN, NOT_TESTABLE, REFUTED, UNDECIDED
+from sepnb.claims.uses import uses
+from sepnb.claims.verdict import Cause
+from sepnb.records.verdicts import HELD, NOT_JUDGED, NOT_RUN, NOT_TESTABLE, REFUTED, UNDECIDED
 
 
 def runs(method="rope", inside=0.99, far=0.95, window=0.1, chance=0.125, seeds=6, **columns):
@@ -55,7 +57,12 @@ def runs(method="rope", inside=0.99, far=0.95, window=0.1, chance=0.125, seeds=6
     ],
 )
 def test_uses_is_the_word_of_the_rule(table, word):
-    assert recall.uses(table, "rope").word == word
+    assert uses(table, "rope").word == word
+
+
+def test_a_task_that_was_not_learned_is_the_cause():
+    assert uses(runs(inside=0.5), "rope").cause is Cause.NOT_LEARNED
+    assert uses(runs(far=float("nan")), "rope").cause is Cause.NOT_READ and uses(runs(), "rope").cause is None
 
 
 def test_what_is_refuted_is_below_by_a_test_corrected_over_both_shares():
@@ -71,14 +78,14 @@ def test_what_is_refuted_is_below_by_a_test_corrected_over_both_shares():
         every = [one - lower for one in seeds]
         p = ttest_1samp(every, 0.9, alternative="less").pvalue
         assert within[0] < p < within[1]
-        verdict = recall.uses(runs(all=every), "rope")
+        verdict = uses(runs(all=every), "rope")
         assert verdict.word == word and f" and {p:.3f}, exact p" in verdict.why
 
 
 def test_another_way_of_reading_is_judged_by_what_it_finds_and_the_window_of_the_method():
     table = runs(far=0.2, **{"far/ntk": 0.97, "accuracy/ntk/8x": 0.97})
-    assert recall.uses(table, "rope", "ntk").word == HELD and recall.uses(table, "rope").word == REFUTED
-    assert recall.uses(table, "rope", "yarn").word == NOT_TESTABLE
+    assert uses(table, "rope", "ntk").word == HELD and uses(table, "rope").word == REFUTED
+    assert uses(table, "rope", "yarn").word == NOT_TESTABLE
 
 
 def test_a_claim_of_uses_holds_only_with_all_its_methods_and_partly_where_it_counts_parts():
@@ -96,7 +103,7 @@ def test_a_claim_of_uses_holds_only_with_all_its_methods_and_partly_where_it_cou
         "one holds, one fails"
     )
     unread = claim.judge({task: runs(**far | {"far/ntk": float("nan")})})
-    assert unread.word == "reproduced" and unread.dropped[0].startswith("rope:far/ntk dropped: a run of rope")
+    assert unread.word == "reproduced" and str(unread.dropped[0]).startswith("rope:far/ntk dropped: a run of")
     assert claim.judge({task: runs(**dict.fromkeys(far, 0.2))}).word == "not reproduced"
     assert claim.judge({task: runs(inside=0.3, **far)}).word == NOT_TESTABLE
     assert claim.judge({task: None}).word == NOT_RUN

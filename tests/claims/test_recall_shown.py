@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from sepnb.claims import recall_shown as shown
-from sepnb.claims.verdict import HELD, NOT_JUDGED, NOT_RUN, NOT_TESTABLE, REFUTED
+from sepnb.records.verdicts import HELD, NOT_JUDGED, NOT_RUN, NOT_TESTABLE, REFUTED
 
 from .test_recall import runs
 

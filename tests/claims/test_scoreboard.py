@@ -9,8 +9,9 @@ import pytest
 from sepnb import claims
 from sepnb.claims import recipes, scoreboard, verdict_table
 from sepnb.claims.ledger import Row
-from sepnb.claims.verdict import WORDS, Dependence, Verdict
+from sepnb.claims.verdict import Cause, Dependence, Verdict
 from sepnb.records.store import Store
+from sepnb.records.verdicts import WORDS
 
 from .test_budget import ORDERED, trained
 
@@ -132,7 +133,7 @@ def test_a_task_is_a_column_that_is_judged_under_the_names_of_tasks(monkeypatch)
         asked.append((method, reader))
         return Verdict("not run" if table is None else "held", "6 seeds")
 
-    monkeypatch.setattr(verdict_table.recall, "uses", uses)
+    monkeypatch.setattr(verdict_table, "uses", uses)
     monkeypatch.setattr(verdict_table, "TASKS", (*verdict_table.TASKS, "ordered_copy"))
     assert "experiment/ordered_copy" in verdict_table.needs()
     found = judged(runs(), ordered_copy=pd.DataFrame({"method": ["rope"]}))
@@ -183,7 +184,7 @@ def test_a_cell_answers_the_question_of_its_column_with_the_mean_of_what_is_in_b
 
 
 def test_a_task_that_was_not_learned_is_called_so_and_counts_as_not_testable():
-    cell = scoreboard._cell("mqar", Verdict("not testable here", "not learned: inside 0.12, far 0.14"))
+    cell = scoreboard._cell("mqar", Verdict("not testable here", "why", cause=Cause.NOT_LEARNED))
     assert cell == "[not learned]{.sepnb-badge .sepnb-not-testable-here}"
     assert scoreboard._cell("mqar", Verdict("not testable here", "a run diverged")).startswith(
         "[not testable"
