@@ -83,8 +83,7 @@ class Claim:
         one = isinstance(self.unless, Unless)
         object.__setattr__(self, "unless", (self.unless,) if one else tuple(self.unless))
         if not self.rule and self.asks:
-            said = [composed(self.asks, [*self.floors, *self.unless], self.metric, self.parts), self.remark]
-            object.__setattr__(self, "rule", " ".join(filter(None, said)))
+            object.__setattr__(self, "rule", self.declared)
         for name in ("title", "rule"):
             if not getattr(self, name):
                 raise ValueError(f"claim {self.title!r} has no {name}; write it in the reader's words")
@@ -95,6 +94,17 @@ class Claim:
                 )
         if not self.experiments or (not self.asks and self.how.__module__ in CORE):
             raise ValueError(f"claim {self.title!r} asks for nothing; give it an experiment and asks")
+
+    @property
+    def declared(self) -> str:
+        """What the declaration asks in words, and the remark; nothing without asks."""
+        asked = composed(self.asks, [*self.floors, *self.unless], self.metric, self.parts)
+        return " ".join(filter(None, [asked, self.remark]))
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether the rule is in words of its own, and not in those of the declaration."""
+        return self.rule != self.declared
 
     @property
     def needs(self) -> tuple[str, ...]:

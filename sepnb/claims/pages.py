@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from sepnb.claims import budget
 from sepnb.claims.budget import DEPENDENT
+from sepnb.claims.claim import Claim
 from sepnb.claims.headlines import HEADLINES
 from sepnb.claims.ledger import Row, evaluate, get
+from sepnb.claims.rule import conditions, lines
 from sepnb.claims.sources import Document, Statement, load
 from sepnb.claims.withdrawn import WITHDRAWN
 from sepnb.records.markup import code, said, table
@@ -132,7 +134,7 @@ def _fold(row: Row, documents: Sequence[Document]) -> list[str]:
         f"Source: {source}",
         "",
         "Rule",
-        f": {_formulas(claim.rule)}",
+        *_rule(claim),
         "",
         "Verdict",
         f": {badge(row)} {said(_sentence(verdict.detail))}",
@@ -146,6 +148,17 @@ def _fold(row: Row, documents: Sequence[Document]) -> list[str]:
         "~~~~",
         "",
     ]
+
+
+def _rule(claim: Claim) -> list[str]:
+    """The rule in words; what a declaration asks of several, as a table."""
+    asked = lines(claim.asks, claim.metric)
+    if claim.by_hand or len(asked) == 1:
+        return [f": {_formulas(claim.rule)}"]
+    heads = ("of", "minus", "what is measured", "asked for")
+    rest = [conditions([*claim.floors, *claim.unless], some=claim.parts), claim.remark]
+    told = ["", *table(heads, [one.cells for one in asked]), " ".join(rest).strip()]
+    return [": Each line, in the mean over the seeds:", *(f"  {line}".rstrip() for line in told)]
 
 
 def _turned(row: Row) -> str:

@@ -1,86 +1,90 @@
-"""The rule of a claim in words, as its declaration says it: which differences lie between which bounds."""
+"""The rule of a claim as its declaration says it: a table of what is compared, in which column, within which
+bounds, and the same in sentences. Parts of columns are called as in the records, which the page of claims
+explains; what is measured has words.
+"""
 
 import math
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from sepnb.claims.asks import ZERO, Ask, Floor, Unless
 from sepnb.records.markup import code
 
-WORDS = {
+MEASURES = {
     "bits_per_byte": "bits per byte inside the trained length",
-    "accuracy": "right answers as trained",
     "gap": "gap to its own sliding window",
     "gain": "context gain",
-    "divergence": "divergence from the prediction in a fresh window",
-    "recovered": "refitted minus trained rows",
-    "fitted": "fitted rows",
-    "fitted-masked": "rows fitted behind a window",
-    "margin": "margin",
-    "key": "key bytes",
-    "replaced": "far context replaced",
-    "shuffled": "far words in another order",
-    "long": "far context as it is",
-    "beyond/8": "gain from context beyond 8 bytes",
-    "least": "margin",
-    "native": "all keys visible",
-    "native/1x": "from 0 on",
-    "native-window": "a window of one trained length",
-    "native-log": "logits that grow with log n",
-    "native-at-1m": "from index 1,000,000 on",
-    "clamp": "the last row held",
-    "wrap": "the table repeated",
-    "reflect": "the table mirrored",
-    "zero": "rows of zeros",
-    "interpolate": "the table stretched",
-    "fourier": "Fourier",
-    "alibi": "ALiBi-like",
-    "fourier-full": "Fourier with all components",
-    "cyclic-literal": "cyclic as printed",
-    "frozen": "without tuning",
-    "frozen-window": "a window without tuning",
-    "tuned": "after tuning",
-    "tuned-oracle": "its own sliding window",
-    "tight": "read byte by byte",
-    "added drift": "added drift",
-    "drawn": "before training",
-    "trained": "the trained window",
-    "misaligned": "misaligned windows",
-    "misaligned, never seen": "misaligned windows that no loss saw",
-    "spread": "positions spread far apart",
-    "moved": "distance moved",
-    "log2 moved": "distance moved (log2)",
-    "log2 narrowed": "spread (log2)",
-    "resolution": "resolution of the trained window",
-    "canvas-14": "a canvas of 14 x 14 patches",
-    "upscaled-14": "pictures upscaled to 14 x 14 patches",
-    "spread-14": "things spread over 14 x 14 patches",
-    "canvas-12": "a canvas of 12 cells along an edge",
-    "spread-12": "things spread over 12 cells along an edge",
-    "compiled": "share of the speed of attention, compiled",
+    "accuracy": "right answers",
+    "far": "right answers far back",
+    "near": "right answers near the end",
+    "key": "bits at key bytes",
+    "tight": "bits read byte by byte",
+    "compiled": "compiled speed over that of attention alone",
     "ahead": "speed over that of x-transformers",
-    "growth": "time of a text in one piece over that of the same tokens in four",
-    "speed": "speed over that of the dense sinusoidal model",
-    "grow": "a grid that grows",
-    "fit": "places fitted into the trained square",
 }
-"""What columns and their parts say; any other says itself."""
+"""What stands first in a column and does not say itself what is measured."""
+
+
+class Line(NamedTuple):
+    """What is asked alike: the difference of each `a` and each `b` lies in each column within the bounds.
+    Without a `b` it is the column itself."""
+
+    a: tuple[str, ...]
+    b: tuple[str, ...]
+    columns: tuple[tuple[str, ...], ...]
+    bounds: tuple[float, float]
+
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """The line in words: models, those they are held against, columns, bounds."""
+        names = (_and(map(_method, of)) for of in (self.a, self.b))
+        return *names, _columns(self.columns), _bounds(*self.bounds)
+
+    @property
+    def compared(self) -> str:
+        """Whose columns lie within the bounds."""
+        a, b, *_ = self.cells
+        each = [f"each of {one}" if len(of) > 1 else one for of, one in ((self.a, a), (self.b, b))]
+        return f"{each[0]} minus {each[1]}" if b else a
+
+
+def lines(asks: Sequence[Ask], metric: str) -> list[Line]:
+    """The table of what is asked, a line for all that is asked alike."""
+    found = []
+    for ask in asks:
+        (a, ours), (b, theirs) = (name.partition(":")[::2] for name in (ask.a, ask.b))
+        b, theirs = ("", ours) if ask.b == ZERO else (b, theirs)
+        found.append(
+            Line((a,), (b,) if b not in ("", a) else (), (_apart(ours or metric, theirs or metric),), ask[2:])
+        )
+    for field in ("columns", "a", "b"):  # what differs in this alone becomes one line
+        alike: dict[tuple, list[Line]] = {}
+        for line in found:
+            alike.setdefault(line._replace(**{field: ()}), []).append(line)
+        found = [
+            same._replace(**{field: tuple(dict.fromkeys(one for line in of for one in getattr(line, field)))})
+            for same, of in alike.items()
+        ]
+    return found
 
 
 def composed(asks: Sequence[Ask], unless: Sequence[Floor | Unless], metric: str, parts: bool) -> str:
-    """What a claim asks, a sentence for all that is asked alike, and what would keep it from an answer."""
-    shared: dict[tuple, list] = {}
-    for ask in asks:
-        (a, of_a), (b, of_b) = (
-            name.partition(":")[::2] for name in (ask.a, ask.b if ask.b != ZERO else ask.a)
-        )
-        common, one, other = _apart(of_a or metric, of_b or metric)
-        shared.setdefault((a, b, one, other, ask.low, ask.high), []).append(common)
-    alike: dict[tuple, list] = {}
-    for (a, b, *how), columns in shared.items():
-        alike.setdefault((tuple(columns), *how), []).append((a, b))
-    told = [_sentence(methods, *how) for how, methods in alike.items()]
-    told += ["Some of these give *partly*."] if parts and len(asks) > 1 else []
+    """What a claim asks, a sentence for all that shares its bounds, and what would keep it from an answer."""
+    alike: dict[tuple[str, str], list[Line]] = {}
+    for line in lines(asks, metric):
+        alike.setdefault(line.cells[2:], []).append(line)
+    told = [
+        f"{columns[0].upper()}{columns[1:]}: {_and(one.compared for one in of)} "
+        f"{'are' if len(of) > 1 or (len(of[0].a) > 1 and not of[0].b) else 'is'} {bounds}."
+        for (columns, bounds), of in alike.items()
+    ]
+    return " ".join(filter(None, [*told, conditions(unless, some=parts and len(asks) > 1)]))
+
+
+def conditions(unless: Sequence[Floor | Unless], some: bool) -> str:
+    """What would keep a claim from an answer, and whether `some` of its asks are an answer."""
+    told = ["Some of these give *partly*."] if some else []
     dropping = [one for one in unless if isinstance(one, Floor) or one.of]
     voiding = [one for one in unless if one not in dropping]
     for ones, start, more in (
@@ -92,64 +96,38 @@ def composed(asks: Sequence[Ask], unless: Sequence[Floor | Unless], metric: str,
     return " ".join(told)
 
 
-def _apart(a: str, b: str) -> tuple[tuple[str, ...], str, str]:
-    """Of two columns the parts that they share, and the part in which each differs."""
+def _apart(a: str, b: str) -> tuple[str, ...]:
+    """The parts of a column, such as `gap/native/8x`; of two columns those that they share, and where they
+    differ one minus the other."""
     ours, theirs = a.split("/"), b.split("/")
-    if theirs == ["drawn", *ours]:
-        return tuple(ours), "after training", "before training"
-    differ = [one != other for one, other in zip(ours, theirs, strict=False)]
-    if len(ours) != len(theirs) or sum(differ) > 1:
-        return (), *(WORDS.get(name) or _columns([tuple(name.split("/"))]) for name in (a, b))
-    common = tuple(part for part, other in zip(ours, differ, strict=True) if not other)
-    return common, *(
-        " ".join(_word(p) for p, d in zip(of, differ, strict=True) if d) for of in (ours, theirs)
-    )
+    if len(ours) == len(theirs):
+        return tuple(p if p == q else f"{p} minus {q}" for p, q in zip(ours, theirs, strict=True))
+    if theirs[-len(ours) :] == ours:
+        return (*ours, f"minus {'/'.join(theirs[: -len(ours)])}")
+    return (f"{_columns([ours])} minus {_columns([theirs])}",)
 
 
-def _sentence(methods: list[tuple[str, str]], columns: tuple, one: str, other: str, low: float, high: float):
-    of_one_method = all(a == b for a, b in methods)
-    change = [f"{one} minus {other}"] if one and of_one_method else []
-    measure = ", ".join([*change, _columns(columns)] if columns[0] else change)
-    compared = (
-        _methods(methods)
-        if not one or of_one_method
-        else _and(f"{_method(a)} ({one}) minus {_method(b)} ({other})" for a, b in methods)
-    )
-    verb = "are" if len(methods) > 1 and "each of" not in compared else "is"
-    start = f"{measure[0].upper()}{measure[1:]}: " if measure else ""
-    return f"{start}{compared} {verb} {_bounds(low, high)}."
-
-
-def _columns(columns: Sequence[tuple[str, ...]]) -> str:
+def _columns(columns: Sequence[Sequence[str]]) -> str:
     """Columns in words; of those that differ part by part, every part is told once."""
-    parts = [list(dict.fromkeys(part)) for part in zip(*columns, strict=False)]
-    if math.prod(map(len, parts)) != len(columns) or len(set(map(len, columns))) > 1:
-        return "; ".join(_columns([one]) for one in columns)
-    told = [_and(map(_word, names)) for names in parts]
-    bins = [all(re.fullmatch(r"\d+x", name) for name in names) for names in parts]
-    return ", ".join(f"at {one}" if at else one for one, at in zip(told, bins, strict=True))
+    told = []
+    for length in dict.fromkeys(map(len, columns)):
+        alike = [one for one in columns if len(one) == length]
+        parts = [list(dict.fromkeys(part)) for part in zip(*alike, strict=True)]
+        if math.prod(map(len, parts)) == len(alike):
+            told.append(_measured(*parts))
+        else:
+            told += [_measured(*([part] for part in one)) for one in alike]
+    return "; ".join(told)
+
+
+def _measured(names: Sequence[str], *how: Sequence[str]) -> str:
+    """What is measured, and in brackets how it is read and where."""
+    read = [f"at {_and(part)}" if re.match(r"\d+x", part[0]) else _and(map(_word, part)) for part in how]
+    return _and(map(_word, names)) + (f" ({', '.join(read)})" if read else "")
 
 
 def _word(name: str) -> str:
-    if name in WORDS:
-        return WORDS[name]
-    for start, words in (("native-at-", "at {} starts"), ("moved-", "the grid moved to {} places")):
-        if name.startswith(start):
-            return words.format(name.removeprefix(start).replace("-", " "))
-    if name.endswith("-window"):
-        return f"{_word(name.removesuffix('-window'))} with a window"
-    return name.replace("-", " ").replace("_", " ")
-
-
-def _methods(pairs: list[tuple[str, str]]) -> str:
-    ones, others = (list(dict.fromkeys(names)) for names in zip(*pairs, strict=True))
-    if all(a == b for a, b in pairs):
-        return _and(map(_method, ones))
-    if len(pairs) > 1 and len(ones) == 1:
-        return f"{_method(ones[0])} minus each of {_and(map(_method, others))}"
-    if len(pairs) > 1 and len(others) == 1:
-        return f"each of {_and(map(_method, ones))} minus {_method(others[0])}"
-    return _and(f"{_method(a)} minus {_method(b)}" for a, b in pairs)
+    return MEASURES.get(name, re.sub(r"(?<=\w)[-_](?=\w)", " ", name))
 
 
 def _method(name: str) -> str:
@@ -158,12 +136,12 @@ def _method(name: str) -> str:
 
 
 def _bounds(low: float, high: float) -> str:
-    low_, high_ = (f"{x:+g}".replace("-", "\N{MINUS SIGN}") if x else "0" for x in (low, high))
+    low_, high_ = (f"{x:g}".replace("-", "\N{MINUS SIGN}") for x in (low, high))
     if math.isinf(low) or math.isinf(high):
         return f"above {low_}" if math.isinf(high) else f"below {high_}"
     return f"between {low_} and {high_}"
 
 
 def _and(parts: Iterable[str]) -> str:
-    *first, last = parts
+    *first, last = [*parts] or [""]
     return f"{', '.join(first)} and {last}" if first else last

@@ -118,6 +118,16 @@ def test_the_page_shows_every_claim_with_what_decides(tmp_path, monkeypatch, few
     assert "54 records, seeds 1, 2, 3, 4, 5, 6" in section and "`aaaaaaaaa`" in section
 
 
+def test_what_a_rule_asks_of_several_is_a_table_on_the_page():
+    text = claims.page([fake_row("rope-needs-a-window"), fake_row("alibi-flat-beyond-length")])
+    asked, single = (
+        text.split(f"(claim-{name})=")[1] for name in ("rope-needs-a-window", "alibi-flat-beyond-length")
+    )
+    assert "  | of | minus | what is measured | asked for |" in asked
+    assert "  | `rope` |  | gap to its own sliding window (native, at 4x and 8x) | above 0.03 |" in asked
+    assert claims.get("alibi-flat-beyond-length").rule in single.split("(claim-")[0]
+
+
 def test_the_page_writes_for_readers():
     """Documents by their titles and in their words, the rules of evidence as the code has them."""
     assert pages._sentence("rope minus none -0.1") == "Rope minus none \N{MINUS SIGN}0.1."
