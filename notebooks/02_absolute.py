@@ -32,6 +32,7 @@ import pandas as pd
 import torch
 
 from sepnb import claims, experiments
+from sepnb.companion import evidence
 from sepnb.data import text
 from sepnb.encodings import Learned, sinusoidal
 from sepnb.evaluation import evaluate
@@ -760,7 +761,7 @@ assert len({rates["ablation"][m] for n, *pair, _ in COMPARED[:2] for m in pair})
 for name in ("learned", "learned-per-layer", "learned-query-key"):
     numbers[f"rate_{name.replace('-', '_')}"] = f"{rates['encodings'][name]:g}"
 judged = {"experiment/ablation": runs["ablation"]}
-numbers |= claims.show(
+numbers |= evidence.show(
     claims.judge(["position-at-every-layer-helps"], judged),
     caption="The claim of the notes, judged by a rule written beforehand.",
 )

@@ -36,6 +36,7 @@ from sepnb import claims, experiments
 from sepnb.analysis.flops import products_of
 from sepnb.analysis.memory import MemoryWatch
 from sepnb.analysis.states import inputs_of
+from sepnb.companion import evidence
 from sepnb.data import text
 from sepnb.encodings import (
     Shaw,
@@ -558,7 +559,7 @@ figures.show_table(
 
 # %% tags=["hide-input"]
 IDS = ("precise-position-is-useless-far-away", "precise-position-helps-nearby")
-numbers |= claims.show(
+numbers |= evidence.show(
     claims.judge(IDS, {"experiment/shaw_clip": sweep}),
     caption="The two claims on the clip, judged by rules written beforehand.",
 )

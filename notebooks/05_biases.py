@@ -37,6 +37,7 @@ import torch
 from sepnb import claims, experiments
 from sepnb.analysis.flops import per_token
 from sepnb.analysis.timing import interleaved, paired_ratio
+from sepnb.companion import evidence
 from sepnb.data import text as texts
 from sepnb.encodings import alibi_bias, alibi_slopes, build, distance_aware_gate
 from sepnb.encodings.cope import cope_positions
@@ -437,7 +438,7 @@ figures.provenance(runs)
 
 # %% tags=["hide-input"]
 tested = ("alibi-flat-beyond-length", "alibi-does-not-use-longer-context")
-numbers |= claims.show(
+numbers |= evidence.show(
     claims.judge(tested, {"experiment/extrapolation": runs}),
     caption="Two claims on ALiBi, judged by rules written before the records.",
 )

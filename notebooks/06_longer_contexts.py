@@ -34,6 +34,7 @@ import pandas as pd
 import torch
 
 from sepnb import claims, experiments
+from sepnb.companion import evidence
 from sepnb.encodings import (
     DynamicNTK,
     Llama3,
@@ -869,7 +870,7 @@ figures.show_table(
 figures.provenance(runs)
 
 # %% tags=["hide-input"]
-numbers |= claims.show(
+numbers |= evidence.show(
     verdicts,
     caption="The claims of this chapter, judged by rules written before the records.",
 )

@@ -39,6 +39,7 @@ from matplotlib.colors import LogNorm, PowerNorm
 from sepnb import claims, experiments
 from sepnb.analysis import flops
 from sepnb.analysis.isolation import jacobian, leak
+from sepnb.companion import evidence
 from sepnb.data import text as texts
 from sepnb.encodings import alibi_bias, alibi_slopes
 from sepnb.experiments import language_modelling as lm
@@ -1091,7 +1092,7 @@ more_training = experiments.get("budget").table(profile)
 tables = {"extrapolation": table, "budget": more_training}
 tables = {f"experiment/{name}": runs for name, runs in tables.items()}
 verdicts = claims.judge(IDS, tables | {"chapter/09_strict": numbers})
-numbers |= claims.show(
+numbers |= evidence.show(
     verdicts,
     budget=True,
     caption="The claims of this chapter, judged by rules written beforehand. Two are "

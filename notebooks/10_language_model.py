@@ -39,6 +39,7 @@ from sepnb.analysis import flops
 from sepnb.claims import language_model as of_this_chapter
 from sepnb.claims.budget import exchanges, places
 from sepnb.claims.budget import models as ranked_models
+from sepnb.companion import evidence
 from sepnb.data import text
 from sepnb.evaluation import evaluate
 from sepnb.experiments import ablation
@@ -862,7 +863,7 @@ figures.provenance(budgets)
 IDS = list(of_this_chapter.CLAIMS)
 tables = {"in_window": table, "ablation": factors, "budget": budgets}
 tables = {f"experiment/{name}": rows for name, rows in tables.items()}
-numbers |= claims.show(
+numbers |= evidence.show(
     claims.judge(IDS, tables),
     budget=True,
     caption=f"The {len(IDS)} claims of this chapter: seven on the models of the first "

@@ -45,6 +45,7 @@ import torch.nn.functional as F
 
 from sepnb import claims, experiments
 from sepnb.analysis import extrapolator_cost
+from sepnb.companion import evidence
 from sepnb.data import text as texts
 from sepnb.encodings import sinusoidal
 from sepnb.experiments import language_modelling as lm
@@ -1227,7 +1228,7 @@ print(f"explained: {straight(table):.0%}, without the norm {straight(bare):.0%}"
 
 # %% tags=["hide-input"]
 FIT_IDS = [one.id for one in claims.CLAIMS if one.needs == ("experiment/fitted_rows",)]
-numbers |= claims.show(
+numbers |= evidence.show(
     claims.judge(FIT_IDS, {"experiment/fitted_rows": fits}),
     caption="What fitted rows decide. The claims page says of each rule whether it "
     "came before the records.",
@@ -1365,7 +1366,7 @@ figures.provenance(runs, of_articles)
 # after those of its partner.
 
 # %% tags=["hide-input"]
-numbers |= claims.show(
+numbers |= evidence.show(
     verdicts,
     caption="The claims of this chapter. The claims page lists every comparison, and "
     "says of each rule whether it came before the records.",

@@ -32,6 +32,7 @@ import torch
 
 from sepnb import claims, encodings, experiments
 from sepnb.analysis.scores import split_scores
+from sepnb.companion import evidence
 from sepnb.data import text as texts
 from sepnb.encodings import Heads, NTKByParts, Phase
 from sepnb.experiments import language_modelling as lm
@@ -364,7 +365,7 @@ else:
 GRIDS = {"experiment/stretched_mqar": recall}
 SLOWED = [one.id for one in claims.CLAIMS if one.needs[0] in GRIDS]
 judged = claims.judge(SLOWED, GRIDS)
-numbers |= claims.show(
+numbers |= evidence.show(
     judged,
     caption="The claims on recall at slowed positions. The claims page lists those on "
     "other tasks and on novels.",
@@ -751,7 +752,7 @@ figures.provenance(runs)
 # %% tags=["hide-input"]
 IDS = [one.id for one in claims.CLAIMS if one.needs[0] == "experiment/recipes"]
 tables = {"experiment/recipes": runs, "experiment/extrapolation": extrapolation}
-numbers |= claims.show(
+numbers |= evidence.show(
     claims.judge(IDS, tables),
     caption="The claims on training at far distances. The claims page says of each "
     "whether its rule came before the records; with fewer than six seeds a claim is "

@@ -33,6 +33,7 @@ import torch
 from torch.nn.functional import normalize
 
 from sepnb import claims, experiments
+from sepnb.companion import evidence
 from sepnb.data.draws import generator_of
 from sepnb.experiments import seqpe_geometry as geo
 from sepnb.plots import figures, interactive, shapes
@@ -674,7 +675,7 @@ figures.provenance(sweep)
 # %% tags=["hide-input"]
 TABLES = {"experiment/seqpe_geometry": sweep, "experiment/seqpe_distances": fresh}
 IDS = [one.id for one in claims.CLAIMS if set(one.needs) <= set(TABLES)]
-numbers |= claims.show(
+numbers |= evidence.show(
     claims.judge(IDS, TABLES),
     caption="The claims of this chapter. Those on distances were written after seeds "
     "1 to 6 had been seen and are judged on seeds 7 to 12. For the others, the claims "

@@ -33,6 +33,7 @@ import pandas as pd
 import torch
 
 from sepnb import claims, encodings, experiments, paths
+from sepnb.companion import evidence
 from sepnb.data.draws import generator_of
 from sepnb.encodings import apply_axial_rope, grid_positions, grid_sinusoidal
 from sepnb.experiments import images as im
@@ -865,7 +866,7 @@ except ValueError as refused:
 here = "chapter/15_two_dimensions"
 counted = [one.id for one in claims.CLAIMS if one.needs == (here,)]
 verdicts = claims.judge(counted, {here: numbers})
-numbers |= claims.show(verdicts, caption="The two claims about code.")
+numbers |= evidence.show(verdicts, caption="The two claims about code.")
 assert not counts.lines[counts["axes"] == 3].any() and not numbers["alibi_has_3"]
 assert encodings.on_axes("axial-rope", 2) and not encodings.on_axes("rope", 2)
 assert numbers["ropes_apart"] < 1e-9  # one function, two counts
@@ -913,7 +914,7 @@ drawn_moves = [
 numbers["places_of_grid"] = int(np.prod(shifted.positions.moves))
 numbers["places_drawn"] = round(np.mean([len(moves) for moves in drawn_moves]))
 OF_IMAGES = [one.id for one in claims.CLAIMS if one.needs == ("experiment/images",)]
-numbers |= claims.show(
+numbers |= evidence.show(
     claims.judge(OF_IMAGES, {"experiment/images": table}),
     caption="The claims on images. The rule that drops a pair was changed after the "
     "records.",
@@ -925,7 +926,7 @@ tried = RunTable(screen[screen.method != "none"]).made
 right = (tried.val_accuracy == 1).sum() if len(tried) else 0
 numbers["screen_right"], numbers["screen_tried"] = int(right), len(tried)
 OF_CUBES = [one.id for one in claims.CLAIMS if one.needs == ("experiment/volumes",)]
-numbers |= claims.show(
+numbers |= evidence.show(
     claims.judge(OF_CUBES, {"experiment/volumes": cube}),
     caption="The claims on the cube, judged by rules written beforehand.",
 )

@@ -33,6 +33,7 @@ import torch
 from scipy.stats import spearmanr
 
 from sepnb import claims, experiments
+from sepnb.companion import evidence
 from sepnb.data import text as texts
 from sepnb.evaluation import evaluate
 from sepnb.experiments import language_modelling as lm
@@ -923,7 +924,7 @@ tables = {
 }
 OURS = ("experiment/seqpe_stream", "experiment/seqpe_stream_geometry")
 IDS = [one.id for one in claims.CLAIMS if one.needs[0] in OURS]
-numbers |= claims.show(
+numbers |= evidence.show(
     claims.judge(IDS, tables),
     caption="The claims of this chapter. The claims page says for each whether its "
     "rule came before the records. With fewer than six seeds a claim is not judged.",

@@ -42,6 +42,7 @@ import numpy as np
 import pandas as pd
 
 from sepnb import claims, experiments
+from sepnb.companion import evidence
 from sepnb.data import text as texts
 from sepnb.evaluation import evaluate, sliding
 from sepnb.evaluation.context import shuffled_words, with_shuffled_context
@@ -545,7 +546,7 @@ draw_by_position(
 
 # %% tags=["hide-input"]
 IDS = [one.id for one in claims.CLAIMS if one.needs[0] == "experiment/matched_loss"]
-numbers |= claims.show(
+numbers |= evidence.show(
     claims.judge(IDS, {"experiment/matched_loss": matched}),
     caption="The claims of this chapter. Most rules came before the records; some came "
     "before those of a new model and after those of its partner. The claims page has "

@@ -55,7 +55,8 @@ import pandas as pd
 import torch
 
 from sepnb import claims, experiments
-from sepnb.claims import recall_shown as shown
+from sepnb.companion import evidence
+from sepnb.companion.evidence import recall_shown as shown
 from sepnb.data import text as texts
 from sepnb.evaluation.tasks import grid, needle
 from sepnb.plots import answers, chooser, figures
@@ -425,7 +426,7 @@ figures.provenance(table)
 
 # %% tags=["hide-input"]
 IDS = [one.id for one in claims.CLAIMS if one.needs == ("experiment/needle",)]
-numbers |= claims.show(
+numbers |= evidence.show(
     claims.judge(IDS, {"experiment/needle": table}),
     caption="The claims of this chapter. The rules of use and of what voids a "
     "comparison were changed after these records; the one at equal parameters was "

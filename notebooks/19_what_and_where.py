@@ -48,7 +48,8 @@ import pandas as pd
 import torch
 
 from sepnb import claims, experiments
-from sepnb.claims import recall_shown as shown
+from sepnb.companion import evidence
+from sepnb.companion.evidence import recall_shown as shown
 from sepnb.evaluation.tasks import (
     grid,
     indirect_index,
@@ -782,7 +783,7 @@ IDS = [
     if one.needs in [(f"experiment/{name}",) for name in (*TWO, "indirect_index")]
 ]
 verdicts = claims.judge(IDS, {f"experiment/{name}": tables[name] for name in tables})
-numbers |= claims.show(
+numbers |= evidence.show(
     verdicts,
     caption="The claims of this chapter. The rules of use and of what voids a "
     "comparison were changed after these records.",

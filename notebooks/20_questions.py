@@ -50,7 +50,8 @@ import numpy as np
 import pandas as pd
 
 from sepnb import claims, experiments
-from sepnb.claims import recall_shown as shown
+from sepnb.companion import evidence
+from sepnb.companion.evidence import recall_shown as shown
 from sepnb.data import babi
 from sepnb.evaluation.tasks import questions
 from sepnb.plots import answers, chooser, figures
@@ -396,7 +397,7 @@ figures.provenance(table)
 
 # %% tags=["hide-input"]
 IDS = [one.id for one in claims.CLAIMS if one.needs == ("experiment/questions",)]
-numbers |= claims.show(
+numbers |= evidence.show(
     claims.judge(IDS, {"experiment/questions": table}),
     caption="The claims of this chapter. The rules of use and of what voids a "
     "comparison were changed after these records.",

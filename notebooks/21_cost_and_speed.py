@@ -35,6 +35,7 @@ from sepnb import claims, experiments
 from sepnb.analysis import flops, roofline
 from sepnb.analysis.memory import kept_for_backward
 from sepnb.analysis.timing import interleaved
+from sepnb.companion import evidence
 from sepnb.experiments.encoding_speed import TARGETS
 from sepnb.experiments.reading_cost import LENGTHS, READERS
 from sepnb.models import Transformer, TransformerConfig
@@ -584,7 +585,7 @@ numbers |= {f"kept_{name}": heavier[name] for name in ("rope", "shaw", "cope")}
 tables = {"encoding_speed": shares, "reading_cost": reading}
 tables = {f"experiment/{name}": table for name, table in tables.items()}
 IDS = [one.id for one in claims.CLAIMS if one.needs[0] in tables]
-numbers |= claims.show(
+numbers |= evidence.show(
     claims.judge(IDS, tables),
     caption="The claims of this chapter, on one thread of a CPU. A claim is not "
     "testable without the compiler or the x-transformers that it needs.",

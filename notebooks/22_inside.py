@@ -33,6 +33,7 @@ import torch
 
 from sepnb import analysis, claims, experiments
 from sepnb.analysis.scores import split_scores
+from sepnb.companion import evidence
 from sepnb.data import text
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.inspection import FAR, SHOWN
@@ -878,7 +879,7 @@ print({name: round(share, 3) for name, share in shares.items()})
 
 # %%
 IDS = [one.id for one in claims.CLAIMS if one.needs == ("experiment/inside",)]
-numbers |= claims.show(
+numbers |= evidence.show(
     claims.judge(IDS, {"experiment/inside": table}),
     caption="The six claims of this chapter, judged by rules written beforehand.",
 )

@@ -11,9 +11,7 @@ To add a claim, write one `Claim(...)` in the module of its chapter or experimen
 from sepnb.claims.asks import Ask
 from sepnb.claims.claim import Claim
 from sepnb.claims.extrapolation import survival
-from sepnb.claims.ledger import CLAIMS, Row, evaluate, get
-from sepnb.claims.pages import page, source_map_page
-from sepnb.claims.shown import judge, show
+from sepnb.claims.ledger import CLAIMS, Row, evaluate, get, judge
 from sepnb.claims.sources import SourceMap, SourceMapError, Statement
 from sepnb.claims.sources import load as source_map
 from sepnb.claims.verdict import Tables, Verdict
@@ -33,9 +31,6 @@ __all__ = [
     "evaluate",
     "get",
     "judge",
-    "page",
-    "show",
     "source_map",
-    "source_map_page",
     "survival",
 ]

@@ -64,27 +64,6 @@ def modified(claim: Claim, tables: Tables) -> Verdict:
     return _told(NOT_TESTABLE if numbers["ropes_apart"] > 1e-9 else share(parts), numbers)
 
 
-def in_words(claim_id: str, numbers: dict[str, float]) -> str:
-    """What the counts of one of these claims say; nothing of any other claim."""
-    match claim_id:
-        case "no-manual-redesign":
-            same, lines, settings = kept(numbers, "seqpe")
-            return (
-                f"SeqPE {'stays the same' if same else 'becomes another'} encoding, runs "
-                f"{'no' if lines else 'some'} new lines of its own code and needs "
-                f"{'no' if settings else 'some'} settings with other values"
-            )
-        case "expert-designs-must-be-modified":
-            ropes = [all(kept(numbers, family)) for family in ("rope", "axial_rope")]
-            alibi = numbers["alibi_has_2"] == numbers["alibi_has_3"] == 0
-            return (
-                f"ALiBi has {'no' if alibi else 'a'} form on more axes; RoPE as the class of one axis is "
-                f"{'kept' if ropes[0] else 'modified'}; RoPE as the axial class is "
-                f"{'kept' if ropes[1] else 'modified'}"
-            )
-    return ""
-
-
 _counts = partial(Claim, experiments=(COUNTS,), source="seqpe-abstract", parts=True)
 
 CLAIMS = {

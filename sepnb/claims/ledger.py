@@ -3,7 +3,7 @@
 import math
 import os
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
@@ -12,7 +12,7 @@ import pandas as pd
 
 from sepnb.claims.claim import Claim
 from sepnb.claims.provenance import History, Pin
-from sepnb.claims.verdict import Verdict
+from sepnb.claims.verdict import Tables, Verdict
 from sepnb.records import numbers
 from sepnb.records.store import RecordError, Store
 
@@ -105,6 +105,24 @@ def get(claim_id: str) -> Claim:
     if claim_id not in found:
         raise ValueError(f"no claim {claim_id!r} in the ledger; it has {', '.join(found)}")
     return found[claim_id]
+
+
+def judge(claim_ids: Iterable[str], tables: Tables) -> dict[str, Verdict]:
+    """The verdicts of these claims, by their ids.
+
+    Raises:
+        ValueError: no claim of this id, or a table that it needs is not among `tables`: a verdict of "not
+            run" would hide that it was forgotten.
+    """
+    verdicts = {}
+    for claim_id in claim_ids:
+        claim = get(claim_id)
+        if missing := [need for need in claim.needs if need not in tables]:
+            raise ValueError(
+                f"claim {claim_id!r} needs {', '.join(missing)}; the tables given are {', '.join(tables)}"
+            )
+        verdicts[claim_id] = claim.judge(tables)
+    return verdicts
 
 
 def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row]:

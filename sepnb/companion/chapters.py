@@ -123,7 +123,7 @@ def fingerprint(chapter: Chapter, parameters: Mapping[str, Any]) -> dict[str, st
 def _matters(module: Path, chapter: Chapter) -> bool:
     if module.parts[0] not in OUTSIDE or module.as_posix() in INSIDE:
         return True
-    name = module.stem if module.parts[0] == "companion" else "claims"
+    name = Path(module.parts[1]).stem if module.parts[0] == "companion" else "claims"
     return re.search(rf"^\s*(from|import)\b.*\b{name}\b", chapter.text, re.M) is not None
 
 

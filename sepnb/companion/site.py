@@ -22,7 +22,6 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.fileutil import copy_asset
 
 from sepnb import claims, paths
-from sepnb.claims import scoreboard
 from sepnb.companion import (
     api_pages,
     attacks,
@@ -37,6 +36,7 @@ from sepnb.companion import (
     tables,
     translated,
 )
+from sepnb.companion.evidence import ledger_page, scoreboard
 
 logger = logging.getLogger(__name__)
 
@@ -64,11 +64,15 @@ def judge_first(app, env, docnames: list[str]) -> None:
     docnames[:] = [name for start in range(SPREAD) for name in docnames[start::SPREAD]]
 
 
-RULES = ("sepnb/claims/*.py", "sepnb/claims/pinned.json", "sepnb/experiments/*.py", "book/source_map.yml")
+RULES = (
+    *(f"sepnb/{room}/*.py" for room in ("claims", "companion/evidence", "experiments")),
+    "sepnb/claims/pinned.json",
+    "book/source_map.yml",
+)
 PARTS = tuple(f"sepnb/{part}*.py" for part in ("", "encodings/", "extrapolators/", "models/", "seqpe/"))
 PAGES = {
-    "claims": (lambda: claims.page(ledger()), RULES),
-    "source-map": (lambda: claims.source_map_page(ledger()), RULES),
+    "claims": (lambda: ledger_page.page(ledger()), RULES),
+    "source-map": (lambda: ledger_page.source_map_page(ledger()), RULES),
     "scoreboard-finding": (lambda: scoreboard.finding(ledger()), RULES),
     "scoreboard": (lambda: scoreboard.scoreboard(ledger()), RULES),
     "verdict-table": (scoreboard.methods, RULES),

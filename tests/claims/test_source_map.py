@@ -1,7 +1,6 @@
 """The map of the sources is whole: no statement without a place, no place that does not exist."""
 
 import re
-from collections import Counter
 
 import pytest
 import yaml
@@ -98,20 +97,3 @@ def test_all_faults_are_named_at_once(load):
     with pytest.raises(SourceMapError) as failure:
         load(0, target="nothing", kind="chapter", id="two")
     assert "notebooks/nothing.py" in str(failure.value) and "the id two" in str(failure.value)
-
-
-def test_the_page_has_a_row_for_every_statement(source_map):
-    text = claims.source_map_page()
-    rows = [line for line in text.splitlines() if line.startswith("| ")]
-    headings = Counter(rows)["| --- | --- |"]
-    assert headings == len(source_map.documents)
-    assert len(rows) == len(source_map.statements) + 2 * headings
-    assert all(len(re.findall(r"(?<!\\)\|", row)) == 3 for row in rows)  # two cells, no stray border
-    for statement in source_map.statements:
-        row = next(row for row in rows if row.startswith(f"| {statement.says} "))
-        forms = {
-            "claim": "<claim-{}>`",
-            "chapter": "{{doc}}`/notebooks/executed/{}`",
-            "page": "{{doc}}`/book/{}`",
-        }
-        assert forms.get(statement.kind, "{}").format(statement.target) in row

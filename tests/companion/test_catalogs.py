@@ -9,8 +9,8 @@ import pytest
 from babel.messages.catalog import Message
 
 from sepnb import paths
-from sepnb.claims import scoreboard, verdict_table
 from sepnb.companion import catalogs, languages
+from sepnb.companion.evidence import scoreboard, verdict_table
 from sepnb.companion.translated import WORDS, worded
 from sepnb.records.verdicts import WORDS as VERDICTS
 

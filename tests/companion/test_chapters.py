@@ -74,8 +74,13 @@ def test_a_changed_package_runs(ran, monkeypatch) -> None:
 def test_what_acts_from_outside_counts_where_a_chapter_imports_it(write_chapter) -> None:
     plain = write_chapter("01_order")
     judging = write_chapter("24_score", "\n# %%\nfrom sepnb import claims\n")
-    for module, counts in (("claims/ledger.py", (False, True)), ("companion/build.py", (False, False))):
-        found = tuple(chapters._matters(Path(module), chapter) for chapter in (plain, judging))
+    showing = write_chapter("25_shown", "\n# %%\nfrom sepnb.companion import evidence\n")
+    for module, counts in (
+        ("claims/ledger.py", (False, True, False)),
+        ("companion/build.py", (False, False, False)),
+        ("companion/evidence/shown.py", (False, False, True)),
+    ):
+        found = tuple(chapters._matters(Path(module), chapter) for chapter in (plain, judging, showing))
         assert found == counts, module
     assert chapters._matters(Path("records/numbers.py"), plain)
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from sepnb import claims, experiments, paths
-from sepnb.claims import headlines, pages, withdrawn
+from sepnb.claims import withdrawn
 from sepnb.companion import published
+from sepnb.companion.evidence import headlines, ledger_page
 from sepnb.records.store import Record, Store
 
 HERE = Path(__file__).parent
@@ -260,7 +261,7 @@ def test_every_verdict_is_as_it_was_or_changed_for_a_reason(ledger) -> None:
     marked = {name: (row.turned.was, row.turned.reason) for name, row in ledger.items() if row.turned}
     expected = {name: (before[name], why) for name, (_, why) in TURNED.items()} | BACK
     assert marked == expected
-    listed = pages.page(list(ledger.values())).partition("### Verdicts that turned")[2]
+    listed = ledger_page.page(list(ledger.values())).partition("### Verdicts that turned")[2]
     for name, (was, why) in expected.items():
         row = next(line for line in listed.splitlines() if f"<claim-{name}>" in line)
         assert f"| {was} | [{now[name]}" in row and row.endswith(f"| {why} |"), "the page says so too"

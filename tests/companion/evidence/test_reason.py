@@ -5,8 +5,8 @@ import re
 import pytest
 
 from sepnb.claims import Verdict, get
-from sepnb.claims.image_counts import COUNTED, in_words
-from sepnb.claims.reason import because, titled
+from sepnb.claims.image_counts import COUNTED
+from sepnb.companion.evidence.reason import because, titled
 
 
 def test_numbers_without_chance_stand_beside_what_is_asked_for_and_their_control():
@@ -49,12 +49,14 @@ def test_counts_of_what_is_kept_become_a_sentence():
         for key in COUNTED
         for axes in (2, 3)
     }
-    kept = in_words("no-manual-redesign", counts)
+
+    def told(claim_id, **changes):
+        return because(get(claim_id), Verdict("partly", "", numbers=counts | changes))
+
+    kept = told("no-manual-redesign")
     assert re.findall(r"\bno\b", kept) == ["no", "no"] and "stays the same" in kept
-    assert "some new lines" in in_words("no-manual-redesign", counts | {"seqpe_lines_3": 4})
-    numbers = counts | {"rope_same_2": 0, "alibi_has_2": 0, "alibi_has_3": 0}
-    assert in_words("expert-designs-must-be-modified", numbers) == (
+    assert "some new lines" in told("no-manual-redesign", seqpe_lines_3=4)
+    assert told("expert-designs-must-be-modified", rope_same_2=0, alibi_has_2=0, alibi_has_3=0) == (
         "ALiBi has no form on more axes; RoPE as the class of one axis is modified; "
         "RoPE as the axial class is kept"
     )
-    assert in_words("rope-leads-in-window", {}) == ""

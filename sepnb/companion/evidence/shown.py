@@ -1,30 +1,12 @@
-"""The verdicts of one chapter: its claims judged by the tables of the page, shown, named for its prose."""
+"""The verdicts of one chapter: shown, and named for its prose."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import pandas as pd
 
 from sepnb.claims.ledger import get
-from sepnb.claims.reason import because, titled
-from sepnb.claims.verdict import Tables, Verdict
-
-
-def judge(claim_ids: Iterable[str], tables: Tables) -> dict[str, Verdict]:
-    """The verdicts of these claims, by their ids.
-
-    Raises:
-        ValueError: no claim of this id, or a table that it needs is not among `tables`: a verdict of "not
-            run" would hide that it was forgotten.
-    """
-    verdicts = {}
-    for claim_id in claim_ids:
-        claim = get(claim_id)
-        if missing := [need for need in claim.needs if need not in tables]:
-            raise ValueError(
-                f"claim {claim_id!r} needs {', '.join(missing)}; the tables given are {', '.join(tables)}"
-            )
-        verdicts[claim_id] = claim.judge(tables)
-    return verdicts
+from sepnb.claims.verdict import Verdict
+from sepnb.companion.evidence.reason import because, titled
 
 
 def show(verdicts: Mapping[str, Verdict], *, caption: str, budget: bool = False) -> dict[str, str]:

@@ -3,8 +3,10 @@
 import pytest
 
 from sepnb import claims
-from sepnb.claims import Claim, Verdict, shown
+from sepnb.claims import Claim, Verdict, ledger
 from sepnb.claims.verdict import Answer, Dependence
+from sepnb.companion import evidence
+from sepnb.companion.evidence import shown
 
 ANSWERS = (Answer("a minus b", 1.0, "holds"), Answer("a minus c", 2.0, "open"))
 
@@ -27,7 +29,8 @@ CLAIM = Claim(
 
 @pytest.fixture(autouse=True)
 def one_claim(monkeypatch):
-    monkeypatch.setattr(shown, "get", {CLAIM.id: CLAIM}.__getitem__)
+    for module in (shown, ledger):
+        monkeypatch.setattr(module, "get", {CLAIM.id: CLAIM}.__getitem__)
 
 
 @pytest.fixture
@@ -53,7 +56,7 @@ def test_a_table_that_was_forgotten_is_no_missing_run():
 
 def test_the_table_has_a_row_a_claim_and_the_words_become_chapter_numbers(displayed):
     verdicts = claims.judge([CLAIM.id], {"chapter/01_order": {"small": 0.5}})
-    assert claims.show(verdicts, caption="one") == {"verdict_small_is_small": "reproduced"}
+    assert evidence.show(verdicts, caption="one") == {"verdict_small_is_small": "reproduced"}
     ((table, caption),) = displayed
     assert caption == "one"
     assert table.to_numpy().tolist() == [[CLAIM.title, "reproduced", verdicts[CLAIM.id].in_short]]
@@ -65,7 +68,7 @@ def test_what_more_training_says_stands_beside_the_word(displayed):
     for budget, asked, expected in ((label, True, word | told), (None, True, word), (label, False, word)):
         numbers = {"small": 0.5, "budget": budget}
         verdicts = claims.judge([CLAIM.id], {"chapter/01_order": numbers})
-        assert claims.show(verdicts, caption="", budget=asked) == expected
+        assert evidence.show(verdicts, caption="", budget=asked) == expected
     (with_label, _), (without, _), _ = displayed
     assert list(with_label) == list(without) == ["claim", "verdict", "more training", "because"]
     assert with_label["more training"].item() == str(label) and without["more training"].item() == ""

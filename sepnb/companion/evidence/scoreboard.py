@@ -4,14 +4,14 @@ line of why, and the table of methods."""
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from sepnb.claims.headlines import FOUND
 from sepnb.claims.ledger import Row, evaluate, load
-from sepnb.claims.pages import KINDS, badge, link, where
-from sepnb.claims.reason import because
 from sepnb.claims.sources import Document, Statement
 from sepnb.claims.sources import load as source_map
 from sepnb.claims.verdict import Cause, Tables, Verdict
-from sepnb.claims.verdict_table import FIXED, needs, verdict_table
+from sepnb.companion.evidence.headlines import FOUND
+from sepnb.companion.evidence.ledger_page import KINDS, badge, link, where
+from sepnb.companion.evidence.reason import because
+from sepnb.companion.evidence.verdict_table import FIXED, needs, verdict_table
 from sepnb.records.markup import said, table
 from sepnb.records.store import Store
 from sepnb.records.verdicts import HELD, NOT_RUN, NOT_TESTABLE, REFUTED, UNDECIDED

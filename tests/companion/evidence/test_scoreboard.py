@@ -7,13 +7,14 @@ import pandas as pd
 import pytest
 
 from sepnb import claims
-from sepnb.claims import recipes, scoreboard, verdict_table
+from sepnb.claims import recipes
 from sepnb.claims.ledger import Row
 from sepnb.claims.verdict import Cause, Dependence, Verdict
+from sepnb.companion.evidence import scoreboard, verdict_table
 from sepnb.records.store import Store
 from sepnb.records.verdicts import WORDS
 
-from .test_budget import ORDERED, trained
+from ...claims.test_budget import ORDERED, trained
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from sepnb.claims import budget
 from sepnb.claims.budget import DEPENDENT
 from sepnb.claims.claim import Claim
-from sepnb.claims.headlines import HEADLINES
 from sepnb.claims.ledger import Row, evaluate, get
 from sepnb.claims.rule import conditions, lines
 from sepnb.claims.sources import Document, Statement, load
 from sepnb.claims.withdrawn import WITHDRAWN
+from sepnb.companion.evidence.headlines import HEADLINES
 from sepnb.records.markup import code, said, table
 from sepnb.records.markup import row as table_row
 from sepnb.records.verdicts import NOT_RUN, OF_OURS, PARTLY

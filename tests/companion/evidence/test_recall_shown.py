@@ -3,10 +3,10 @@
 import pandas as pd
 import pytest
 
-from sepnb.claims import recall_shown as shown
+from sepnb.companion.evidence import recall_shown as shown
 from sepnb.records.verdicts import HELD, NOT_JUDGED, NOT_RUN, NOT_TESTABLE, REFUTED
 
-from .test_recall import runs
+from ...claims.test_recall import runs
 
 
 def with_guess(*tables):
