@@ -104,10 +104,6 @@ CLAIMS = {
         remark="The class token stands at the origin: between patches axial RoPE knows differences alone, "
         "and what this token reads depends on where they are.",
     ),
-    "axial-rope-is-ahead-on-a-larger-canvas": _images(
-        "On a larger canvas axial RoPE is ahead of the sinusoid",
-        **above_chance(pairs(each("axial-rope/{} - sinusoidal/{}", TASKS), "canvas-14/grow", low=0.0)),
-    ),
     "upscaled-images-want-fitted-places": _images(
         "Upscaled images are read better with positions fitted into the trained square",
         **above_chance(

@@ -111,19 +111,10 @@ CLAIMS = {
         ),
         turns=tuple(("rope", other) for other in (DENSE, "learned", OURS, EQUAL)),
     ),
-    "alibi-level-with-separated-sinusoid": _in_window(
-        "ALiBi is level with a separated sinusoid",
-        pairs(f"alibi - {OURS}", low=-0.03, high=0.03),
-        turns=(("alibi", OURS),),
-    ),
     "position-at-every-layer-helps": _ablation(
         "Adding the position in every layer helps",
         pairs("sinusoidal-reinjected - sinusoidal, learned-reinjected - learned", high=0.0),
         source="notes-positional-encoding",
-    ),
-    "a-pos-stream-needs-no-reinjection": _ablation(
-        "A position stream need not be given its position again in every layer",
-        pairs(each("separated-{}-reinjected - separated-{}", ENCODINGS), low=-0.03, high=0.03),
     ),
     "constant-pos-stream-ties-with-evolving": _ablation(
         "A constant position stream is as good as one that evolves",

@@ -19,11 +19,9 @@ STRONG = "rope, alibi"
 """The expert-designed encodings that the abstract of SeqPE names."""
 
 CLAIMS = {
-    **of_task(
-        TASK,
-        "answers questions",
-        "separated-randomised",
-        twins="separated-randomised - sinusoidal-randomised",
+    **of_task(TASK, "answers questions", "separated-randomised", twins=False),
+    "questions-rope-uses": uses_claim(
+        TASK, "RoPE answers questions at eight trained lengths as it was trained", "rope"
     ),
     "questions-content-and-gaps-use": uses_claim(
         TASK,

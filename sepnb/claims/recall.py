@@ -82,30 +82,21 @@ SCALED = ("interpolation", "ntk", "ntk-by-parts", "yarn", "llama3")
 AT_8X = "accuracy/{}/8x"
 
 
-def of_task(task: str, does: str, best: str, twins: str = TWINS) -> dict[str, Claim]:
+def of_task(task: str, does: str, best: str, twins: bool = True) -> dict[str, Claim]:
     """What is asked of every task.
 
     Args:
         task: its experiment.
         does: what a model does there, in words.
         best: the separated model that trials put first.
-        twins: every separated model that was changed, and its dense twin.
+        twins: whether every separated model that was changed is held against its dense twin.
     """
     name, of = task.replace("_", "-"), {"experiments": (f"experiment/{task}",)}
     twin = best.replace("separated", "sinusoidal")
     rope = "rope-randomised" if best.endswith("randomised") else "rope-gap"
-    return {
+    found = {
         f"{name}-a-separated-model-uses": uses_claim(
             task, f"A separated model {does} at eight trained lengths", best
-        ),
-        f"{name}-rope-uses": uses_claim(
-            task, f"RoPE {does} at eight trained lengths as it was trained", "rope"
-        ),
-        f"{name}-separation-finds-more": _of(
-            f"A separated model {does} further back than its dense twin",
-            pairs(twins, "far/native", low=0.0),
-            parts=True,
-            **of,
         ),
         f"{name}-dense-twins-do-as-well": _of(
             f"A dense model trained at the same positions {does} as well as the separated one",
@@ -114,6 +105,14 @@ def of_task(task: str, does: str, best: str, twins: str = TWINS) -> dict[str, Cl
             **of,
         ),
     }
+    if twins:
+        found[f"{name}-separation-finds-more"] = _of(
+            f"A separated model {does} further back than its dense twin",
+            pairs(TWINS, "far/native", low=0.0),
+            parts=True,
+            **of,
+        )
+    return found
 
 
 EQUALS = "sinusoidal-content-gap - separated-content-gap-wide"

@@ -13,7 +13,7 @@ from functools import partial
 import pandas as pd
 
 from sepnb.claims import extrapolation
-from sepnb.claims.asks import Ask, Unless, changes, gap, levels, pairs
+from sepnb.claims.asks import Ask, changes, gap, levels, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.extrapolation import FAR_TEXT_PAYS
 from sepnb.claims.language_model import BAR
@@ -44,10 +44,6 @@ CLAIMS = {
         "Trained at random offsets, a separated sinusoid survives",
         levels(OFFSETS, *gap("native"), high=SURVIVES),
     ),
-    "random-offsets-and-a-window-survive": _of(
-        "With random offsets and a window, a separated sinusoid survives",
-        levels(OFFSETS, *gap("native-window"), high=SURVIVES),
-    ),
     "the-encoding-makes-extrapolation-fail": _of(
         "It is the encoding that makes extrapolation fail",
         levels("separated-offsets", *gap("native-window"), low=0.03),
@@ -74,15 +70,6 @@ CLAIMS = {
         "Trained with position gaps, the content-to-position term survives",
         levels("dense-phase-gaps, separated-phase-gaps", *gap("native"), high=SURVIVES),
         remark="The term reaches up to 8 trained lengths.",
-    ),
-    "the-toeplitz-clamp-frees-of-the-index": _of(
-        "Toeplitz distillation makes a model indifferent to where a text begins",
-        changes("untied-constant-clamp", AT_A_MILLION, high=0.03),
-        unless=Unless(
-            changes("untied-constant", AT_A_MILLION, low=0.03),
-            "without the distillation it costs less than 0.03 more there",
-        ),
-        remark="The distillation has weight 0.1, and there are no random offsets.",
     ),
     "the-toeplitz-clamp-survives": _of(
         "With Toeplitz distillation a model survives",

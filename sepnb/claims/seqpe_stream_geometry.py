@@ -84,11 +84,6 @@ _folds = partial(Claim, experiments=(GEOMETRY,), how=where_curves_fold)
 _cost = partial(Claim, experiments=(COST,), derive=as_shares, how=by_rounds)
 
 CLAIMS = {
-    "digit-strings-keep-an-aligned-window": _geometry(
-        "Digit strings alone keep a window with the same low digits in place",
-        levels("separated-seqpe-plain", "moved/covered-aligned", high=0.5)
-        + levels("separated-seqpe-plain", "moved/covered-misaligned", low=1.0),
-    ),
     "the-losses-move-an-aligned-window": _geometry(
         "The losses move a window that random offsets leave in place",
         pairs("separated-seqpe - separated-seqpe-shifts", "log2 moved/covered-aligned", low=1.0),

@@ -117,5 +117,5 @@ def test_a_run_that_never_learned_counts_with_all_its_steps():
 
 def test_of_twelve_seeds_a_claim_says_so():
     far = {"far/native": 0.95}
-    verdict = ledger.get("needle-rope-uses").judge({"experiment/needle": runs(seeds=12, **far)})
+    verdict = ledger.get("questions-rope-uses").judge({"experiment/questions": runs(seeds=12, **far)})
     assert verdict.word == HELD and verdict.why == "12 seeds"

@@ -40,12 +40,12 @@ def test_the_page_shows_every_claim_with_what_decides(tmp_path, monkeypatch):
 
 
 def test_what_a_rule_asks_of_several_is_a_table_on_the_page():
-    text = ledger_page.page([fake_row("rope-needs-a-window"), fake_row("alibi-flat-beyond-length")])
+    text = ledger_page.page([fake_row("pi-frozen-costs-inside"), fake_row("alibi-flat-beyond-length")])
     asked, single = (
-        text.split(f"(claim-{name})=")[1] for name in ("rope-needs-a-window", "alibi-flat-beyond-length")
+        text.split(f"(claim-{name})=")[1] for name in ("pi-frozen-costs-inside", "alibi-flat-beyond-length")
     )
     assert "  | of | minus | what is measured | asked for |" in asked
-    assert "  | `rope` |  | gap to its own sliding window (native, at 4x and 8x) | above 0.03 |" in asked
+    assert "  | `position-interpolation` | `rope` | frozen (at 1x) | above 0.03 |" in asked
     assert claims.get("alibi-flat-beyond-length").rule in single.split("(claim-")[0]
 
 
