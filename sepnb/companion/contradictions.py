@@ -65,7 +65,7 @@ def _rows(record: Record) -> Iterator[tuple]:
         if name in metrics:
             mean = sum(row["accuracy"] * row["n"] for row in rows) / sum(row["n"] for row in rows)
             yield _near(name, metrics, mean, ROUNDED)
-    for row in kinds["moved"]:
+    for row in (row for row in kinds["moved"] if "move" in row):  # not attention that a term moves
         yield f"moved-{row['move']}", metrics[f"moved-{row['move']}"], "its row says", row["accuracy"]
     for row in kinds["view"]:
         larger = row["side"] if "side" in row else f"{row['grid']}/{row['rule']}"
