@@ -18,8 +18,7 @@ from sepnb.records.store import RecordError, Store
 
 MODULES = (
     "exact, shaw_clip, context_extension, language_model, extrapolation, recipes, seqpe_geometry, images, "
-    "image_counts, seqpe_stream, seqpe_stream_geometry, encoding_speed, inside, recall, questions, "
-    "matched_loss, reading_cost, stretched"
+    "seqpe_stream, speed, inside, recall, questions, matched_loss, stretched"
 )
 CLAIMS: tuple[Claim, ...] = tuple(
     replace(claim, id=claim_id)

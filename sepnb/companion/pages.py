@@ -157,7 +157,7 @@ def encoding_speed() -> str:
     """The measured speed of every encoding, a table for each length of the published records of each profile,
     and what the rules on a CPU say of them."""
     from sepnb import claims, experiments
-    from sepnb.claims import encoding_speed as rules
+    from sepnb.claims import speed as rules
 
     experiment, parts = experiments.get("encoding_speed"), []
     for profile in PUBLISHED:
@@ -177,7 +177,7 @@ def encoding_speed() -> str:
             parts += [f"N = {int(length):,}:", "", *_speeds(same)]
     if not parts:
         parts = ["Not run yet: the records of `sepnb run encoding_speed --profile laptop` are missing.", ""]
-    judged = claims.judge(rules.CLAIMS, {rules.TABLE: experiment.table("laptop")})
+    judged = claims.judge(rules.OF_ENCODINGS, {rules.ENCODINGS: experiment.table("laptop")})
     verdicts = [(f"`{name}`", claims.get(name).rule, f"*{verdict.word}*") for name, verdict in judged.items()]
     heads = ("claim on a CPU", "rule, written before the records", "verdict")
     return "\n".join([*parts, *table(heads, verdicts)])

@@ -9,12 +9,11 @@ from sepnb import experiments, extrapolators
 from sepnb.claims import (
     CLAIMS,
     context_extension,
-    encoding_speed,
     extrapolation,
     get,
     images,
     seqpe_stream,
-    seqpe_stream_geometry,
+    speed,
 )
 from sepnb.claims.claim import by_seeds
 from sepnb.claims.evidence import methods_of
@@ -69,8 +68,8 @@ def test_what_is_compared_is_run_with_the_seeds_that_a_verdict_needs():
         lent = {m: need.partition("/")[2] for need, methods in claim.beside.items() for m in methods}
         compared = set(methods_of(claim.asks))
         conditions = set(methods_of(ask for one in claim.unless for ask in one.asks))
-        if claim.how is seqpe_stream_geometry.ranks:
-            compared = set(seqpe_stream_geometry.CHAIN)
+        if claim.how is seqpe_stream.ranks:
+            compared = set(seqpe_stream.CHAIN)
         for method in compared | conditions:
             seeds = grids[lent[method]][method] if method in lent else own.get(method, set())
             assert seeds, f"{claim.id}: {method} is not run"
@@ -188,7 +187,7 @@ def test_names_are_those_of_the_experiments():
     assert extrapolators.SOURCE_METHODS == extrapolation.FIVE
     assert extrapolators.CONTROLS == extrapolation.CONTROLS
     assert {*context_extension.EXTENSIONS, "rope"} == set(extended.METHODS)
-    assert set(encoding_speed.BESIDE) == set(peer.METHODS) - {"none"}
+    assert set(speed.BESIDE) == set(peer.METHODS) - {"none"}
 
 
 def test_the_speeds_asked_for_are_the_aims_of_the_experiment():
@@ -196,7 +195,7 @@ def test_the_speeds_asked_for_are_the_aims_of_the_experiment():
 
     asked = {
         ask.a.removesuffix(":compiled"): ask.low
-        for claim in encoding_speed.CLAIMS.values()
+        for claim in speed.OF_ENCODINGS.values()
         for ask in claim.asks
         if ask.a.endswith(":compiled")
     }

@@ -8,15 +8,13 @@ import pytest
 
 from sepnb import claims, experiments, paths
 from sepnb.claims import (
-    encoding_speed,
     exact,
     extrapolation,
-    image_counts,
     images,
     inside,
     recipes,
     seqpe_stream,
-    seqpe_stream_geometry,
+    speed,
 )
 from sepnb.claims.asks import Ask
 from sepnb.claims.seqpe_stream import KINDS
@@ -140,15 +138,15 @@ RANK = "a-start-costs-what-its-window-moved"
 
 def windows(sign=1.0, seeds=6):
     """Windows of the chain, and starts that cost as far as they moved, times a sign."""
-    moved = np.random.default_rng(0).random((len(seqpe_stream_geometry.CHAIN), seeds, len(STARTS))) + 1.0
+    moved = np.random.default_rng(0).random((len(seqpe_stream.CHAIN), seeds, len(STARTS))) + 1.0
     shapes, costs = [], []
-    for method, of_method in zip(seqpe_stream_geometry.CHAIN, moved, strict=True):
+    for method, of_method in zip(seqpe_stream.CHAIN, moved, strict=True):
         for seed, own in enumerate(of_method):
             run = {"method": method, "seed": seed, "status": "ok"}
             shapes.append(run | {f"moved/{name}": x for name, x in zip(STARTS, own, strict=True)})
             paid = {f"native-at-{name}": 2.5 + sign * x for name, x in zip(STARTS, own, strict=True)}
             costs.append(run | {"native/1x": 2.5} | paid)
-    return {seqpe_stream_geometry.GEOMETRY: pd.DataFrame(shapes), seqpe_stream.TABLE: pd.DataFrame(costs)}
+    return {seqpe_stream.GEOMETRY: pd.DataFrame(shapes), seqpe_stream.TABLE: pd.DataFrame(costs)}
 
 
 def test_starts_are_ranked_within_a_seed():
@@ -179,7 +177,7 @@ def test_seeds_that_were_seen_and_curves_that_hardly_fold_are_left_out():
     hardly = folded(range(19, 20), more=-5.0).assign(folded=7)
     assert word(FOLD, pd.concat([folded(), seen, hardly])) == "held"
     assert word(FOLD, folded(range(7, 13))) == "not judged", "three curves that fold are too few"
-    verdict = claims.get(FOLD).judge({seqpe_stream_geometry.GEOMETRY: folded().assign(folded=7)})
+    verdict = claims.get(FOLD).judge({seqpe_stream.GEOMETRY: folded().assign(folded=7)})
     assert verdict.word == "not testable here" and "turns back" in verdict.detail
     hole = folded()
     hole.loc[hole.seed == 7, "status"] = "not run"
@@ -192,7 +190,7 @@ def test_columns_are_made_of_both_starts_of_a_kind():
     assert made["native-at-covered-aligned"].item() == 1.5
     assert made["native-at-never-seen-aligned"].isna().all() and made["least"].isna().all()
     shape = {"moved/covered-aligned-1": 1.0, "moved/covered-aligned-2": 3.0}
-    made = seqpe_stream_geometry.logarithms(pd.DataFrame([shape]))
+    made = seqpe_stream.logarithms(pd.DataFrame([shape]))
     assert made["moved/covered-aligned"].item() == 2.0 and made["log2 moved/covered-aligned"].item() == 1.0
 
 
@@ -215,7 +213,7 @@ def test_what_a_step_is_longer_by_is_told_as_a_share_of_it(share, expected):
     ends = ("_lower", "", "_upper")
     row = {f"longer{end}": 1 / (1 - share) for end in ends} | {f"share{end}": 0.5 for end in ends}
     frame = table({"width-32-every-1": row, "width-64-every-1": row}, seeds=[0], noise=0.0)
-    verdict = claims.get("all-that-seqpe-adds-is-light").judge({seqpe_stream_geometry.COST: frame})
+    verdict = claims.get("all-that-seqpe-adds-is-light").judge({seqpe_stream.COST: frame})
     assert verdict.word == expected and verdict.numbers == {"width-32-every-1:added": pytest.approx(share)}
     assert word("the-encoder-is-lightweight", frame) == "not reproduced"
 
@@ -227,7 +225,7 @@ def test_each_encoding_at_each_length_is_a_cell_of_its_own():
     slow = frame.assign(**{name: frame[name] - 0.1 * (frame.length == 1024) for name in row})
     assert word("compiled-rope-is-nearly-free", slow) == "partly"
     assert word("compiled-rope-is-nearly-free", frame[frame.length == 512]) == "not testable here"
-    made = encoding_speed.at_each_length(frame)
+    made = speed.at_each_length(frame)
     assert made.method.tolist() == ["rope at 512", "rope at 1024"]
 
 
@@ -290,10 +288,8 @@ COUNTS = {
     ],
 )
 def test_what_changes_with_the_number_of_axes_is_counted(claim_id, changes, expected):
-    assert word(claim_id, {image_counts.COUNTS: COUNTS | changes}) == expected
-    assert (
-        word(claim_id, {image_counts.COUNTS: None}) == word(claim_id, {image_counts.COUNTS: {}}) == "not run"
-    )
+    assert word(claim_id, {images.COUNTS: COUNTS | changes}) == expected
+    assert word(claim_id, {images.COUNTS: None}) == word(claim_id, {images.COUNTS: {}}) == "not run"
 
 
 # --- chapter 25 ---------------------------------------------------------------------------------------------

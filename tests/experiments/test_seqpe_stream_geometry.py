@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sepnb import experiments
-from sepnb.claims import seqpe_stream_geometry as rules
+from sepnb.claims import seqpe_stream as rules
 from sepnb.evaluation import evaluate
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import seqpe_stream as stream

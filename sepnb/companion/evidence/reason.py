@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from sepnb.claims.asks import Ask
 from sepnb.claims.claim import Claim
-from sepnb.claims.image_counts import kept
+from sepnb.claims.images import kept
 from sepnb.claims.measured import exactly
 from sepnb.claims.verdict import Verdict
 from sepnb.plots.looks import METHODS

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from sepnb.claims import Verdict, get
-from sepnb.claims.image_counts import COUNTED
+from sepnb.claims.images import COUNTED
 from sepnb.companion.evidence.reason import because, titled
 
 
