@@ -1395,8 +1395,11 @@ figures.provenance(runs)
 #    separated-learned/bits_per_byte:+.2f` bits per byte.
 #
 # **Limits.** Verdicts on one kind of text (the second has three seeds and no verdict), one budget, models of less than a million parameters,
-# $L = 128$ in the records of a laptop. The learned fit has two protocols of ours, since the slides name none. All rules are training-free; what a
-# model can be *trained* to do past its length is the question of {doc}`chapter 12 <12_what_works>`.
+# $L = 128$ in the records of a laptop. The learned fit has two protocols of ours, since the slides name none. All rules are training-free.
+#
+# **Where to go from here.** All five rules *continue* positions, to embeddings that no layer has met. One can also slow positions down, so
+# that a long text only needs embeddings like those of training. {doc}`Chapter 12 <12_what_works>` does that, with the same models and no
+# training, and then asks what training at far distances adds.
 #
 # **What would change our mind.** A table trained to be smooth (a penalty on its steps, say) on which (3) or (4) come near the sliding window at
 # eight lengths: then the formulas would be right and the tables wrong.
