@@ -105,13 +105,14 @@ figures.provenance(recall)
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 5 s of one CPU core at any profile; nothing is trained here and nothing is downloaded. The records come from `sepnb
-#   run stretched_mqar score_terms stretched_text adapted_text extrapolation recipe_screen recipes`, two to nine minutes a run.
+# - **Time**: about 5 s of one CPU core at any profile; nothing is trained here and nothing is downloaded. The records come from
+#   `sepnb run stretched_mqar score_terms stretched_text adapted_text extrapolation recipe_screen recipes`, two to nine minutes a run.
 # - **You need**: {doc}`chapter 6 <06_longer_contexts>` for context extensions of RoPE, {doc}`chapter 7 <07_two_streams>` for the two
 #   streams, {doc}`chapter 11 <11_extrapolators>` for the rules that continue a position.
 # - **You will learn**: how to slow down any sinusoid, wherever it acts; which part of a score breaks in longer texts; what training at
 #   far distances adds.
-# - **Claims tested**: those in the two tables of verdicts (see {doc}`/book/claims`). ```
+# - **Claims tested**: those in the two tables of verdicts (see {doc}`/book/claims`).
+# ```
 #
 # ## Slow down instead of going on
 #
