@@ -12,7 +12,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 
 from docutils import nodes
@@ -124,7 +124,8 @@ def _sources() -> Iterator[tuple[str, ast.Module]]:
 
 def _exports(package: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Where each name that a package exports is defined, and the name that it has there."""
-    for node in tree.body:
+    inner = (node.body if isinstance(node, ast.With) else [node] for node in tree.body)
+    for node in chain.from_iterable(inner):
         if isinstance(node, ast.ImportFrom):
             inside = f"{package}.{node.module}" if node.level else node.module
             for alias in node.names:

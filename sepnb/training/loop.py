@@ -137,7 +137,7 @@ def train(
         raise ValueError(f"start is {start}; of {end} steps give 0 to {end - 1}, those taken before")
     _check_auxiliary(config, auxiliary, start, seed)
     instance("batches", batches, Iterator, "iter(batches)")
-    instance("model", model, nn.Module).to(on_a_device("device", device)).train()
+    _on(instance("model", model, nn.Module), device).train()
     adamw = optimiser(model, config) if adamw is None else _of_this(model, adamw)
     forward = forward_of(model, config, device)
     losses: list[Tensor] = []
@@ -183,6 +183,12 @@ def train(
     if not (np.isfinite(curve).all() and np.isfinite(minimised).all()):
         raise Diverged(curve, config.learning_rate, minimised)
     return curve
+
+
+def _on(model: nn.Module, device: str | torch.device) -> nn.Module:
+    """The model on a device. A model without values may stay without them, to count what a step does."""
+    without = all(parameter.is_meta for parameter in model.parameters())
+    return model.to(device if without and str(device) == "meta" else on_a_device("device", device))
 
 
 def _of_this(model: nn.Module, adamw: torch.optim.Optimizer) -> torch.optim.Optimizer:

@@ -101,7 +101,7 @@ def test_drawn_positions_are_checked_before_a_compiled_step_that_cannot(name, fu
 def test_a_step_that_is_not_compiled_reads_nothing_of_its_device(name):
     """On the device "meta", which has no values, reading one is an error: here only the losses at the end."""
     config, taken = _eager(config_of(name)), []
-    model = LanguageModel(config.model, VOCABULARY)
+    model = LanguageModel(config.model, VOCABULARY).to("meta")
     with pytest.raises((NotImplementedError, RuntimeError), match="meta"):
         lm.trained(config, model, batches(config), device="meta", on_step=taken.append)
     assert len(taken) == SIZE.steps
@@ -109,7 +109,7 @@ def test_a_step_that_is_not_compiled_reads_nothing_of_its_device(name):
 
 def test_nor_does_a_step_of_an_image_model_whose_places_are_drawn():
     config, taken = experiments.get("images").config("smoke", "axial-rope-shifts/class", 1), []
-    model, drawn = classification.build(config), config.batches()
+    model, drawn = classification.build(config).to("meta"), config.batches()
     with pytest.raises(NotImplementedError, match="meta"):
         how = {"device": "meta", "stop_after": SIZE.steps, "on_step": taken.append}
         lm.trained(config, model, drawn, **how)

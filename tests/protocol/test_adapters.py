@@ -19,7 +19,7 @@ class Halved:
 
 def test_without_transformers_its_adapter_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'sepnb\[run,hf\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[run,hf\]'"):
         hf(nn.Linear(2, 2))
 
 
