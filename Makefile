@@ -86,7 +86,7 @@ serve: ## serve the built book on this machine
 	@echo "The book is at http://127.0.0.1:$(PORT)/ (Ctrl-C stops)"
 	@$(BIN)/python -m http.server --bind $(BIND) --directory build/html $(PORT)
 
-slowed: install ## needles at slowed positions on a GPU in ten minutes (SEEDS=1,2 by default), and again for more seeds
+slowed: install ## needles at slowed positions on a GPU, sized for ten minutes (SEEDS=1,2 by default)
 	@$(SLOWED) stretched_needle_sweep --methods $(COMPARED)
 	@$(SLOWED) stretched_needle --methods $(COMPARED) --seeds $(SEEDS)
 	@$(SLOWED) adapted_needle --methods $(TUNED) --seeds $(SEEDS)

@@ -309,6 +309,18 @@ for name, position in zip(FOUR, SAYS, strict=True):
     ways[position] = [
         f"{means[way]:.3f}" if way in means else NOT_RUN for way in READINGS
     ]
+if profile == "laptop" and len(slowed.made) >= 48:  # what the sentences say
+    picks = {name: slowed.values(name, "reading").astype(int) for name in FOUR}
+    picks = {name: [READINGS[pick] for pick in own] for name, own in picks.items()}
+    assert set(picks[FOUR[0]] + picks[FOUR[1]]) == {"parts-1-32-log"}
+    assert all(pick.startswith("interpolation") for pick in picks[FOUR[2]])
+    assert sum(pick.startswith("parts") for pick in picks[FOUR[3]]) > 6
+    guess = answers.best_guess(slowed.made, 16) + answers.ABOVE_CHANCE
+    assert max(slowed.mean(name, "accuracy/native/16x") for name in FOUR) < guess
+    separate, _, added, _ = (ways.set_index("way")[says].astype(float) for says in SAYS)
+    assert np.ptp(ways.set_index("way").loc["interpolation"].astype(float)) < 0.06
+    assert separate["parts-1-32"] > separate["interpolation"]
+    assert added["parts-1-32"] < added["interpolation"]
 figures.show_table(
     ways,
     caption="Share of values recalled from validation texts of 8 L by each way of "
