@@ -765,8 +765,9 @@ long = experiments.get("extrapolation").table(profile)  # does far text pay?
 verdicts = claims.judge(IDS, {EXTENSIONS: runs, "experiment/extrapolation": long})
 print(f"{len(have)} of {len(runs)} runs are there")
 # What a seed reads at stride 1: one window of each of so many documents in its block.
-tight_windows = one_run.beyond.tight * len(one_run.blocks)
-bins = zip(PLACES, itertools.pairwise(one_run.beyond.edges), strict=True)
+(extended,) = one_run.measures
+tight_windows = extended.texts.beyond.tight * len(extended.texts.blocks)
+bins = zip(PLACES, itertools.pairwise(extended.texts.beyond.edges), strict=True)
 tight_bytes = {place: tight_windows * (end - start) for place, (start, end) in bins}
 numbers["tight_windows"] = tight_windows
 numbers |= {f"tight_bytes_{place}": many for place, many in tight_bytes.items()}
@@ -837,7 +838,7 @@ figures.provenance(runs)
 
 # %% tags=["hide-input"]
 tuned_rows = experiment.rows(profile, "tuning")
-rates = sorted(tuning.learning_rate for tuning in one_run.tunings)
+rates = sorted(tuning.learning_rate for tuning in extended.tunings)
 
 
 def at_an_end(name):

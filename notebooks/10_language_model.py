@@ -49,7 +49,7 @@ from sepnb.experiments.budget import BUDGETS
 from sepnb.experiments.budget import METHODS as KEY_MODELS
 from sepnb.experiments.in_window import METHODS
 from sepnb.experiments.methods import model_config
-from sepnb.experiments.scale_sweep import TABLES
+from sepnb.experiments.scales import TABLES
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers

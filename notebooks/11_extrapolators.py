@@ -49,6 +49,7 @@ from sepnb.companion import evidence
 from sepnb.data import text as texts
 from sepnb.encodings import sinusoidal
 from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.long_windows import LongTexts
 from sepnb.experiments.methods import model_config
 from sepnb.extrapolators import (
     CONTROLS,
@@ -107,7 +108,7 @@ oracle_line = {"color": figures.INK, "linewidth": 3, "label": "its sliding windo
 first = {f"{ours}:{name}": look.line(markersize=5) for name, look in LOOKS.items()}
 first[f"{ours}:oracle-coarse"] = oracle_line | {"marker": ""}
 everything = extrapolation.by_bin(profile, "all")
-beyond = extrapolation.grid(profile)[0].beyond
+beyond = extrapolation.grid(profile)[0].of(LongTexts).beyond
 windows_read = beyond.documents * beyond.windows * runs.seed.nunique()
 numbers["kilobytes_all"] = windows_read * beyond.longest / 1000
 numbers["windows_tight"] = beyond.tight

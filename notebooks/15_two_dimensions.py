@@ -59,7 +59,7 @@ numbers = {}
 
 
 def image_run(profile, method):
-    return im.ImageRun.of("images", profile, method, 1, 1e-3)
+    return im.run_of("images", profile, method, 1, 1e-3)
 
 
 # %% tags=["hide-input"]
@@ -81,7 +81,7 @@ def seen(name, task, column):
 def larger_column(name, change, grid=WIDEST):
     """The column of the rule that suits: fitted where upscaled or with a table."""
     run = image_run(profile, f"{name}/class")
-    return f"{change}-{grid}/{run.suited(change)}"
+    return f"{change}-{grid}/{im.suited(run, change)}"
 
 
 best = {}
@@ -389,7 +389,7 @@ larger = size.grids[-1]
 def picture(run, change=None):
     """The first test picture of a run, at the trained size or made larger."""
     side = size.frame.grid if change is None else larger
-    return run.pictures("test", change, side).images[0, 0]
+    return run.data.pictures("test", change, side).images[0, 0]
 
 
 shown = {
@@ -508,7 +508,7 @@ moves = np.arange(81)
 def moved_square(name):
     """Right and opposite answers (%) of a tiny model after every move."""
     torch.manual_seed(seed)
-    (in_cube,) = vol.VolumeRun.of("volumes", "smoke", name, 1, 1e-3).model.encodings
+    (in_cube,) = vol.run_of("volumes", "smoke", name, 1, 1e-3).model.encodings
     code = replace(in_cube, dims=2)  # the encoding of the cube below
     wide = {"max_length": 3, "causal": False, "axes": 2}
     small = TransformerConfig(Streams.dense(32), 2, 2, code, **wide)
@@ -1021,8 +1021,11 @@ assert tree.sizes == [1, 7, 7, 49] and sum(tree.sizes) == 64 and seven.numel() =
 sides = []
 for name in im.METHODS:
     run = image_run("laptop", f"{name}/class")
-    told = {rule: run.unseen_at(14, rule) for rule in run.rules}
-    moved = {how: run.unseen_at(7, move=move) for how, move in run.moves.items()}
+    told = {rule: run.data.unseen_at(run, 14, rule) for rule in im.rules_of(run)}
+    moved = {
+        how: run.data.unseen_at(run, 7, move=move)
+        for how, move in im.moves_of(run).items()
+    }
     sides.append(
         {
             "method": figures.METHODS[name].label,

@@ -346,8 +346,8 @@ models, live = {}, {}
 for what, name in THREE.items():
     run = run_of("demo", "smoke", name, seed, RATE)
     run = replace(run, training=replace(run.training, steps=2 * run.training.steps))
-    models[what], loss = lm.build(run).double(), run.training.bound_auxiliary(seed)
-    train(models[what], lm.batches(run), run.training, device=device, auxiliary=loss)
+    models[what], loss = run.build().double(), run.training.bound_auxiliary(seed)
+    train(models[what], run.batches(), run.training, device=device, auxiliary=loss)
 
     def bits(start, model=models[what]):
         at = start + np.arange(small.length)

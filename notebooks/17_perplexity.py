@@ -53,6 +53,7 @@ from sepnb.experiments.key_bytes import NEAR, SHARE
 from sepnb.experiments.long_budget import METHODS as LONG
 from sepnb.experiments.matched_loss import METHODS as MATCHED
 from sepnb.experiments.methods import get
+from sepnb.experiments.run import trained as train
 from sepnb.extrapolators import SOURCE_METHODS
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
@@ -418,9 +419,8 @@ print(key_bytes(short, long, share=0.5, first=1).astype(int))
 small = lm.SIZES["smoke"]
 L, N = small.length, 8 * small.length
 run = experiments.get("encodings").training_of("smoke", "alibi", seed)
-library = lm.splits_of(run.text.name)
-model = lm.build(run)
-lm.trained(run, model, lm.batches(run), device=device)
+library, model = run.data.splits, run.build()
+train(run, model, device=device)
 held_out = texts.windows(library.validation, length=N, per_document=N)
 windows, documents = held_out.tokens[:12], held_out.document[:12]
 long = evaluate(model, windows, documents, device=device, batch_size=4)

@@ -39,7 +39,7 @@ def bench_models(
         "that was saved; on a CPU, the floor and the aim where they were set"
     )
     good = True
-    for cell in speed.Speed().grid(profile):
+    for cell in speed.EXPERIMENT.grid(profile):
         if variants and cell.variant not in variants:
             continue
         try:
@@ -68,7 +68,7 @@ def bench_encodings(console: Console, *, profile: str, device: str, repeats: int
         "compiled step"
     )
     good = True
-    for cell in encoding_speed.EncodingSpeed().grid(profile):
+    for cell in encoding_speed.EXPERIMENT.grid(profile):
         try:
             metrics = _timed(console, cell, device, repeats)
         except CompilerMissing as missing:

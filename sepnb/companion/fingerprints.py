@@ -20,11 +20,10 @@ def small(config: Any) -> Any | None:
     compiled; None where it has no batches, so that its fingerprint is small already."""
     if not is_dataclass(config):
         return None
-    changed = {field.name: _smaller(getattr(config, field.name)) for field in fields(config)}
-    if "batch_size" in changed:  # of what is timed
-        changed["batch_size"] = min(BATCH, config.batch_size)
-    changed = {name: value for name, value in changed.items() if value != getattr(config, name)}
-    return replace(config, **changed) if changed else None
+    less = _smaller(config)
+    if hasattr(less, "batch_size"):  # of what is timed
+        less = replace(less, batch_size=min(BATCH, less.batch_size))
+    return None if less == config else less
 
 
 def _smaller(value: Any) -> Any:
@@ -32,14 +31,20 @@ def _smaller(value: Any) -> Any:
 
     if isinstance(value, TrainingConfig):
         return replace(value, batch_size=min(BATCH, value.batch_size), compiler=None)
-    return tuple(map(_smaller, value)) if isinstance(value, tuple) else value
+    if isinstance(value, tuple) and type(value) is tuple:
+        return tuple(map(_smaller, value))
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    changed = {field.name: _smaller(getattr(value, field.name)) for field in fields(value)}
+    changed = {name: other for name, other in changed.items() if other != getattr(value, name)}
+    return replace(value, **changed) if changed else value
 
 
 def of_small(experiment: Any, config: Any, device: str) -> dict[str, list[float]]:
     """The small fingerprint of a run by the names that a record gives it; empty where none is needed."""
     if config.profile != "gpu" or (less := small(config)) is None:
         return {}
-    from sepnb.experiments.language_modelling import FIRST_STEPS
+    from sepnb.experiments.run import FIRST_STEPS
 
     few = FIRST_STEPS.set(STEPS)
     try:

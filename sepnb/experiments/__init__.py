@@ -1,20 +1,32 @@
-"""Experiments: one file per question. To add one, write its class and name it in `_REGISTRY`; from outside of
-the package, `register` it."""
+"""Experiments: one file per question, which declares an `Experiment`. To add one, name it in `_REGISTRY`;
+from outside of the package, `register` it."""
 
 from ..validation import instance, named
 from . import (
     ablation,
     adapted,
     budget,
+    context_extension,
     encoding_methods,
+    encoding_speed,
+    encodings,
+    extrapolation,
     fitted_rows,
     images,
     in_window,
+    inside,
     long_budget,
     long_texts,
     matched_loss,
+    reading_cost,
     score_terms,
+    second_text,
+    seqpe_cost,
+    seqpe_geometry,
     seqpe_stream,
+    seqpe_stream_geometry,
+    shaw_clip,
+    speed,
     stretched,
     table_sweep,
     task_grid,
@@ -22,18 +34,6 @@ from . import (
     volumes,
 )
 from .base import PROFILES, Experiment, RunConfig
-from .context_extension import ContextExtension
-from .encoding_speed import EncodingSpeed
-from .encodings import Encodings
-from .extrapolation import Extrapolation
-from .inside import Inside
-from .reading_cost import ReadingCost
-from .second_text import SecondText
-from .seqpe_cost import SeqPECost
-from .seqpe_geometry import SeqPEDistances, SeqPEGeometry
-from .seqpe_stream_geometry import SeqPEStreamGeometry
-from .shaw_clip import ShawClip
-from .speed import Speed
 
 _REGISTRY: dict[str, Experiment] = {
     experiment.name: experiment
@@ -41,50 +41,50 @@ _REGISTRY: dict[str, Experiment] = {
         (
             in_window.LR_SCREEN,
             table_sweep.SWEEP,
-            in_window.InWindow(),
-            Extrapolation(),
-            SecondText(),
+            in_window.EXPERIMENT,
+            extrapolation.EXPERIMENT,
+            second_text.EXPERIMENT,
             fitted_rows.PLAIN_SWEEP,
             fitted_rows.FIT_SWEEP,
             fitted_rows.EXPERIMENT,
             ablation.SWEEP,
-            ablation.Ablation(),
-            ShawClip(),
+            ablation.EXPERIMENT,
+            shaw_clip.EXPERIMENT,
             budget.SHORT,
             budget.LONG,
-            budget.Budget(),
-            Inside(),
+            budget.EXPERIMENT,
+            inside.EXPERIMENT,
             variants.SWEEP,
-            variants.VariantScreen(),
-            variants.Variants(),
+            variants.SCREEN,
+            variants.EXPERIMENT,
             encoding_methods.SCREEN,
-            Encodings(),
+            encodings.EXPERIMENT,
             matched_loss.SWEEP,
             matched_loss.KEY_BYTES,
-            matched_loss.MatchedLoss(),
+            matched_loss.EXPERIMENT,
             long_budget.SWEEP,
             long_budget.KEY_BYTES,
-            long_budget.LongBudget(),
-            SeqPEGeometry(),
-            SeqPEDistances(),
+            long_budget.EXPERIMENT,
+            seqpe_geometry.GEOMETRY,
+            seqpe_geometry.DISTANCES,
             seqpe_stream.SCREEN,
-            seqpe_stream.SeqPEStream(),
-            SeqPEStreamGeometry(),
+            seqpe_stream.EXPERIMENT,
+            seqpe_stream_geometry.EXPERIMENT,
             images.SCREEN,
-            images.Images(),
+            images.EXPERIMENT,
             volumes.SCREEN,
-            volumes.Volumes(),
-            ContextExtension(),
+            volumes.EXPERIMENT,
+            context_extension.EXPERIMENT,
             *(one for grid in (*task_grid.GRIDS, *stretched.EXPERIMENTS) for one in (grid.sweep, grid)),
             *adapted.EXPERIMENTS,
-            score_terms.ScoreTerms(),
+            score_terms.EXPERIMENT,
             long_texts.SWEEP,
-            long_texts.StretchedText(),
-            long_texts.AdaptedText(),
-            Speed(),
-            EncodingSpeed(),
-            SeqPECost(),
-            ReadingCost(),
+            long_texts.STRETCHED,
+            long_texts.ADAPTED,
+            speed.EXPERIMENT,
+            encoding_speed.EXPERIMENT,
+            seqpe_cost.EXPERIMENT,
+            reading_cost.EXPERIMENT,
         ),
         key=lambda experiment: experiment.order,
     )

@@ -6,32 +6,30 @@ down as much; 16 L and 32 L were never tuned on. Every tuning is made at four le
 validation texts of 8 L choose. What is tuned, and how, is the *arm* of a run: `<method>/<arm>`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
-import numpy as np
 from torch import nn
 
 from ..models import LanguageModel
 from ..models.parts import Masks, counted, parts, reading_maps
-from ..records.store import Record
 from ..streams import Streams
-from ..training import checkpoints
 from ..training.adapting import low_rank, rank_for, tune
 from ..training.checkpoints import Checkpoint
 from ..training.config import TrainingConfig
-from ..training.loop import Diverged, Weighted, train
+from ..training.loop import Diverged, Weighted
 from ..training.positions import DrawnFactors
-from . import language_modelling as lm
-from . import tasks
-from .base import Progress
+from ..validation import named
+from . import stretched, tasks
 from .methods import POS_SHARE
 from .readings import read_by
-from .stretched import EXPERIMENTS as STRETCHED
-from .stretched import Stretched, StretchedRun, measured, restored
+from .run import FIRST_STEPS, Fingerprint, Measure, Metrics, Rows, Run, restored
+from .stretched import about_the_training, on_a_shared_training
+from .task_grid import TaskExperiment
 
 TIMES = 8
 """Trained lengths of the texts of a tuning."""
@@ -40,9 +38,8 @@ FACTORS = (8, 16)
 """Drawn anew in every step, with the position at which its texts begin."""
 
 READ = (1, 8, 16, 32)
-READING = {True: "yarn", False: "parts-1-32-log"}
-"""By whether the model turns queries and keys: RoPE is slowed by YaRN, as it is in practice, every other
-model by parts, with logits scaled by log n."""
+TURNED, OTHERS = "yarn", "parts-1-32-log"
+"""RoPE is slowed by YaRN, as it is in practice, every other model by parts, with logits scaled by log n."""
 
 TUNING_SEED = 1000
 """Added to the seed: a tuning draws other samples than the training did."""
@@ -80,45 +77,25 @@ ARMS: Mapping[str, Arm] = {
     "position-1": Arm("position", FAST, share=0.01),
 }
 
-CELLS = (
-    *(f"separated-sinusoidal/{arm}" for arm in ("position", "all")),
-    *(f"sinusoidal/{arm}" for arm in ("all", "maps", "low-rank")),
-    *(f"rope/{arm}" for arm in ("all", "maps", "low-rank")),
-    "concatenated-sinusoidal/position",
-    "separated-sinusoidal-constant/position",
-    "strict-sinusoidal/position",
-    "concatenated-sinusoidal/all",
-    *(f"separated-sinusoidal/{arm}" for arm in ("position-maps", "content", "position-one-factor")),
-    *(f"separated-sinusoidal/{arm}" for arm in ("all-one-factor", "position-not-slowed")),
-    *(f"separated-sinusoidal/{arm}" for arm in ("position-5", "position-1")),
-)
-COMPARED = CELLS[:9]
+
+def cells(method: str, *arms: str) -> dict[str, tuple[str, str]]:
+    """The method and the arm of a run, by what it is called."""
+    return {f"{method}/{arm}": (method, arm) for arm in arms}
+
+
+CELLS = {
+    **cells("separated-sinusoidal", "position", "all"),
+    **cells("sinusoidal", "all", "maps", "low-rank"),
+    **cells("rope", "all", "maps", "low-rank"),
+    **cells("concatenated-sinusoidal", "position"),
+    **cells("separated-sinusoidal-constant", "position"),
+    **cells("strict-sinusoidal", "position"),
+    **cells("concatenated-sinusoidal", "all"),
+    **cells("separated-sinusoidal", "position-maps", "content", "position-one-factor"),
+    **cells("separated-sinusoidal", "all-one-factor", "position-not-slowed", "position-5", "position-1"),
+}
+COMPARED = tuple(CELLS)[:9]
 """What the rules compare: twelve seeds. The others have six."""
-
-
-@dataclass(frozen=True)
-class AdaptedRun(StretchedRun):
-    """The training of `stretched`, and the tunings of one part, which differ in their rate."""
-
-    tunings: tuple[TrainingConfig, ...] = ()
-
-    @property
-    def arm(self) -> Arm:
-        return ARMS[self.method.split("/")[1]]
-
-    @property
-    def reading(self) -> str:
-        """How the model is slowed down."""
-        return self.readings[0]
-
-    @property
-    def label(self) -> str:
-        return self.method.replace("/", ", ")
-
-
-def reader(config: Any, model: LanguageModel, factor: int) -> LanguageModel:
-    """The model as this arm reads texts of `factor` trained lengths."""
-    return read_by(model, config.reading, factor) if config.arm.slowed else model
 
 
 def masks_of(model: LanguageModel, part: str) -> Masks | None:
@@ -130,150 +107,196 @@ def masks_of(model: LanguageModel, part: str) -> Masks | None:
     return reading_maps(model) if part == "maps" else None
 
 
-def trained_numbers(config: Any, model: LanguageModel) -> int:
-    """How many numbers an arm tunes; of a low rank as many as it should."""
-    if config.arm.part == "low rank":
-        width = config.model.streams.d_model
-        streams = Streams(pos=width // POS_SHARE, sem=width - width // POS_SHARE)
-        separated = replace(config.model, streams=streams, encoding="sinusoidal")
-        return counted(parts(LanguageModel(separated, model.vocab_size))["position"])
-    masks = masks_of(model, config.arm.part)
-    return model.parameter_counts()["total"] if masks is None else counted(masks)
-
-
-def samples_of(config: AdaptedRun, tuning: TrainingConfig) -> Iterator[Weighted]:
-    """The batches of a tuning: new samples of the task in texts of 8 L, those of a seed for every method."""
-    sizes = {
-        "batch_size": tuning.batch_size,
-        "length": tuning.length,
-        "seed": config.seed,
-        "steps": tuning.steps,
-    }
-    drawn, generate = tuning.positions, config.generator("train")
-    at = [None] * tuning.steps if drawn is None else drawn.positions(**sizes)
-    for step, positions in enumerate(at):
-        first = tasks.TRAINING_SEEDS * (TUNING_SEED + config.seed) + step
-        samples = generate(tuning.batch_size, tuning.length, seed=first)
-        other = config.asked.text_share * samples.scored.sum() / (~samples.scored).sum()
-        weights = np.where(samples.scored, 1.0, other).astype(np.float32)
-        yield Weighted(samples.tokens, samples.targets, weights, positions)
-
-
-def tuned(
-    config: Any, model: LanguageModel, batches: Iterator[Any], tuning: TrainingConfig, **how: Any
-) -> tuple[LanguageModel, list[float]]:
-    """The trained model with the part of an arm tuned, in place, and the losses of the tuning, in nats. It is
-    tuned as it is read at slowed positions, and given back as it was trained to be read.
+@dataclass(frozen=True)
+class Tuning:
+    """The tunings of one part of a trained model, which differ in their rate.
 
     Args:
-        config: a run of this file or of `long_texts`.
-        how: device and `stop_after`, as in `sepnb.training.train`.
-
-    Raises:
-        Diverged: a loss is not finite.
+        arm: what is tuned.
+        reading: how the model is slowed down.
+        each: the trainings.
     """
-    around: AbstractContextManager[None] = nullcontext()
-    if config.arm.part == "low rank":
-        around = low_rank(model, rank_for(model, trained_numbers(config, model)), config.seed)
-    with around:
-        slowed = reader(config, model, TIMES)  # shares its parameters
-        losses = tune(slowed, batches, tuning, masks_of(model, config.arm.part), seed=config.seed, **how)
-    return model.eval(), losses
+
+    arm: Arm
+    reading: str
+    each: tuple[TrainingConfig, ...]
+
+    def reader(self, model: LanguageModel, factor: int) -> LanguageModel:
+        """The model as this arm reads texts of `factor` trained lengths."""
+        return read_by(model, self.reading, factor) if self.arm.slowed else model
+
+    def numbers(self, model: LanguageModel) -> int:
+        """How many numbers are tuned; of a low rank as many as it should."""
+        if self.arm.part == "low rank":
+            width = model.config.streams.d_model
+            streams = Streams(pos=width // POS_SHARE, sem=width - width // POS_SHARE)
+            separated = replace(model.config, streams=streams, encoding="sinusoidal")
+            return counted(parts(LanguageModel(separated, model.vocab_size))["position"])
+        masks = masks_of(model, self.arm.part)
+        return model.parameter_counts()["total"] if masks is None else counted(masks)
+
+    def tuned(
+        self,
+        config: Run,
+        start: Checkpoint,
+        batches: Iterator[Any],
+        tuning: TrainingConfig,
+        *,
+        device: str,
+        stop_after: int | None = None,
+    ) -> tuple[LanguageModel, list[float]]:
+        """The trained model of a checkpoint with the part tuned, and the losses of the tuning, in nats. It is
+        tuned as it is read at slowed positions, and given back as it was trained to be read.
+
+        Raises:
+            Diverged: a loss is not finite.
+        """
+        model = restored(config, start, device)
+        around: AbstractContextManager[None] = nullcontext()
+        if self.arm.part == "low rank":
+            around = low_rank(model, rank_for(model, self.numbers(model)), config.seed)
+        with around:
+            slowed, masks = self.reader(model, TIMES), masks_of(model, self.arm.part)  # shares its parameters
+            how = {"seed": config.seed, "device": device, "stop_after": stop_after}
+            losses = tune(slowed, batches, tuning, masks, **how)
+        return model.eval(), losses
+
+    def best(
+        self,
+        config: Run,
+        start: Checkpoint,
+        samples: Callable[[TrainingConfig], Iterator[Any]],
+        scored: Callable[[LanguageModel], dict[str, float]],
+        *,
+        unit: str,
+        nats: float = 1.0,
+        device: str,
+    ) -> tuple[LanguageModel | None, Metrics, Rows]:
+        """The model of the tuning that validation data prefer, what is said of it, and a row of each.
+
+        Args:
+            samples: the batches of a tuning.
+            scored: of the slowed model, first the score whose least is best.
+            unit, nats: of the losses that are told, and how many nats it is.
+        """
+        least, best, metrics, rows = inf, None, {}, []
+        for tuning in self.each:
+            row: dict[str, Any] = {"kind": "tuning", "learning_rate": tuning.learning_rate}
+            try:
+                model, losses = self.tuned(config, start, samples(tuning), tuning, device=device)
+            except Diverged as error:
+                rows.append(row | {"diverged_at_step": error.step})
+                continue
+            scores = scored(self.reader(model, TIMES))
+            ends = {f"first_{unit}": losses[0] / nats, f"last_{unit}": losses[-1] / nats}
+            rows.append(row | ends | scores)
+            if (score := next(iter(scores.values()))) < least:
+                least, best = score, model
+                metrics = {"tuning_rate": tuning.learning_rate, f"val_{unit}": score}
+        return best, metrics, rows
 
 
-def tunings_of(arm: Arm, training: TrainingConfig, profile: str) -> tuple[TrainingConfig, ...]:
-    """The tunings of an arm, which differ in their rate, for a model of this training: on texts of 8 L, as
-    many tokens a step as the training had. A smoke run has two steps of one text, at two rates."""
-    texts = training.batch_size // TIMES * (2 if profile == "gpu" else 1)  # four would not fill a GPU
+def tuning_of(run: Run, arm: str) -> Tuning:
+    """The tunings of an arm for the model of a run: on texts of 8 L, as many tokens a step as the training
+    had. A smoke run has two steps of one text, at two rates."""
+    one, training, smoke = ARMS[arm], run.training, run.profile == "smoke"
+    texts = training.batch_size // TIMES * (2 if run.profile == "gpu" else 1)  # four would not fill a GPU
     length, batch = TIMES * training.length, max(1, texts)
     tuning = replace(
         training,
-        steps=max(2, round(arm.share * training.targets / (batch * length))),
+        steps=max(2, round(one.share * training.targets / (batch * length))),
         batch_size=batch,
         length=length,
         weight_decay=0.0,
-        positions=DrawnFactors(arm.factors, training.length) if arm.factors else None,
+        positions=DrawnFactors(one.factors, training.length) if one.factors else None,
     )
-    smoke = profile == "smoke"
     tuning = replace(tuning, steps=2, batch_size=1) if smoke else tuning
-    return tuple(replace(tuning, learning_rate=rate) for rate in arm.rates[-2 if smoke else 0 :])
+    rates = one.rates[-2 if smoke else 0 :]
+    reading = TURNED if run.model.encodings[0].name == "rope" else OTHERS
+    return Tuning(one, reading, tuple(replace(tuning, learning_rate=rate) for rate in rates))
 
 
-def look(
-    config: AdaptedRun, model: LanguageModel, start: Checkpoint, device: str
-) -> tuple[lm.Metrics, lm.Rows]:
-    """The tuning that validation samples of 8 L prefer, a row of each, and the answers that its model finds;
-    at the trained length also those of the model without it."""
-    best, rows, held_out = (inf, model), [], config.validation(TIMES * config.training.length)
-    metrics: lm.Metrics = {"tuned_numbers": trained_numbers(config, model)}
-    for tuning in config.tunings:
-        row: dict[str, Any] = {"kind": "tuning", "learning_rate": tuning.learning_rate}
-        try:
-            fresh, samples = restored(config, start, device), samples_of(config, tuning)
-            changed, losses = tuned(config, fresh, samples, tuning, device=device)
-        except Diverged as error:
-            rows.append(row | {"diverged_at_step": error.step})
-            continue
-        score = tasks.score(config, reader(config, changed, TIMES), held_out, device)
-        rows.append(row | {"first_nats": losses[0], "last_nats": losses[-1], **score})
-        if score["nats"] < best[0]:
-            best = score["nats"], changed
-            metrics |= {"tuning_rate": tuning.learning_rate, "val_nats": score["nats"]}
+@dataclass(frozen=True)
+class Tuned(Measure):
+    """The answers that a model finds of which one part was tuned."""
 
-    def ways(times: int) -> Iterator[tuple[str, nn.Module]]:
-        if times == 1:
-            yield "native", model
-        elif times == TIMES:
-            yield "window", best[1].extended(window=config.training.length)
-        yield "adapted", reader(config, best[1], times)
+    tuning: Tuning
 
-    more, asked = tasks.asked(config, model, device, ways, READ[1:])
-    return metrics | more, rows + asked
+    @property
+    def tunings(self) -> tuple[TrainingConfig, ...]:
+        return self.tuning.each
 
+    def resolved(self) -> dict[str, Any]:
+        each = [tuning.resolved() for tuning in self.tunings]
+        return {"readings": [self.tuning.reading], "tunings": each}
 
-class Adapted(Stretched):
-    """Does a model read further once its positions are slowed down and its position part alone is tuned, as
-    well as one of which everything is?"""
+    def samples(self, config: Run, tuning: TrainingConfig) -> Iterator[Weighted]:
+        """The batches of a tuning: new samples of the task in texts of 8 L, those of a seed for every
+        method."""
+        sizes = {name: getattr(tuning, name) for name in ("batch_size", "length", "steps")}
+        drawn, generate = tuning.positions, config.data.generator("train")
+        at = [None] * tuning.steps if drawn is None else drawn.positions(seed=config.seed, **sizes)
+        for step, positions in enumerate(at):
+            first = tasks.TRAINING_SEEDS * (TUNING_SEED + config.seed) + step
+            samples = generate(tuning.batch_size, tuning.length, seed=first)
+            weights = config.data.weights(samples)
+            yield Weighted(samples.tokens, samples.targets, weights, positions)
 
-    order = 10
-    smoke = ("separated-sinusoidal/position", "sinusoidal/low-rank")
+    def __call__(
+        self, config: Run, model: LanguageModel, *, device: str = "cpu", start: Any = None, **_: Any
+    ) -> tuple[Metrics, Rows]:
+        """At the trained length also the answers of the model without the tuning."""
+        held_out = config.data.held_out(TIMES * config.training.length)
+        best, metrics, rows = self.tuning.best(
+            config,
+            start,
+            partial(self.samples, config),
+            lambda slowed: tasks.score(config, slowed, held_out, device),
+            unit="nats",
+            device=device,
+        )
+        best = model if best is None else best
 
-    def __init__(self, task: str) -> None:
-        super().__init__(task)
-        self.sweep = next(one.sweep for one in STRETCHED if one.task == task)
-        self.name, self.title = f"adapted_{task}", self.title.replace("slowed down", "slowed down and tuned")
-        self.methods = CELLS
-        self.costs = {"smoke": 4.0, "laptop": self.costs["laptop"] + 40}
+        def ways(times: int) -> Iterator[tuple[str, nn.Module]]:
+            if times == 1:
+                yield "native", model
+            elif times == TIMES:
+                yield "window", best.extended(window=config.training.length)
+            yield "adapted", self.tuning.reader(best, times)
 
-    def seeds_of(self, profile: str, cell: Any) -> tuple[int, ...]:
-        every = super(Stretched, self).seeds_of(profile, cell)
-        return every if cell in COMPARED else every[:6]
+        more, asked = tasks.asked(config, model, device, ways, READ[1:])
+        told = about_the_training(config, model, start) | {"tuned_numbers": self.tuning.numbers(model)}
+        return metrics | told | more, rows + asked
 
-    def config(self, profile: str, cell: str, seed: int) -> AdaptedRun:
-        method, name = cell.split("/")
-        run = super().config(profile, method, seed)
-        parts = vars(run) | {"method": cell, "asked": replace(run.asked, times=READ)}
-        parts |= {"readings": (READING[method == "rope"],)}
-        return AdaptedRun(**parts, tunings=tunings_of(ARMS[name], run.training, profile))
-
-    def sweep_of(self, config: Any) -> Any:
-        return self.sweep, config.method.split("/")[0]
-
-    def run(self, config: AdaptedRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-        self.refuse(config)
-        return measured(config, self.fingerprint(config, device=device), look, device, progress)
-
-    def fingerprint(self, config: AdaptedRun, *, device: str = "cpu") -> dict[str, list[float]]:
-        """That of the training, and the first losses of the first tuning of the model after these steps."""
-        model = tasks.build(config).to(device)
-        initial = tasks.score(config, model, config.validation(config.training.length), device)["nats"]
-        how = {"device": device, "stop_after": lm.FIRST_STEPS.get()}
-        adamw = checkpoints.optimiser(model, config.training)
-        losses = train(model, tasks.batches(config), config.training, adamw=adamw, **how)
-        start = checkpoints.take(model, adamw, losses, {})
-        fresh, first = restored(config, start, device), config.tunings[0]
-        _, tuning = tuned(config, fresh, samples_of(config, first), first, **how)
-        return {"initial_nats": [initial], "first_losses": losses, "tuning_losses": tuning}
+    def begins(self, config: Run, start: Checkpoint, device: str) -> Fingerprint:
+        """The first losses of the first tuning."""
+        tuning = self.tunings[0]
+        how = {"device": device, "stop_after": FIRST_STEPS.get()}
+        _, losses = self.tuning.tuned(config, start, self.samples(config, tuning), tuning, **how)
+        return {"tuning_losses": losses}
 
 
-EXPERIMENTS = tuple(Adapted(task) for task in ("mqar", "latest_value", "needle"))
+def plan(of: TaskExperiment, experiment: str, profile: str, cell: str, seed: int) -> Run:
+    method, arm = named("cell", cell, CELLS)
+    run = of.sweep.tuned(experiment, profile, method, seed)
+    shared = on_a_shared_training(run, Tuned(tuning_of(run, arm)), READ, "{name}")
+    return replace(shared, method=cell)
+
+
+def _adapted(of: TaskExperiment) -> TaskExperiment:
+    return replace(
+        of,
+        name=f"adapted_{of.task}",
+        title=of.title.replace("slowed down", "slowed down and tuned"),
+        question="""Does a model read further once its positions are slowed down and its position part
+            alone is tuned, as well as one of which everything is?""",
+        order=10,
+        methods=tuple(CELLS),
+        smoke=("separated-sinusoidal/position", "sinusoidal/low-rank"),
+        other_seeds={cell: of.seeds[:6] for cell in CELLS if cell not in COMPARED},
+        costs={"smoke": 4.0, "laptop": of.costs["laptop"] + 40},
+        plan=partial(plan, of),
+    )
+
+
+EXPERIMENTS = tuple(_adapted(one) for one in stretched.EXPERIMENTS if one.task != "indirect_index")

@@ -1,27 +1,22 @@
 """What an experiment is: a declared grid of runs that answers one question, and a table that only loads.
 
-A run is one function of one frozen config, so that it can be computed anywhere and in any order. Only
-`sepnb run` calls it; chapters and claims read `table`.
+Only `sepnb run` computes a run; chapters and claims read `table`.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
 import pandas as pd
 
-from ..models import TransformerConfig
-from ..records.provenance import Clock
-from ..records.settings import plain
-from ..records.store import Record, Store, digest
-from ..training.config import TrainingConfig
+from ..records.store import Record, Store
 from ..validation import one_of
+from . import run as runs
+from .run import Fingerprint, Progress
 
 PROFILES = ("smoke", "laptop", "gpu")
-
-Progress = Callable[[int, int], None]
-"""Called as `progress(done, total)` while a run computes."""
+SHOWN = (1, 2, 3)
+"""Seeds of methods that no claim compares: enough to show them."""
 
 
 @runtime_checkable
@@ -46,35 +41,6 @@ class RunConfig(Protocol):
         """Every setting in plain JSON types."""
 
 
-@dataclass(frozen=True)
-class TrainedRun:
-    """The config of a run that trains one model; a subclass adds what the model reads."""
-
-    experiment: str
-    profile: str
-    method: str
-    seed: int
-    model: TransformerConfig
-    training: TrainingConfig
-
-    @property
-    def tokens(self) -> int:
-        """Of one input of the model in training."""
-        return self.training.length
-
-    @property
-    def label(self) -> str:
-        return f"{self.method.replace('/', ', ')}, learning rate {self.training.learning_rate:g}"
-
-    @property
-    def key(self) -> str:
-        name = f"{self.method.replace('/', '-')}-lr{self.training.learning_rate:g}-seed{self.seed}"
-        return f"{name}-{digest(self.resolved())[:8]}"
-
-    def resolved(self) -> dict[str, Any]:
-        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
-
-
 def check_profile(profile: str) -> str:
     """The profile; ValueError if there is none of this name."""
     return one_of("profile", profile, PROFILES)
@@ -87,88 +53,103 @@ class Records(list[Record]):
         return self
 
 
-def recorded(
-    config: RunConfig,
-    clock: Clock,
-    metrics: Mapping[str, float | int],
-    rows: Sequence[Mapping[str, Any]],
-    fingerprint: Mapping[str, Sequence[float]],
-    *,
-    data: Mapping[str, str] | None = None,
-    bytes_seen: int = 0,
-) -> Record:
-    """The record of a run that began when the clock did, with the hashes of its data and the bytes that it
-    read in training: none, where all inputs are drawn."""
-    facts = clock.facts(seed=config.seed, data=data or {}, bytes_seen=bytes_seen)
-    return Record.of(config, metrics=metrics, rows=rows, fingerprint=fingerprint, provenance=facts)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Experiment:
+    """A grid, what computes a run of it, and a table.
 
+    Args:
+        name, title: what commands and tables call it.
+        question: what it asks.
+        methods: what is compared, in the order of tables.
+        smoke: of these, what the smoke profile runs, with the first seed.
+        costs: a rough time of one run by profile, in seconds on one core of a laptop. Of gpu, on one GPU,
+            only where no `TransformerConfig` is trained: else `expected` computes it.
+        plan: the run of a cell, called as `(experiment, profile, cell, seed)` with the experiment's name.
+        order: experiments run in this order: what chooses a setting comes before what uses it.
+        chooses: whether its records choose settings of later experiments, which are planned once these are
+            there.
+        alone: whether its runs are timed, so that nothing else may compute on their GPU.
+        seeds: six, because fewer allow no verdict. Seed 0 chose the learning rates; what is published uses
+            others.
+        other_seeds: those of single cells, but for smoke.
+        laptop_seeds: the same, of a laptop only.
+        crossed: what a profile crosses with the seeds, where that is not its methods: called with the profile
+            and its methods.
+        columns: what its table says of a run besides, missing runs included.
+        cells_first: seeds inside cells, so that runs that start together train models of different seeds.
+        waits: called with a run before it is computed, or submitted to be computed elsewhere; a ValueError
+            where the published records that choose its settings are not there.
+        computes, begins: the record and the fingerprint of a run, called with it and `device`.
+    """
 
-class Experiment(ABC):
-    """A grid, a run function and a table. A subclass has its question as docstring, and sets the class
-    attributes and the abstract methods."""
-
-    name: ClassVar[str]
-    title: ClassVar[str]
-    order: ClassVar[int] = 0
-    """Experiments run in this order: what chooses a setting comes before what uses it."""
-
-    chooses: ClassVar[bool] = False
-    """Whether its records choose settings of later experiments, which are planned once these are there."""
-    alone: ClassVar[bool] = False
-    """Whether its runs are timed, so that nothing else may compute on their GPU."""
-
-    methods: ClassVar[Sequence[str]]
-    """What is compared, in the order of tables."""
-    smoke: ClassVar[Sequence[str]]
-    """Of these, what the smoke profile runs, with the first seed."""
-    seeds: ClassVar[tuple[int, ...]] = (1, 2, 3, 4, 5, 6)
-    """Six, because fewer allow no verdict. Seed 0 chose the learning rates; what is published uses others."""
-    shown: ClassVar[Sequence[str]] = ()
-    """Methods that no claim compares: the first three seeds are enough to show them."""
-    costs: ClassVar[Mapping[str, float]]
-    """A rough time of one run by profile, in seconds on one core of a laptop. Of gpu, on one GPU, only where
-    no `TransformerConfig` is trained: else `expected` computes it."""
+    name: str
+    title: str
+    question: str
+    methods: Sequence[str] = ()
+    smoke: Sequence[str] = ()
+    costs: Mapping[str, float]
+    plan: Callable[..., RunConfig] | None = None
+    order: int = 0
+    chooses: bool = False
+    alone: bool = False
+    seeds: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
+    other_seeds: Mapping[Any, tuple[int, ...]] = field(default_factory=dict)
+    laptop_seeds: Mapping[Any, tuple[int, ...]] = field(default_factory=dict)
+    crossed: Callable[[str, Sequence[str]], Sequence[Any]] | None = None
+    columns: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    cells_first: bool = False
+    waits: Callable[[Any], None] | None = None
+    computes: Callable[..., Record] = runs.record_of
+    begins: Callable[..., Fingerprint] = runs.fingerprint
+    installed: Callable[[], bool] | None = None
 
     def cells(self, profile: str) -> Sequence[Any]:
-        """What a profile crosses with the seeds: methods, unless a subclass says otherwise."""
-        return self.smoke if profile == "smoke" else self.methods
+        """What a profile crosses with the seeds: methods, unless it is declared otherwise."""
+        methods = self.smoke if profile == "smoke" else self.methods
+        return methods if self.crossed is None else self.crossed(profile, methods)
 
     def seeds_of(self, profile: str, cell: Any) -> tuple[int, ...]:
         """The declared seeds of a cell."""
         if profile == "smoke":
             return self.seeds[:1]
-        return self.seeds[:3] if cell in self.shown else self.seeds
+        own = self.other_seeds.get(cell, self.seeds) if self.other_seeds else self.seeds
+        return self.laptop_seeds.get(cell, own) if profile == "laptop" and self.laptop_seeds else own
 
-    @abstractmethod
-    def config(self, profile: str, cell: Any, seed: int) -> RunConfig:
+    def config(self, profile: str, cell: Any, seed: int) -> Any:
         """The run of a cell and seed."""
+        return self.plan(self.name, profile, cell, seed)
 
-    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[RunConfig]:
+    def grid(self, profile: str, seeds: Sequence[int] | None = None) -> list[Any]:
         """The runs of a profile, seed by seed, with the declared seeds or every cell with these."""
         cells = self.cells(check_profile(profile))
         own = [set(self.seeds_of(profile, cell)) if seeds is None else set(seeds) for cell in cells]
-        return [
-            self.config(profile, cell, seed)
+        order = [
+            (seed, at)
             for seed in (sorted(set().union(*own)) if seeds is None else seeds)
-            for cell, declared in zip(cells, own, strict=True)
+            for at, declared in enumerate(own)
             if seed in declared
         ]
+        if self.cells_first:
+            order.sort(key=lambda place: place[1])
+        return [self.config(profile, cells[at], seed) for seed, at in order]
 
     def runs_here(self, profile: str) -> bool:
         """Whether the packages that a record of a profile needs beside the locked ones are installed."""
-        return True
+        return profile == "smoke" or self.installed is None or self.installed()
 
-    def refuse(self, config: RunConfig) -> None:  # noqa: B027
-        """A ValueError where a run has to wait, because the published records that choose its settings are
-        not there; asked before it is computed, or submitted to be computed elsewhere."""
+    def refuse(self, config: Any) -> None:
+        """A ValueError where a run has to wait, see `waits`."""
+        if self.waits is not None:
+            self.waits(config)
 
-    @abstractmethod
-    def run(self, config: RunConfig, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+    def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
         """Compute one run."""
+        self.refuse(config)
+        return self.computes(config, device=device, progress=progress)
 
-    @abstractmethod
-    def fingerprint(self, config: RunConfig, *, device: str = "cpu") -> dict[str, list[float]]:
+    def fingerprint(self, config: Any, *, device: str = "cpu") -> Fingerprint:
         """The first numbers of the run, in about a second: what a published record is checked against."""
+        return self.begins(config, device=device)
 
     def seconds(self, profile: str) -> float:
         """The rough time of one run where it is declared, see `costs`."""
@@ -187,8 +168,8 @@ class Experiment(ABC):
         rows that have one, and `attrs["profile"]` the profile.
         """
         records = (store or Store()).load(check_profile(profile), self.name)
-        rows, found = [], []
-        for config in self.grid(profile):
+        rows, found, grid = [], [], self.grid(profile)
+        for config in grid:
             record = records.get(config.key)
             record = record and record.held_to(config)
             status = "not run" if record is None else "stale" if record.stale else "ok"
@@ -198,6 +179,8 @@ class Experiment(ABC):
                 found.append(record)
             rows.append(row)
         table = pd.DataFrame(rows)
+        for name, told in self.columns.items():
+            table[name] = [told(config) for config in grid]
         table.attrs = {"profile": profile, "experiment": self.name, "records": Records(found)}
         return table
 

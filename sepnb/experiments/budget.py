@@ -3,18 +3,15 @@
 Each budget has a sweep of its own, over its whole schedule: a longer one prefers lower rates.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import ClassVar
 
-import pandas as pd
-
-from ..records.store import Store
 from . import ablation, methods
 from . import language_modelling as lm
-from .scale_sweep import ScaleSweep
+from .base import Experiment
+from .run import Run
 from .sweep import Sweep
-from .texts import TextExperiment
 
 WIDE = "separated-sinusoidal-wide"
 """The separated model with as many block parameters as the dense one, within 5 %."""
@@ -34,9 +31,9 @@ def sizes_of(budget: int) -> dict[str, lm.Size]:
     return {profile: replace(size, steps=size.steps * budget // MIDDLE) for profile, size in sizes}
 
 
-def _sweep(budget: int, name: str, title: str, seconds: float, **rates: object) -> ScaleSweep:
-    return ScaleSweep(
-        name,
+def _sweep(budget: int, name: str, title: str, seconds: float, **rates: object) -> Sweep:
+    return Sweep(
+        name=name,
         title=title,
         order=4,
         methods=METHODS,
@@ -44,6 +41,7 @@ def _sweep(budget: int, name: str, title: str, seconds: float, **rates: object) 
         config_of=partial(methods.run_of, sizes=sizes_of(budget)),
         costs={"smoke": 1.0, "laptop": seconds},
         default=8e-3,
+        scaled=True,
         **rates,
     )
 
@@ -54,64 +52,49 @@ SHORT = _sweep(
     "Learning rates of the shortest training",
     10.0,
     rates=(8e-3, 1.6e-2, 3.2e-2),
-    beyond=dict.fromkeys(("rope", WIDE), (4e-3,)),
-    further={
-        "sinusoidal": ((1.6e-2, 0.25), (3.2e-2, 0.25)),
-        "learned": ((8e-3, 1.0), (1.6e-2, 1.0)),
-    },
 )
-LONG = _sweep(
-    16,
-    "budget_long_sweep",
-    "Learning rates of sixteen times the training",
-    150.0,
-    beyond=dict.fromkeys((name for name in METHODS if name not in ("rope", "alibi")), (1.6e-2,)),
-    further={
-        "sinusoidal": ((4e-3, 0.25), (8e-3, 0.25)),
-        "learned": ((4e-3, 1.0), (8e-3, 1.0)),
-    },
-)
+LONG = _sweep(16, "budget_long_sweep", "Learning rates of sixteen times the training", 150.0)
 SWEEPS: dict[int, Sweep] = {1: SHORT, MIDDLE: ablation.SWEEP, 16: LONG}
 """By budget."""
 
 
-@dataclass(frozen=True)
-class BudgetRun(lm.LanguageModelRun):
-    """A run of the ablation's size with its share of training, one of `BUDGETS`."""
-
-    budget: int
-
-    @property
-    def label(self) -> str:
-        return f"{self.method}, {self.training.steps} steps"
+def budget_of(run: Run) -> int:
+    return dict(run.besides)["budget"]
 
 
-class Budget(TextExperiment):
-    """Is the ranking of six key models the same at 1, 4 and 16 times the training, and what if separated has
-    as many parameters as dense?"""
+def steps_of(run: Run) -> int:
+    return run.training.steps
 
-    name = "budget"
-    title = "More training"
-    order = 5
-    sizes, sweeps = ablation.SIZES, tuple(SWEEPS.values())
-    methods = METHODS
-    smoke = ("rope", "separated-sinusoidal")
-    costs: ClassVar = {"smoke": 1.5, "laptop": 65.0}
 
-    def cells(self, profile: str) -> list[tuple[str, int]]:
-        budgets = BUDGETS[:2] if profile == "smoke" else BUDGETS
-        return [(method, budget) for budget in budgets for method in super(Budget, self).cells(profile)]
+def crossed(profile: str, methods: Sequence[str]) -> list[tuple[str, int]]:
+    budgets = BUDGETS[:2] if profile == "smoke" else BUDGETS
+    return [(method, budget) for budget in budgets for method in methods]
 
-    def config(self, profile: str, cell: tuple[str, int], seed: int) -> BudgetRun:
-        method, budget = cell
-        return BudgetRun(**vars(SWEEPS[budget].tuned(self.name, profile, method, seed)), budget=budget)
 
-    def sweep_of(self, config: BudgetRun) -> tuple[Sweep, str]:
-        return SWEEPS[config.budget], config.method
+def plan(experiment: str, profile: str, cell: tuple[str, int], seed: int) -> Run:
+    """A run of the ablation's size with its share of training."""
+    method, budget = cell
+    run = SWEEPS[budget].tuned(experiment, profile, method, seed)
+    besides = (("budget", budget),)
+    return replace(run, measures=(lm.INSIDE,), besides=besides, told="{name}, {steps} steps")
 
-    def table(self, profile: str, store: Store | None = None) -> pd.DataFrame:
-        """As in every experiment, with the budget of each run and its steps, missing runs included."""
-        table, grid = super().table(profile, store), self.grid(profile)
-        return table.assign(
-            budget=[config.budget for config in grid], steps=[config.training.steps for config in grid]
-        )
+
+def waits(run: Run) -> None:
+    """Its budget has a sweep of its own."""
+    SWEEPS[budget_of(run)].require(run.profile, run.method)
+
+
+EXPERIMENT = Experiment(
+    name="budget",
+    title="More training",
+    question="""Is the ranking of six key models the same at 1, 4 and 16 times the training, and what if
+        separated has as many parameters as dense?""",
+    order=5,
+    methods=METHODS,
+    smoke=("rope", "separated-sinusoidal"),
+    crossed=crossed,
+    plan=plan,
+    waits=waits,
+    columns={"budget": budget_of, "steps": steps_of},
+    costs={"smoke": 1.5, "laptop": 65.0},
+)

@@ -4,10 +4,10 @@
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -16,17 +16,15 @@ from torch import Tensor, nn
 from ..data.draws import generator_of, uniform
 from ..evaluation.protocols import unseen_sides
 from ..models import TransformerConfig
-from ..records.provenance import Clock
-from ..records.store import Record
 from ..streams import Streams
 from ..training.config import TrainingConfig
-from ..training.loop import Labelled, autocast
+from ..training.loop import autocast
 from ..training.shifts import GridShiftSteps
-from .base import Progress, TrainedRun, recorded
+from .base import Experiment
 from .image_tasks import HELD_OUT_SEED
-from .language_modelling import FINGERPRINT_STEPS, FIRST_STEPS, Metrics, Rows, attempted, last, trained
 from .methods import changed
-from .sweep import Sweep, Swept
+from .run import Data, Fingerprint, Measure, Metrics, Rows, Run, last
+from .sweep import Sweep
 
 READ_AT_ONCE = 250
 
@@ -62,47 +60,30 @@ class Size:
     """Inputs of each held-out split that are read."""
     precision: str = "float32"
 
-    tokens: ClassVar[int]
-    """Of an input as trained, the class token among them."""
+
+def run_of(
+    data: "Things", experiment: str, profile: str, method: str, cell: str, seed: int, rate: float
+) -> Run:
+    """The run of a method on some things, called `cell`; ValueError for an unknown method."""
+    size = data.size
+    dense, length = Streams.dense(size.width), data.tokens()
+    model = TransformerConfig(
+        dense, size.n_layers, size.n_heads, "none", max_length=length, causal=False, axes=data.axes
+    )
+    training = TrainingConfig(size.steps, size.batch_size, 1, rate, precision=size.precision)
+    model = changed(model, "model", method, size, data.axes)
+    training = changed(training, "training", method, size, data.axes)
+    return Run(experiment, profile, cell, seed, model, training, data)
 
 
-class ClassifierRun(TrainedRun):
-    """A model, its training and what it is asked. Its method is a name, or name and task: "rope/class"."""
+class Things(Data):
+    """What classifiers are trained on, at the size of a profile. A subclass is a frozen dataclass."""
 
-    sizes: ClassVar[Mapping[str, Size]]
-    axes: ClassVar[int]
+    size: Any
+    axes: int
     """Coordinates of a place."""
-    first: ClassVar[int | None] = None
+    first: int | None = None
     """Validation inputs that a fingerprint reads; None: all."""
-
-    @classmethod
-    def of(
-        cls, experiment: str, profile: str, method: str, seed: int, rate: float, steps: int | None = None
-    ) -> "ClassifierRun":
-        """The run of a method at the size of its profile, over the whole schedule or over `steps`; ValueError
-        for an unknown method."""
-        size, name = cls.sizes[profile], method.split("/")[0]
-        dense = Streams.dense(size.width)
-        model = TransformerConfig(
-            dense, size.n_layers, size.n_heads, "none", max_length=size.tokens, causal=False, axes=cls.axes
-        )
-        training = TrainingConfig(steps or size.steps, size.batch_size, 1, rate, precision=size.precision)
-        model = changed(model, "model", name, size, cls.axes)
-        training = changed(training, "training", name, size, cls.axes)
-        return cls(experiment, profile, method, seed, model, training)
-
-    @property
-    def name(self) -> str:
-        """The method without its task."""
-        return self.method.split("/")[0]
-
-    @property
-    def size(self) -> Any:
-        return self.sizes[self.profile]
-
-    @property
-    def tokens(self) -> int:
-        return self.size.tokens
 
     @property
     @abstractmethod
@@ -110,26 +91,35 @@ class ClassifierRun(TrainedRun):
         """Cells along a side of the trained grid."""
 
     @abstractmethod
-    def built(self) -> nn.Module:
-        """The model, with weights from the generator of the process."""
-
-    @abstractmethod
-    def batches(self) -> Iterator[Labelled]:
-        """The same inputs in the same order for every method of a seed, in shift steps all moved alike."""
-
-    @abstractmethod
     def held_out(self, split: str) -> Asked:
         """Inputs of "validation" or "test" as trained: the same for every method and seed."""
 
     @abstractmethod
-    def views(self, model: nn.Module) -> Iterator[View]:
+    def views(self, config: Run, model: nn.Module) -> Iterator[View]:
         """How test inputs are read besides."""
 
-    def sources(self) -> dict[str, Any]:
-        """What `recorded` is told of the data."""
+    def begins(self, config: Run, model: nn.Module, device: str) -> Fingerprint:
+        held_out = self.held_out("validation")
+        few = Asked(*(None if part is None else part[: self.first] for part in held_out))
+        return {"initial_nats": [score(config, model, few, device)["nats"]]}
+
+    def ends(
+        self, config: Run, model: nn.Module | None, losses: list[float], watch: Any, device: str
+    ) -> tuple[Metrics, Rows]:
+        training, metrics = config.training, {}
+        if training.positions is not None:
+            met = training.positions.coverage(seed=config.seed, steps=training.steps)
+            metrics |= {f"covered_{what}": share for what, share in met.items()}
+        if model is not None:
+            metrics["train_nats"] = last(config, losses)
+            scored = score(config, model, self.held_out("validation"), device)
+            metrics |= {f"val_{name}": value for name, value in scored.items()}
+        return metrics, []
+
+    def sources(self, config: Run, trainings: Sequence[TrainingConfig]) -> dict[str, Any]:
         return {}
 
-    def unseen(self, *, furthest: int, more: bool, apart: bool, between: bool = False) -> str:
+    def unseen(self, config: Run, *, furthest: int, more: bool, apart: bool, between: bool = False) -> str:
         """The sides of a view that training never showed, as `unseen_sides` names them; the class token,
         which stays at the origin, is not counted.
 
@@ -138,24 +128,18 @@ class ClassifierRun(TrainedRun):
             more, apart: whether there are more tokens, or larger differences of coordinates.
             between: whether places lie between cells.
         """
-        seen, training = self.side + 1, self.training
+        seen, training = self.side + 1, config.training
         if isinstance(training.positions, GridShiftSteps):
             seen = max(seen, training.positions.trained_indices())
         if training.auxiliary is not None:
             seen = max(seen, training.auxiliary.trained_indices(1))
         return unseen_sides(
-            self.model.encodings,
+            config.model.encodings,
             index=between or furthest >= seen,
             length=more,
             distance=between or apart,
             reach=self.side + 1,
         )
-
-
-def build(config: ClassifierRun) -> nn.Module:
-    """The untrained model of a run."""
-    torch.manual_seed(config.seed)
-    return config.built()
 
 
 def shuffled(n: int, places: int) -> Tensor:
@@ -164,7 +148,7 @@ def shuffled(n: int, places: int) -> Tensor:
     return torch.from_numpy(drawn.argsort(axis=1, kind="stable"))
 
 
-def score(config: ClassifierRun, model: nn.Module, asked: Asked, device: str) -> dict[str, float]:
+def score(config: Run, model: nn.Module, asked: Asked, device: str) -> dict[str, float]:
     """The share of right answers, and nats per answer."""
     right, nats = 0, 0.0
     model.eval()
@@ -181,82 +165,36 @@ def score(config: ClassifierRun, model: nn.Module, asked: Asked, device: str) ->
     return {"accuracy": right / len(asked.inputs), "nats": nats / len(asked.inputs)}
 
 
-def read(config: ClassifierRun, model: nn.Module, device: str) -> tuple[Metrics, Rows]:
-    """Metrics and rows of the test inputs: as trained, and in every view."""
-    metrics, rows = score(config, model, config.held_out("test"), device), []
-    for view in config.views(model):
-        found = score(config, view.reader, view.asked, device)
-        metrics[view.column] = found["accuracy"]
-        if view.about is not None:
-            rows.append({**view.about, **found})
-    return metrics, rows
+@dataclass(frozen=True)
+class Views(Measure):
+    """The test inputs: as trained, and in every view."""
+
+    def __call__(
+        self, config: Run, model: nn.Module, *, device: str = "cpu", **_: Any
+    ) -> tuple[Metrics, Rows]:
+        metrics, rows = score(config, model, config.data.held_out("test"), device), []
+        for view in config.data.views(config, model):
+            found = score(config, view.reader, view.asked, device)
+            metrics[view.column] = found["accuracy"]
+            if view.about is not None:
+                rows.append({**view.about, **found})
+        return metrics, rows
 
 
-def first_nats(config: ClassifierRun, model: nn.Module, device: str) -> list[float]:
-    """Nats of a model on the first validation inputs: part of a fingerprint."""
-    few = Asked(*(None if part is None else part[: config.first] for part in config.held_out("validation")))
-    return [score(config, model, few, device)["nats"]]
-
-
-def run(
-    config: ClassifierRun, *, device: str = "cpu", progress: Progress | None = None, test: bool = True
-) -> Record:
-    """Train one classifier and ask it; without `test` of the validation inputs only, as in a sweep."""
-    clock, training = Clock(device), config.training
-    model = build(config).to(device)
-    fingerprint = {"initial_nats": first_nats(config, model, device)}
-    losses, metrics = attempted(config, model, config.batches(), device, progress)
-    if training.positions is not None:
-        met = training.positions.coverage(seed=config.seed, steps=training.steps)
-        metrics |= {f"covered_{what}": share for what, share in met.items()}
-    rows: Rows = []
-    if "diverged_at_step" not in metrics:
-        metrics["train_nats"] = last(config, losses)
-        validation = score(config, model, config.held_out("validation"), device)
-        metrics |= {f"val_{name}": value for name, value in validation.items()}
-        if test:
-            further, rows = read(config, model, device)
-            metrics |= further
-    fingerprint["first_losses"] = losses[:FINGERPRINT_STEPS]
-    return recorded(config, clock, metrics, rows, fingerprint, **config.sources())
-
-
-def fingerprint(config: ClassifierRun, *, device: str = "cpu") -> dict[str, list[float]]:
-    """The untrained model's nats, and the first training losses of the run's schedule."""
-    model = build(config).to(device)
-    initial = first_nats(config, model, device)
-    losses = trained(config, model, config.batches(), device=device, stop_after=FIRST_STEPS.get())
-    return {"initial_nats": initial, "first_losses": losses}
-
-
-swept = partial(
-    Sweep,
-    order=7,
-    rates=(1e-3, 2e-3, 4e-3),
-    score="val_nats",
-    default=2e-3,
-    computes=run,
-    begins=fingerprint,
-)
+swept = partial(Sweep, order=7, rates=(1e-3, 2e-3, 4e-3), score="val_nats", default=2e-3)
 """A learning-rate sweep of classifiers, over the whole schedule: a direction is found after a plateau, before
 which a shorter one would rank nothing."""
 
 
-class Classification(Swept):
+def plan(sweep: Sweep, experiment: str, profile: str, cell: str, seed: int) -> Run:
+    return replace(sweep.tuned(experiment, profile, cell, seed), measures=(Views(),))
+
+
+def waits(sweep: Sweep, run: Run) -> None:
+    sweep.require(run.profile, run.method)
+
+
+def classification(sweep: Sweep, **about: Any) -> Experiment:
     """An experiment whose runs are the classifiers of a sweep, at the rates that it chose."""
-
-    order: ClassVar[int] = 8
-    sweep: ClassVar[Sweep]
-
-    def config(self, profile: str, cell: str, seed: int) -> ClassifierRun:
-        return self.sweep.tuned(self.name, profile, cell, seed)
-
-    def sweep_of(self, config: Any) -> tuple[Sweep, str]:
-        return self.sweep, config.method
-
-    def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-        self.refuse(config)
-        return run(config, device=device, progress=progress)
-
-    def fingerprint(self, config: Any, *, device: str = "cpu") -> dict[str, list[float]]:
-        return fingerprint(config, device=device)
+    parts = {"plan": partial(plan, sweep), "waits": partial(waits, sweep), "methods": sweep.methods}
+    return Experiment(order=8, **parts, **about)

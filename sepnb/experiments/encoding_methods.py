@@ -98,7 +98,7 @@ METHODS: dict[str, Method] = listed(
 has says why, `Encoding.left_out`."""
 
 SCREEN = Sweep(
-    "encoding_screen",
+    name="encoding_screen",
     title="Learning rates of the encodings",
     order=6,
     methods=tuple(name for name in METHODS if name not in SPINE and "learned" not in name),
@@ -109,11 +109,6 @@ SCREEN = Sweep(
         *("cope", "seqpe", "seqpe-input"),
         *("sinusoidal-randomised", "rope-randomised"),
     ),
-    beyond={
-        **dict.fromkeys(("p-rope", "cope", "seqpe"), (1e-3,)),
-        "seqpe-input": (5e-4, 1e-3),
-        "t5": (1.6e-2, 3.2e-2),
-    },
     costs={"smoke": 1.5, "laptop": 80.0},
 )
 """Those over the whole schedule begin without knowing the order of the bytes, their tables being zero or the

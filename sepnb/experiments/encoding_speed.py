@@ -21,9 +21,8 @@ them:
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, ClassVar
+from typing import Any
 
-import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -33,14 +32,14 @@ from ..analysis.flops import products_of
 from ..analysis.timing import check_alike
 from ..encodings import Site
 from ..models import Transformer, TransformerConfig, attention_weights, causal_mask, compile_formulas, kernels
-from ..records.store import Record, Store
+from ..records.store import Record
 from ..streams import Streams
 from ..training.loop import autocast
 from . import peer
-from .base import Progress
-from .language_modelling import Metrics, Rows
 from .peer import Core
-from .timed import Step, Steps, Timed, TimedRun, Times, built, step_of, with_quartiles
+from .run import Metrics, Rows
+from .timed import Step, Steps, TimedRun, Times, built, step_of, timed, with_quartiles
+from .timed import run as time_cell
 
 REPEATS = {"smoke": 9, "laptop": 11, "gpu": 15}
 TARGETS = {
@@ -227,38 +226,38 @@ def _inputs(config: EncodingSpeedRun, device: str) -> list[Tensor]:
     return [torch.randn(shape, generator=generator).to(device) for _ in range(4)]
 
 
-class EncodingSpeed(Timed):
-    """What share of the speed of causal attention without positions is left with each encoding, eager and
-    compiled, and what share does its route leave, the same kernel without positions?"""
+def cells(profile: str, _: Sequence[str]) -> list[dict[str, Any]]:
+    if profile == "smoke":
+        sizes = [{"length": 32, "batch_size": 2, "n_heads": 2, "head_width": 8}]
+    else:
+        lengths = (512, 1024) if profile == "laptop" else (1024, 4096)
+        sizes = [{"length": n, "batch_size": 8, "n_heads": 8, "head_width": 64} for n in lengths]
+    settings = {
+        "repeats": REPEATS[profile],
+        "compiler": None if profile == "smoke" else "inductor",
+        "precision": "bfloat16" if profile == "gpu" else "float32",
+    }
+    return [{"method": name, **size, **settings} for size in sizes for name in timed_methods()]
 
-    name: ClassVar[str] = "encoding_speed"
-    title: ClassVar[str] = "Speed of the encodings"
-    run_type: ClassVar = EncodingSpeedRun
-    costs: ClassVar = {"smoke": 0.5, "laptop": 100.0, "gpu": 30.0}
 
-    def cells(self, profile: str) -> list[dict[str, Any]]:
-        if profile == "smoke":
-            sizes = [{"length": 32, "batch_size": 2, "n_heads": 2, "head_width": 8}]
-        else:
-            lengths = (512, 1024) if profile == "laptop" else (1024, 4096)
-            sizes = [{"length": n, "batch_size": 8, "n_heads": 8, "head_width": 64} for n in lengths]
-        settings = {
-            "repeats": REPEATS[profile],
-            "compiler": None if profile == "smoke" else "inductor",
-            "precision": "bfloat16" if profile == "gpu" else "float32",
-        }
-        return [{"method": name, **size, **settings} for size in sizes for name in timed_methods()]
+def installed() -> bool:
+    return peer.installed()
 
-    def runs_here(self, profile: str) -> bool:
-        return profile == "smoke" or peer.installed()
 
-    def run(
-        self, config: EncodingSpeedRun, *, device: str = "cpu", progress: Progress | None = None
-    ) -> Record:
-        peer.check(config.profile)
-        return super().run(config, device=device, progress=progress)
+def run(config: EncodingSpeedRun, **how: Any) -> Record:
+    peer.check(config.profile)
+    return time_cell(config, **how)
 
-    def table(self, profile: str, store: Store | None = None) -> pd.DataFrame:
-        """As in every experiment, with the length of each cell, also of one that has no record."""
-        lengths = [config.length for config in self.grid(profile)]
-        return super().table(profile, store).assign(length=lengths)
+
+EXPERIMENT = timed(
+    EncodingSpeedRun,
+    cells,
+    name="encoding_speed",
+    title="Speed of the encodings",
+    question="""What share of the speed of causal attention without positions is left with each encoding,
+        eager and compiled, and what share does its route leave, the same kernel without positions?""",
+    costs={"smoke": 0.5, "laptop": 100.0, "gpu": 30.0},
+    computes=run,
+    installed=installed,
+    columns={"length": lambda config: config.length},
+)

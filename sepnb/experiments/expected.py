@@ -16,7 +16,8 @@ import pandas as pd
 from ..analysis import flops
 from ..models import TransformerConfig
 from . import get
-from .base import Experiment, TrainedRun
+from .base import Experiment
+from .run import Run
 
 BYTES = 256
 """Answers of the read-out, the most that a model has."""
@@ -34,7 +35,7 @@ class Expected(NamedTuple):
     alone: float
 
 
-def multiply_adds(config: TrainedRun) -> float:
+def multiply_adds(config: Run) -> float:
     """Of all steps of the training, forward and backward."""
     training = config.training
     each = _per_token(config.model, config.tokens, training.batch_size)
@@ -50,7 +51,7 @@ def _per_token(model: TransformerConfig, tokens: int, batch: int) -> float:
 def of_run(experiment: Experiment, config: Any, peak: float = PEAK) -> Expected:
     """What one run is expected to take, on a GPU of this peak where it is one of the gpu profile. A run that
     trains no `TransformerConfig` takes what its experiment says."""
-    if config.profile != "gpu" or not isinstance(config, TrainedRun):
+    if config.profile != "gpu" or not isinstance(config, Run):
         seconds = float(experiment.seconds(config.profile))
         return Expected(0.0, seconds)
     steps = config.training.steps

@@ -7,25 +7,16 @@ Every seed reads other bytes: the beginning of each test novel is cut into six b
 seed k. Methods with three seeds read two blocks each.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import pandas as pd
-
-from ..data import text
-from ..evaluation.long_windows import Beyond, LongWindows, blocks_of, long_windows
-from ..evaluation.losses import Losses
-from ..evaluation.protocols import SCOPES, SLIDING_WINDOW, Protocol, masks, needed, sliding_windows, unseen
+from ..evaluation.long_windows import Beyond, blocks_of
+from ..evaluation.protocols import Protocol, masks, needed, sliding_windows
 from ..extrapolators import METHODS as EXTRAPOLATORS
-from ..extrapolators import SOURCE_METHODS, describe, seam
-from ..models import LanguageModel
-from ..records.store import Store
-from ..validation import one_of
+from ..extrapolators import SOURCE_METHODS
 from . import language_modelling as lm
-from .base import Progress
+from .base import SHOWN
 from .in_window import SWEEPS
+from .long_windows import LongTexts
 from .methods import Method, listed
+from .run import Measure, Run
 from .texts import TextExperiment
 
 TIMES = 8
@@ -95,184 +86,30 @@ def readings(encoding: str, length: int, longest: int) -> tuple[Protocol, ...]:
     )
 
 
-@dataclass(frozen=True)
-class ExtrapolationRun(lm.LanguageModelRun):
-    """A language-model run and what it reads afterwards; `blocks` are counted from 0."""
-
-    beyond: Beyond
-    blocks: tuple[int, ...]
-
-    @property
-    def scored_length(self) -> int:
-        """The trained length of the short models, for all: their scores inside it then compare."""
-        return self.beyond.length
-
-    @property
-    def readings(self) -> tuple[Protocol, ...]:
-        if self.training.length >= self.beyond.longest:
-            return (*sliding_windows(self.beyond.length), Protocol("native", "all"))
-        return readings(self.encoding, self.beyond.length, self.beyond.longest)
-
-    @property
-    def encoding(self) -> str:
-        (encoding,) = self.model.encodings
-        return encoding.name
-
-    @property
-    def held_out(self) -> text.Text:
-        return lm.splits_of(self.text.name).test
-
-    def passages(self) -> LongWindows:
-        """What is read of that text: the long windows of the run's blocks."""
-        return long_windows(self.held_out, self.beyond, self.blocks)
-
-    def how(self, device: str, once: int) -> dict[str, Any]:
-        """How it is read, for `evaluate`: in passes of `batch_bytes`, of windows of `once` bytes each."""
-        size = max(1, self.beyond.batch_bytes // once)
-        return {"device": device, "precision": self.training.precision, "batch_size": size}
-
-    def unseen(self, reading: Protocol) -> str:
-        """The sides of a reading that training never showed, see `sepnb.evaluation.protocols`."""
-        return unseen(reading, self.model.encodings, self.training, longest=self.beyond.longest)
-
-    def resolved(self) -> dict[str, Any]:
-        settings = super().resolved()
-        asked = {reading.id: reading.described for reading in self.readings}
-        settings["beyond"] |= {"blocks": settings.pop("blocks"), "readings": asked}
-        return settings
+def asked(run: Run, beyond: Beyond) -> tuple[Protocol, ...]:
+    """What is read with the model of a run; of one that was trained on the long windows, no rule for more."""
+    if run.training.length >= beyond.longest:
+        return (*sliding_windows(beyond.length), Protocol("native", "all"))
+    return readings(run.model.encodings[0].name, beyond.length, beyond.longest)
 
 
-def read(
-    config: ExtrapolationRun,
-    model: LanguageModel,
-    *,
-    asked: Sequence[Protocol] | None = None,
-    longest: int | None = None,
-    device: str = "cpu",
-    progress: Progress | None = None,
-) -> lm.Rows:
-    """Every reading of a run, or those `asked` for, by its trained model, or of the first `longest` bytes of
-    every window: rows of the kind "reading", one a bin and scope.
-
-    The windows of a scope are the same for all readings that cover it. A reading that starts far out has one
-    row, of the scope "far": the first L bytes of every long window of its own scope, at the indices from
-    `start` on. Where the passages have marked bytes, the rows that start at 0 tell them apart, as
-    `Losses.by_position` does.
-    """
-    beyond, held = config.beyond, config.passages()
-    asked = config.readings if asked is None else asked
-    longest = beyond.longest if longest is None else longest
-    edges = [edge for edge in beyond.edges if edge <= longest]
-    rows: lm.Rows = []
-    for done, reading in enumerate(asked, 1):
-        at = held.scopes[reading.scope]
-        tokens = held.tokens[at, : (beyond.length if reading.start else longest) + 1]
-        once = tokens.shape[1] - 1 if reading.stride is None else beyond.length
-        losses = reading.losses(model, tokens, held.documents[at], **config.how(device, once))
-        about = {"kind": "reading", "reading": reading.id, "unseen": config.unseen(reading)}
-        if reading.start:
-            place = {"start": reading.start, "stop": reading.start + beyond.length}
-            rows.append(about | {"scope": "far", **place, "bits_per_byte": losses.bits_per_byte})
-        else:
-            for scope in SCOPES[SCOPES.index(reading.scope) :]:
-                inside = held.scopes[scope][at]
-                shared = Losses(losses.bits[inside], losses.documents[inside])
-                marked = None if held.marked is None else held.marked[at][inside]
-                rows += [about | {"scope": scope, **row} for row in shared.by_position(edges, marked)]
-        if progress is not None:
-            progress(done, len(asked))
-    return rows
+def measures(run: Run) -> tuple[Measure, ...]:
+    """There are six blocks of text: seeds that are six apart read the same bytes, and of a method that is
+    only shown, with two blocks a seed, those that are three apart."""
+    beyond, blocks = BEYOND[run.profile], blocks_of(run.seed, 2 if run.method in CONTROLS else 1)
+    return lm.INSIDE, LongTexts(beyond, blocks, asked(run, beyond), describes_tables=True)
 
 
-def metrics_of(rows: lm.Rows, length: int) -> lm.Metrics:
-    """The numbers of a run that tables and claims compare, in bits per byte, from the rows of its readings.
-
-    With k = 1, 2, 4, 8 for the bin that ends at k times `length`:
-
-    - `<reading>/<k>x`, on the scope "part", which all readings share but the sliding-window baseline at
-      stride 1 (`oracle`); that one is read on the scope "tight" only.
-    - `gap/<reading>/<k>x`: the reading minus that baseline, both on the scope "tight".
-    - `<reading>`, of one that starts far out, on its own scope. Where that is "all", as it is here for every
-      `-at-7x`, it is the mean over more windows than `<reading>/1x` and no partner of it.
-    """
-    tight = {(row["reading"], row["stop"]): row["bits_per_byte"] for row in rows if row["scope"] == "tight"}
-    metrics: lm.Metrics = {}
-    for row in rows:
-        name, stop, scope, level = row["reading"], row["stop"], row["scope"], row["bits_per_byte"]
-        place = f"{name}/{stop // length}x"
-        if scope == "far":
-            metrics[name] = level
-        elif scope == "part" or (scope == "tight" and name == SLIDING_WINDOW):
-            metrics[place] = level
-        elif scope == "tight":
-            metrics[f"gap/{place}"] = level - tight[SLIDING_WINDOW, stop]
-    return metrics
-
-
-def about_the_table(config: ExtrapolationRun, model: LanguageModel) -> lm.Rows:
-    """What a learned table looks like (kind "table"), and how each extrapolator leaves it (kind "seam")."""
-    (encoding,) = model.transformer.input_encodings
-    table = encoding.table.detach().double().cpu()
-    rows = [{"kind": "table", "quantity": name, "value": value} for name, value in describe(table).rows()]
-    for reading in config.readings:
-        if reading.extrapolator and reading.window is None and not reading.start:
-            step = seam(table, reading.extrapolator, form=reading.form, **dict(reading.options))
-            rows.append({"kind": "seam", "reading": reading.id, "value": step})
-    return rows
-
-
-class Extrapolation(TextExperiment):
-    """What is left of each model at one to eight times its trained length, under each extrapolator, control
-    and window?"""
-
-    name = "extrapolation"
-    title = "Past the trained length"
-    order = 2
-    sweeps = SWEEPS
-    methods = (*METHODS, *CONTROLS)
-    smoke = ("learned", "separated-learned", "rope")
-    shown = CONTROLS
-    costs: ClassVar = {"smoke": 3.0, "laptop": 200.0}
-    runs: ClassVar[type[ExtrapolationRun]] = ExtrapolationRun
-    describes_tables: ClassVar[bool] = True
-    """Whether records of a learned table hold what `about_the_table` says."""
-
-    def beyond(self, profile: str) -> Beyond:
-        """How much text past the trained length a run reads."""
-        return BEYOND[profile]
-
-    def config(self, profile: str, cell: str, seed: int) -> ExtrapolationRun:
-        """There are six blocks of text: seeds that are six apart read the same bytes, and of a method that
-        is only shown, with two blocks a seed, those that are three apart."""
-        blocks = blocks_of(seed, 2 if cell in self.shown else 1)
-        run = self.training_of(profile, cell, seed)
-        return self.runs(**vars(run), beyond=self.beyond(profile), blocks=blocks)
-
-    def looks(self, config: ExtrapolationRun) -> int:
-        return len(config.readings)
-
-    def look(
-        self, config: ExtrapolationRun, model: LanguageModel, *, device: str, progress: Progress | None
-    ) -> tuple[lm.Metrics, lm.Rows]:
-        rows = read(config, model, device=device, progress=progress)
-        # Of a secondary reading on the scope "tight" the gaps say all, unless marked bytes are told apart.
-        gaps = {(reading.id, "tight") for reading in config.readings if reading.scope == "part"}
-        stored = [row for row in rows if "marked_share" in row or (row["reading"], row["scope"]) not in gaps]
-        if self.describes_tables and config.encoding == "learned":
-            stored += about_the_table(config, model)
-        return metrics_of(rows, config.beyond.length), stored
-
-    def by_bin(self, profile: str, scope: str = "part", store: Store | None = None) -> pd.DataFrame:
-        """Bits per byte of every reading in every bin of one scope: the rows of `read` with their method,
-        label and seed.
-
-        Within a scope all methods of a seed with the same blocks read the same bytes. "part" holds all
-        readings but the sliding-window baseline at stride 1; "all" the most bytes; "tight" that baseline and,
-        on the same bytes, the readings of "all"; "far" the readings that start far out.
-
-        Raises:
-            ValueError: no such scope.
-        """
-        one_of("scope", scope, (*SCOPES, "far"))
-        rows = self.rows(profile, "reading", store)
-        return rows if rows.empty else rows[rows["scope"] == scope].reset_index(drop=True)
+EXPERIMENT = TextExperiment(
+    name="extrapolation",
+    title="Past the trained length",
+    question="""What is left of each model at one to eight times its trained length, under each
+        extrapolator, control and window?""",
+    order=2,
+    sweeps=SWEEPS,
+    methods=(*METHODS, *CONTROLS),
+    smoke=("learned", "separated-learned", "rope"),
+    other_seeds=dict.fromkeys(CONTROLS, SHOWN),
+    costs={"smoke": 3.0, "laptop": 200.0},
+    measures=measures,
+)

@@ -15,33 +15,33 @@ trained without a norm on its position stream, where magnitudes count; and on th
 the first L rows of a sinusoid, which formula (2) continues exactly.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from math import log
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ..data import text
 from ..evaluation.long_windows import Beyond, blocks_of
 from ..evaluation.losses import evaluate
-from ..evaluation.protocols import Protocol, needed, unseen
+from ..evaluation.protocols import Protocol, needed
 from ..evaluation.steadiness import moved
 from ..extrapolators import CONTROLS, SOURCE_METHODS
 from ..models import LanguageModel
 from ..records.provenance import Clock
-from ..records.store import Record
 from ..training.config import TrainingConfig
 from ..training.rows import fit_rows, lengthened
 from . import language_modelling as lm
-from .base import Progress
-from .extrapolation import TIMES, Extrapolation, ExtrapolationRun, read
+from .extrapolation import TIMES
+from .in_window import SWEEPS
+from .long_windows import LongTexts, read
 from .matched_loss import TWINS
 from .methods import Method, listed, run_of
-from .scale_sweep import ScaleSweep
+from .run import Measure, Progress, Run
 from .sweep import Sweep
+from .texts import TextExperiment
 from .variants import SIZES
 
 BEYOND = {
@@ -80,113 +80,183 @@ the weights mix all columns. A table that is computed: dense and separated. A le
 
 FITS = ("fitted", "fitted-masked")
 
-PLAIN_SWEEP = ScaleSweep(
-    "plain_sweep",
+PLAIN_SWEEP = Sweep(
+    name="plain_sweep",
     title="Scales of a table without a norm on positions, and of a concatenated one",
     order=2,
     methods=(*PLAIN, CONCATENATED),
     smoke=tuple(PLAIN),
     config_of=run_of,
+    scaled=True,
     costs={"smoke": 1.0, "laptop": 110.0},
-    beyond={**dict.fromkeys(PLAIN, (5e-4, 1e-3)), CONCATENATED: (1.6e-2,)},
-    further=dict.fromkeys(PLAIN, ((2e-3, 0.005), (4e-3, 0.005), (2e-3, 0.00125), (4e-3, 0.00125))),
 )
 
 
-@dataclass(frozen=True)
-class FittedRun(ExtrapolationRun):
-    """A language-model run and the fit of further rows, the same for all that are fitted in it."""
+def formulas(beyond: Beyond) -> tuple[Protocol, ...]:
+    """What is read with the model as it was trained: the baseline, the five formulas with all keys visible
+    and behind a window, and the controls."""
+    length, every = beyond.length, (*SOURCE_METHODS, *CONTROLS)
+    return (
+        Protocol("sliding", window=length, stride=length // STRIDES),
+        *(Protocol(name, extrapolator=name, options=needed(name, beyond.longest)) for name in every),
+        *(Protocol(f"{name}-window", extrapolator=name, window=length) for name in SOURCE_METHODS),
+    )
 
+
+def of_fitted(length: int, longest: int) -> dict[str, tuple[Protocol, ...]]:
+    """What is read with the rows of each of `FITS`, which end at `longest`: all bytes, and one trained length
+    at the last rows, whose index alone is new. Rows that were fitted with all keys visible are read behind a
+    window too."""
+    far = {"start": longest - length}
+    windows = {"fitted": None, "fitted-masked": length}
+    readings = {
+        name: (Protocol(name, window=window), Protocol(f"{name}-at-{far['start'] // length}x", **far))
+        for name, window in windows.items()
+    }
+    readings["fitted"] += (Protocol("fitted-window", window=length),)
+    return readings
+
+
+@dataclass(frozen=True)
+class Fitted(Measure):
+    """What the formulas leave, and what rows leave that are fitted in their place.
+
+    Args:
+        texts: all that is read.
+        fit: the fit of further rows, the same for all that are fitted in a run.
+    """
+
+    texts: LongTexts
     fit: TrainingConfig
 
-    @property
-    def label(self) -> str:
-        return f"{super().label}, rows {self.fit.learning_rate:g}"
+    def resolved(self) -> dict[str, Any]:
+        return self.texts.resolved() | {"fit": self.fit.resolved()}
 
     @property
-    def formulas(self) -> tuple[Protocol, ...]:
-        """What is read with the model as it was trained: the baseline, the five formulas with all keys
-        visible and behind a window, and the controls."""
-        length, every = self.beyond.length, (*SOURCE_METHODS, *CONTROLS)
-        return (
-            Protocol("sliding", window=length, stride=length // STRIDES),
-            *(Protocol(name, extrapolator=name, options=needed(name, self.beyond.longest)) for name in every),
-            *(Protocol(f"{name}-window", extrapolator=name, window=length) for name in SOURCE_METHODS),
-        )
+    def looks(self) -> int:
+        return self.texts.looks
 
-    @property
-    def fitted(self) -> dict[str, tuple[Protocol, ...]]:
-        """What is read with the rows of each of `FITS`: all bytes, and one trained length at the last rows,
-        whose index alone is new. Rows that were fitted with all keys visible are read behind a window too."""
-        length = self.beyond.length
-        far = {"start": self.fit.length - length}
-        windows = {"fitted": None, "fitted-masked": length}
-        readings = {
-            name: (Protocol(name, window=window), Protocol(f"{name}-at-{far['start'] // length}x", **far))
-            for name, window in windows.items()
-        }
-        readings["fitted"] += (Protocol("fitted-window", window=length),)
-        return readings
-
-    @property
-    def readings(self) -> tuple[Protocol, ...]:
-        return (*self.formulas, *(reading for name in FITS for reading in self.fitted[name]))
-
-    def unseen(self, reading: Protocol) -> str:
-        """A row that was fitted was shown its index, and no weight was shown the length of the text."""
-        fitted, length = self.fit.length, self.beyond.length
-        known = {"longest": fitted, "trained": (fitted, length)} if reading.id.startswith("fitted") else {}
-        return unseen(
-            reading, self.model.encodings, self.training, **{"longest": self.beyond.longest} | known
-        )
-
-    def batches(self, length: int) -> Any:
+    def batches(self, config: Run, length: int) -> Iterator[Any]:
         """The windows of a fit."""
-        train = lm.splits_of(self.text.name).train
         sizes = {"batch_size": self.fit.batch_size, "length": length, "steps": self.fit.steps}
-        return text.sample_batches(train, seed=FIT_SEED + self.seed, **sizes)
+        return text.sample_batches(config.data.splits.train, seed=FIT_SEED + config.seed, **sizes)
+
+    def reader(self, longer: LanguageModel, name: str) -> LanguageModel:
+        """A model with the rows of one of `FITS`, as they were fitted."""
+        return longer.extended(window=self.texts.beyond.length) if name == "fitted-masked" else longer
+
+    def fitted(
+        self, config: Run, model: LanguageModel, name: str, *, device: str = "cpu"
+    ) -> tuple[LanguageModel, list[float]]:
+        """The trained model with the rows of one of `FITS`, and the losses of the fit, in nats."""
+        longer, drawn = lengthened(model, self.fit.length), self.batches(config, self.fit.length)
+        length = self.texts.beyond.length
+        losses = fit_rows(self.reader(longer, name), length, drawn, self.fit, device=device)
+        return longer, losses
+
+    def __call__(
+        self,
+        config: Run,
+        model: LanguageModel,
+        *,
+        device: str = "cpu",
+        progress: Progress | None = None,
+        **_: Any,
+    ) -> tuple[lm.Metrics, lm.Rows]:
+        length, longest = self.texts.beyond.length, self.fit.length
+        asked = formulas(self.texts.beyond)
+        rows = read(config, self.texts, model, asked=asked, device=device, progress=progress)
+        readers = {name: model.extended(name) for name in (*SOURCE_METHODS, "clamp")}
+        begun, metrics = Clock(device), {"rows_learning_rate": self.fit.learning_rate}
+        # A row that was fitted was shown its index, and no weight was shown the length of the text.
+        seen = {"longest": longest, "trained": (longest, length)}
+        for name, protocols in of_fitted(length, longest).items():
+            longer, losses = self.fitted(config, model, name, device=device)
+            last = float(np.mean(losses[-max(1, len(losses) // 10) :])) / log(2)
+            rows += [{"kind": "fit", "rows": name, "first": losses[0] / log(2), "last": last}]
+            what = {"asked": protocols, "longest": longest, "seen": seen}
+            rows += read(config, self.texts, longer, **what, device=device)
+            readers[name] = self.reader(longer, name)
+        metrics["fit_cpu_s"] = begun.cpu_s
+        rows += divergences(config, self, model, readers, device=device)
+        rows += recovered(config, self, model, device=device)
+        rows = [row for row in rows if row.get("scope") != "tight"]  # "part" has these windows of each
+        if progress is not None:
+            progress(self.looks, self.looks)
+        return metrics | metrics_of(rows, length), rows
 
 
-def fitted(
-    config: FittedRun, model: LanguageModel, name: str, *, device: str = "cpu"
-) -> tuple[LanguageModel, list[float]]:
-    """The trained model with the rows of one of `FITS`, and the losses of the fit, in nats."""
-    length, longest = config.beyond.length, config.fit.length
-    longer = lengthened(model, longest)
-    reader = longer.extended(window=length) if name == "fitted-masked" else longer
-    losses = fit_rows(reader, length, config.batches(longest), config.fit, device=device)
-    return longer, losses
+@dataclass(frozen=True)
+class Validated(Measure):
+    """What chooses the rate of the rows: bits per byte past the trained length on the validation text, the
+    mean of both fits, each read as it was fitted."""
+
+    fitting: Fitted
+
+    @property
+    def fit(self) -> TrainingConfig:
+        return self.fitting.fit
+
+    def resolved(self) -> dict[str, Any]:
+        return self.fitting.resolved()
+
+    def __call__(
+        self, config: Run, model: LanguageModel, *, device: str = "cpu", **_: Any
+    ) -> tuple[lm.Metrics, lm.Rows]:
+        fitting, length = self.fitting, self.fitting.texts.beyond.length
+        longest, held = fitting.fit.length, config.data.splits.validation
+        windows = text.windows(held, length=longest, per_document=2 * longest).tokens[:VALIDATION_WINDOWS]
+        rows: lm.Rows = []
+        for name in FITS:
+            longer, _ = fitting.fitted(config, model, name, device=device)
+            how = fitting.texts.how(config, device, longest)
+            bits = evaluate(fitting.reader(longer, name), windows, **how).bits[:, length:]
+            rows.append({"kind": "validated", "rows": name, "bits_per_byte": float(bits.mean())})
+        score = float(np.mean([row["bits_per_byte"] for row in rows]))
+        rate = fitting.fit.learning_rate
+        return {"rows_learning_rate": rate, "fitted_val_bits_per_byte": score}, rows
 
 
-def recovered(config: FittedRun, model: LanguageModel, *, device: str = "cpu") -> lm.Rows:
+def recovered(config: Run, fitting: Fitted, model: LanguageModel, *, device: str = "cpu") -> lm.Rows:
     """Bits per byte of the second half of the trained length: with the trained rows, with those of the first
     half again in their place, and with rows that were fitted in their place. Rows of the kind "recovered"."""
-    length = config.beyond.length
+    length = fitting.texts.beyond.length
     halved = lengthened(model, length, known=length // 2)
-    held = config.passages()
+    held = fitting.texts.passages(config)
     windows = held.tokens[held.scopes["part"], : length + 1]
-    how = config.how(device, length)
+    how = fitting.texts.how(config, device, length)
 
     def level(rows: str, reader: LanguageModel) -> dict[str, Any]:
         bits = evaluate(reader, windows, **how).bits[:, length // 2 :]
         return {"kind": "recovered", "rows": rows, "bits_per_byte": float(bits.mean())}
 
     told = [level("trained", model), level("repeated", halved)]
-    fit_rows(halved, length // 2, config.batches(length), replace(config.fit, length=length), device=device)
+    fit_rows(
+        halved,
+        length // 2,
+        fitting.batches(config, length),
+        replace(fitting.fit, length=length),
+        device=device,
+    )
     return [*told, level("fitted", halved)]
 
 
 def divergences(
-    config: FittedRun, model: LanguageModel, readers: Mapping[str, LanguageModel], *, device: str = "cpu"
+    config: Run,
+    fitting: Fitted,
+    model: LanguageModel,
+    readers: Mapping[str, LanguageModel],
+    *,
+    device: str = "cpu",
 ) -> lm.Rows:
     """How far predictions move past the trained length under each reader, in bits, bin by bin as far as it
     has rows, on the scope "tight": rows of the kind "divergence", see `moved`."""
-    beyond, held = config.beyond, config.passages()
+    beyond, held = fitting.texts.beyond, fitting.texts.passages(config)
     tokens = held.tokens[held.scopes["tight"], :-1]
     rows: lm.Rows = []
     for name, reader in readers.items():
-        longest = config.fit.length if name in FITS else beyond.longest
-        how = config.how(device, longest)
+        longest = fitting.fit.length if name in FITS else beyond.longest
+        how = fitting.texts.how(config, device, longest)
         bits = moved(model, reader, tokens[:, :longest], length=beyond.length, **how)
         for start, stop in pairwise(edge for edge in beyond.edges[1:] if edge <= longest):
             mean = float(bits[:, start - beyond.length : stop - beyond.length].mean())
@@ -223,117 +293,72 @@ def metrics_of(rows: lm.Rows, length: int) -> lm.Metrics:
     return metrics | {"recovered": half["fitted"] - half["trained"]}
 
 
-class FittedRows(Extrapolation):
-    """Are the vectors of the new positions all that a model lacks past its trained length?"""
-
-    name = "fitted_rows"
-    title = "Fitted rows"
-    order = 3
-    sizes = SIZES
-    sweeps = (PLAIN_SWEEP, *Extrapolation.sweeps)
-    methods = METHODS
-    smoke = ("separated-learned", "separated-sinusoidal")
-    shown = ()
-    costs: ClassVar = {"smoke": 4.0, "laptop": 450.0}
-
-    def fitting(self, profile: str, method: str, seed: int, rate: float) -> FittedRun:
-        """The run of a method and seed with this learning rate of the rows."""
-        run, beyond, times = self.training_of(profile, method, seed), BEYOND[profile], FIT_TIMES[profile]
-        fit = TrainingConfig(
-            run.training.steps * times // 4,
-            run.training.batch_size * 2 // times,
-            times * beyond.length,
-            rate,
-            precision=run.training.precision,
-            compiler=run.training.compiler,
-        )
-        return FittedRun(**vars(run), beyond=beyond, blocks=blocks_of(seed), fit=fit)
-
-    def config(self, profile: str, cell: str, seed: int) -> FittedRun:
-        return self.fitting(profile, cell, seed, FIT_SWEEP.rate(profile, cell))
-
-    def looks(self, config: FittedRun) -> int:
-        return len(config.readings)
-
-    def look(
-        self, config: FittedRun, model: LanguageModel, *, device: str, progress: Progress | None
-    ) -> tuple[lm.Metrics, lm.Rows]:
-        rows = read(config, model, asked=config.formulas, device=device, progress=progress)
-        readers = {name: model.extended(name) for name in (*SOURCE_METHODS, "clamp")}
-        begun, metrics = Clock(device), {"rows_learning_rate": config.fit.learning_rate}
-        for name in FITS:
-            longer, losses = fitted(config, model, name, device=device)
-            last = float(np.mean(losses[-max(1, len(losses) // 10) :])) / log(2)
-            rows += [{"kind": "fit", "rows": name, "first": losses[0] / log(2), "last": last}]
-            rows += read(config, longer, asked=config.fitted[name], longest=config.fit.length, device=device)
-            readers[name] = (
-                longer.extended(window=config.beyond.length) if name == "fitted-masked" else longer
-            )
-        metrics["fit_cpu_s"] = begun.cpu_s
-        rows += divergences(config, model, readers, device=device)
-        rows += recovered(config, model, device=device)
-        rows = [
-            row for row in rows if row.get("scope") != "tight"
-        ]  # every reading has these windows in "part"
-        if progress is not None:
-            progress(self.looks(config), self.looks(config))
-        return metrics | metrics_of(rows, config.beyond.length), rows
-
-    def refuse(self, config: Any) -> None:
-        super().refuse(config)
-        FIT_SWEEP.require(config.profile, config.method)
+def fitting(run: Run, rate: float) -> Fitted:
+    """What is fitted in a run, at this learning rate of the rows."""
+    beyond, times, of = BEYOND[run.profile], FIT_TIMES[run.profile], run.training
+    steps, batch, length = of.steps * times // 4, of.batch_size * 2 // times, times * beyond.length
+    how = {"precision": of.precision, "compiler": of.compiler}
+    fit = TrainingConfig(steps, batch, length, rate, **how)
+    own = (one for several in of_fitted(beyond.length, length).values() for one in several)
+    return Fitted(LongTexts(beyond, blocks_of(run.seed), (*formulas(beyond), *own)), fit)
 
 
-EXPERIMENT = FittedRows()
+TOLD = "{name}, learning rate {rate:g}, rows {last.fit.learning_rate:g}"
 
 
-def validated(config: FittedRun, model: LanguageModel, *, device: str = "cpu") -> tuple[lm.Metrics, lm.Rows]:
-    """What chooses the rate of the rows: bits per byte past the trained length on the validation text, the
-    mean of both fits, each read as it was fitted."""
-    length, longest = config.beyond.length, config.fit.length
-    cut = text.windows(lm.splits_of(config.text.name).validation, length=longest, per_document=2 * longest)
-    windows = cut.tokens[:VALIDATION_WINDOWS]
-    rows: lm.Rows = []
-    for name in FITS:
-        longer, _ = fitted(config, model, name, device=device)
-        reader = longer.extended(window=length) if name == "fitted-masked" else longer
-        bits = evaluate(reader, windows, **config.how(device, longest)).bits[:, length:]
-        rows.append({"kind": "validated", "rows": name, "bits_per_byte": float(bits.mean())})
-    score = float(np.mean([row["bits_per_byte"] for row in rows]))
-    return {"rows_learning_rate": config.fit.learning_rate, "fitted_val_bits_per_byte": score}, rows
+def measures(run: Run) -> tuple[Measure, ...]:
+    return lm.INSIDE, fitting(run, FIT_SWEEP.rate(run.profile, run.method))
 
 
-def _tried(sweep: str, profile: str, method: str, seed: int, rate: float) -> FittedRun:
-    return replace(EXPERIMENT.fitting(profile, method, seed, rate), experiment=sweep)
+def waits(run: Run) -> None:
+    FIT_SWEEP.require(run.profile, run.method)
 
 
-def _needs(config: FittedRun) -> None:
+EXPERIMENT = TextExperiment(
+    name="fitted_rows",
+    title="Fitted rows",
+    question="Are the vectors of the new positions all that a model lacks past its trained length?",
+    order=3,
+    sizes=SIZES,
+    sweeps=(PLAIN_SWEEP, *SWEEPS),
+    methods=METHODS,
+    smoke=("separated-learned", "separated-sinusoidal"),
+    costs={"smoke": 4.0, "laptop": 450.0},
+    measures=measures,
+    told=TOLD,
+    waits=waits,
+)
+
+
+def tried(sweep: str, profile: str, method: str, seed: int, rate: float) -> Run:
+    """The training of the grid, at the rate of the published sweeps, and one fit."""
+    run = replace(EXPERIMENT.training_of(profile, method, seed), experiment=sweep)
+    return replace(run, measures=(Validated(fitting(run, rate)),), told=TOLD)
+
+
+def needs(run: Run) -> None:
     """The rate of the training, which is the grid's."""
-    sweep, method = EXPERIMENT.sweep_of(config)
-    sweep.require(config.profile, method)
+    sweep, method = EXPERIMENT.swept(run.method)
+    sweep.require(run.profile, method)
 
 
-def _run(config: FittedRun, *, device: str, progress: Progress | None, test: bool) -> Record:
-    """Train as the grid does, at the rate of the published sweeps, and fit."""
-    after = partial(validated, config, device=device)
-    return lm.run(config, device=device, progress=progress, test=test, after=after)
+def rate_of(config: Mapping[str, Any]) -> float:
+    return config["fit"]["learning_rate"]
 
 
 FIT_SWEEP = Sweep(
-    "fitted_rows_sweep",
+    name="fitted_rows_sweep",
     title="Learning rates of fitted rows",
     order=2,
     methods=METHODS,
     smoke=("separated-learned",),
-    config_of=_tried,
+    config_of=tried,
     rates=(3e-3, 1e-2, 3e-2),
-    beyond=dict.fromkeys(("learned", "strict-learned", "sinusoidal", *PLAIN), (1e-1,))
-    | {"separated-sinusoidal": (1e-1, 3e-1)},
+    ladder=(1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0),
     score="fitted_val_bits_per_byte",
-    part="fit",
+    rate_of=rate_of,
     default=1e-2,
-    computes=_run,
-    needs=_needs,
+    waits=needs,
     costs={"smoke": 3.0, "laptop": 300.0},
 )
 """Every rate is tried on the same trained model of seed 0, by the whole fit."""

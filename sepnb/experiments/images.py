@@ -22,7 +22,7 @@ release has 100 for grids of up to 42; with as few steps as here, that would har
 larger grids have theirs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import repeat
@@ -35,14 +35,16 @@ from ..encodings import AxialRoPE, Learned, Sinusoidal
 from ..models import ImageClassifier
 from ..seqpe import SeqPE
 from ..streams import Streams
+from ..training.config import TrainingConfig
 from ..training.loop import Labelled
 from ..training.seqpe_losses import grid_losses
 from ..training.shifts import GridShiftSteps
-from ..validation import one_of
+from ..validation import named
 from . import classification
-from .classification import Asked, Classification, ClassifierRun, View, shuffled, swept
+from .classification import Asked, Things, View, shuffled, swept
 from .image_tasks import HELD_OUT_SEED, Direction, Frame, Pictures, Task, WholeImage
 from .methods import EQUAL, Method, listed
+from .run import Run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +58,6 @@ class Size(classification.Size):
     direction: Direction
     reach: int
     """Coordinates of shift steps and losses lie below this."""
-
-    @property
-    def tokens(self) -> int:
-        return self.frame.grid**2 + 1
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -134,24 +132,22 @@ def splits_of(name: str) -> images.ImageSplits:
 
 
 @dataclass(frozen=True)
-class ImageRun(ClassifierRun):
-    """A classifier of images and its task, such as "learned/direction"."""
+class ImageTask(Things):
+    """What is asked of the images of a size: "class" or "direction". Rows of a table are compared within a
+    task."""
 
-    sizes: ClassVar = SIZES
+    size: Size
+    task: str
+
     axes: ClassVar = 2
     first: ClassVar = 64
-
-    def __post_init__(self) -> None:
-        one_of("task", self.task, TASKS)
-
-    @property
-    def task(self) -> str:
-        """What is asked: rows of a table are compared within a task."""
-        return self.method.partition("/")[2]
 
     @property
     def side(self) -> int:
         return self.size.frame.grid
+
+    def tokens(self, training: TrainingConfig | None = None) -> int:
+        return self.side**2 + 1
 
     @property
     def data_sets(self) -> tuple[str, ...]:
@@ -171,40 +167,19 @@ class ImageRun(ClassifierRun):
         changes = ("upscaled", "canvas") + ("spread",) * self.asked.spreads
         return tuple((change, grid) for change in changes for grid in self.size.grids)
 
-    @property
-    def rules(self) -> tuple[str, ...]:
-        """How the model may place the patches of a larger picture. A learned table has no row past its grid;
-        without an encoding there are no places, and digits write no place between two patches."""
-        if self.name == "none" or not self.model.real_positions:
-            return ("grow",)
-        return ("fit",) if self.name == "learned" else ("grow", "fit")
-
-    def rules_of(self, change: str) -> tuple[str, ...]:
-        """Those by which a larger picture is read. Canvases and spread pictures are read where the grid
-        grows, if it can: fitted, their things would be nearer to each other than ever."""
-        return self.rules if change == "upscaled" else (self.suited(change),)
-
-    def suited(self, change: str) -> str:
-        """The rule that suits a larger picture: fitted where it is upscaled or there is no other."""
-        fits = "fit" in self.rules and (change == "upscaled" or "grow" not in self.rules)
-        return "fit" if fits else "grow"
-
-    @property
-    def moves(self) -> dict[str, tuple[int, int]]:
-        """Where else the trained grid is read; a table has no row there, and without places nothing moves."""
-        return {} if self.name in ("none", "learned") else MOVED
-
-    def unseen_at(self, grid: int, rule: str = "grow", move: tuple[int, ...] = (0, 0)) -> str:
+    def unseen_at(self, config: Run, grid: int, rule: str = "grow", move: tuple[int, ...] = (0, 0)) -> str:
         """The sides of a view of a grid, moved or under a rule, that training never showed."""
         larger = grid > self.side
-        return self.unseen(furthest=max(move) + grid, more=larger, apart=larger, between=rule == "fit")
+        sides = {"furthest": max(move) + grid, "more": larger, "apart": larger, "between": rule == "fit"}
+        return self.unseen(config, **sides)
 
-    def built(self) -> ImageClassifier:
-        return ImageClassifier(self.model, self.asked.n_classes(self.splits), self.size.frame.patch)
+    def model(self, config: Run) -> ImageClassifier:
+        return ImageClassifier(config.model, self.asked.n_classes(self.splits), self.size.frame.patch)
 
-    def batches(self) -> Iterator[Labelled]:
-        splits, training = self.splits, self.training
-        run = {"seed": self.seed, "steps": training.steps}
+    def batches(self, config: Run) -> Iterator[Labelled]:
+        """The same pictures in the same order for every method of a seed, in shift steps all moved alike."""
+        splits, training = self.splits, config.training
+        run = {"seed": config.seed, "steps": training.steps}
         drawn = self.asked.batches(splits, self.size.frame, batch_size=training.batch_size, **run)
         places = repeat(None) if training.positions is None else training.positions.positions(**run)
         for one, at in zip(drawn, places, strict=False):
@@ -226,7 +201,7 @@ class ImageRun(ClassifierRun):
         drawn = self.pictures(split, change, grid)
         return Asked(self.splits.standardised(drawn.images), torch.from_numpy(drawn.labels.copy()))
 
-    def views(self, model: ImageClassifier) -> Iterator[View]:
+    def views(self, config: Run, model: ImageClassifier) -> Iterator[View]:
         """Patches shuffled, the trained grid moved, larger pictures; shuffled on canvases, too, under the
         rule that suits them."""
 
@@ -237,22 +212,28 @@ class ImageRun(ClassifierRun):
         plain = self.held_out("test")
         yield View("shuffled_accuracy", None, mixed(plain), model)
         home = model.positions(*model.grid(plain.inputs))
-        for name, move in self.moves.items():
-            about = {"move": name, "by": list(move), "unseen": self.unseen_at(self.side, move=move)}
+        for name, move in moves_of(config).items():
+            about = {"move": name, "by": list(move), "unseen": self.unseen_at(config, self.side, move=move)}
             at = (home + torch.tensor(move)).expand(len(plain.inputs), -1, -1)
             yield View(f"moved-{name}", {"kind": "moved", **about}, plain._replace(places=at), model)
         for change, grid in self.larger:
             asked = self.held_out("test", change, grid)
-            for rule in self.rules_of(change):
+            for rule in rules_for(config, change):
                 reader = model.extended(fit=(self.side, self.side)) if rule == "fit" else model
-                about = {"change": change, "grid": grid, "rule": rule, "unseen": self.unseen_at(grid, rule)}
+                about = {
+                    "change": change,
+                    "grid": grid,
+                    "rule": rule,
+                    "unseen": self.unseen_at(config, grid, rule),
+                }
                 yield View(f"{change}-{grid}/{rule}", {"kind": "view", **about}, asked, reader)
-                if change == "canvas" and rule == self.suited(change):
+                if change == "canvas" and rule == suited(config, change):
                     about = {"kind": "shuffled", **about}
                     yield View(f"{change}-{grid}/shuffled", about, mixed(asked, reader), reader)
 
-    def sources(self) -> dict[str, Any]:
-        pixels = self.training.steps * self.training.batch_size * self.size.frame.side**2
+    def sources(self, config: Run, trainings: Sequence[TrainingConfig]) -> dict[str, Any]:
+        of = config.training
+        pixels = of.steps * of.batch_size * self.size.frame.side**2
         return {"data": {self.size.data_set: self.splits.sha256}, "bytes_seen": pixels}
 
     def resolved(self) -> dict[str, Any]:
@@ -266,36 +247,72 @@ class ImageRun(ClassifierRun):
             "things": [*size.direction.classes, size.direction.item],
             "moved": {name: list(move) for name, move in MOVED.items()},
         }
-        return super().resolved() | {"images": pictures}
+        return {"images": pictures}
 
 
-SCREEN = swept(
-    "image_screen",
-    title="Learning rates of the image classifiers",
-    methods=tuple(f"{name}/{task}" for task in TASKS for name in METHODS),
-    smoke=("axial-rope/class",),
-    config_of=ImageRun.of,
-    beyond={
-        **{f"{name}/direction": (5e-4,) for name in ("separated-sinusoidal", "sinusoidal-shifts")},
-        **{f"{name}/direction": (8e-3,) for name in ("none", "axial-rope", "axial-rope-shifts")},
-        "seqpe/direction": (2.5e-4, 5e-4),
-        "separated-sinusoidal/class": (8e-3,),
-        "seqpe-multiply/class": (5e-4,),
-    },
-    costs={"smoke": 2.0, "laptop": 100.0},
-)
+def rules_of(config: Run) -> tuple[str, ...]:
+    """How a model may place the patches of a larger picture. A learned table has no row past its grid;
+    without an encoding there are no places, and digits write no place between two patches."""
+    if has_no_places(config) or not config.model.real_positions:
+        return ("grow",)
+    return ("fit",) if has_a_table(config) else ("grow", "fit")
+
+
+def has_no_places(config: Run) -> bool:
+    return config.model.encodings[0].name == "none"
+
+
+def has_a_table(config: Run) -> bool:
+    return isinstance(config.model.encodings[0], Learned)
+
+
+def rules_for(config: Run, change: str) -> tuple[str, ...]:
+    """Those by which a larger picture is read. Canvases and spread pictures are read where the grid grows, if
+    it can: fitted, their things would be nearer to each other than ever."""
+    return rules_of(config) if change == "upscaled" else (suited(config, change),)
+
+
+def suited(config: Run, change: str) -> str:
+    """The rule that suits a larger picture: fitted where it is upscaled or there is no other."""
+    rules = rules_of(config)
+    return "fit" if "fit" in rules and (change == "upscaled" or "grow" not in rules) else "grow"
+
+
+def moves_of(config: Run) -> dict[str, tuple[int, int]]:
+    """Where else the trained grid is read; a table has no row there, and without places nothing moves."""
+    return {} if has_no_places(config) or has_a_table(config) else MOVED
+
+
+CELLS = {f"{name}/{task}": (name, task) for task in TASKS for name in METHODS}
+"""The method and the task of a run, by what it is called."""
+
+
+def run_of(experiment: str, profile: str, cell: str, seed: int, rate: float) -> Run:
+    """The run of a method and task, such as "learned/direction", at the size of its profile."""
+    method, task = named("method", cell, CELLS)
+    data = ImageTask(SIZES[profile], task)
+    return classification.run_of(data, experiment, profile, method, cell, seed, rate)
+
 
 GUESSES = ("none/direction",)
 """Without places a direction can only be guessed: every rate ends at chance, and no further one is tried."""
 
+SCREEN = swept(
+    name="image_screen",
+    title="Learning rates of the image classifiers",
+    methods=tuple(CELLS),
+    smoke=("axial-rope/class",),
+    config_of=run_of,
+    stops=GUESSES,
+    costs={"smoke": 2.0, "laptop": 100.0},
+)
 
-class Images(Classification):
-    """What does each way to tell the place of a patch reach at the trained grid, on upscaled images and on
-    larger canvases?"""
-
-    name: ClassVar[str] = "images"
-    title: ClassVar[str] = "Images at grids never trained"
-    sweep: ClassVar = SCREEN
-    methods: ClassVar = SCREEN.methods
-    smoke: ClassVar = ("axial-rope/class", "learned/direction", "seqpe/direction")
-    costs: ClassVar = {"smoke": 3.0, "laptop": 150.0}
+EXPERIMENT = classification.classification(
+    SCREEN,
+    name="images",
+    title="Images at grids never trained",
+    question="""What does each way to tell the place of a patch reach at the trained grid, on upscaled
+        images and on larger canvases?""",
+    smoke=("axial-rope/class", "learned/direction", "seqpe/direction"),
+    costs={"smoke": 3.0, "laptop": 150.0},
+)

@@ -1,14 +1,12 @@
 """Chapter 10: bits per byte inside the trained length, dense and separated, at equal width and parameters."""
 
-from typing import ClassVar
-
 from . import table_sweep
 from .methods import SPINE, run_of
 from .sweep import STEPS, Sweep
 from .texts import TextExperiment
 
 LR_SCREEN = Sweep(
-    "lr_screen",
+    name="lr_screen",
     title="Learning rates of the spine",
     order=0,
     methods=("none", *(name for name in SPINE if name != "none" and "learned" not in name)),
@@ -16,7 +14,6 @@ LR_SCREEN = Sweep(
     config_of=run_of,
     steps=STEPS,
     whole=("none",),
-    beyond={"none": (1e-3,), "sinusoidal": (1.6e-2,)},
     costs={"smoke": 1.0, "laptop": 65.0},
 )
 """Of what has no learned table: those take scale and rate together, from `table_sweep`."""
@@ -25,14 +22,14 @@ SWEEPS = (LR_SCREEN, table_sweep.SWEEP)
 METHODS = ("none", *(name for name in SPINE if name != "none" and not name.startswith("strict-")))
 
 
-class InWindow(TextExperiment):
-    """How many bits per byte do dense and separated models pay inside the trained length, at equal width and
-    at equal parameters?"""
-
-    name = "in_window"
-    title = "Inside the trained length"
-    order = 1
-    sweeps = SWEEPS
-    methods = METHODS
-    smoke = METHODS
-    costs: ClassVar = {"smoke": 2.0, "laptop": 140.0}
+EXPERIMENT = TextExperiment(
+    name="in_window",
+    title="Inside the trained length",
+    question="""How many bits per byte do dense and separated models pay inside the trained length, at
+        equal width and at equal parameters?""",
+    order=1,
+    sweeps=SWEEPS,
+    methods=METHODS,
+    smoke=METHODS,
+    costs={"smoke": 2.0, "laptop": 140.0},
+)

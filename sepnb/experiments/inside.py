@@ -3,8 +3,8 @@
 The runs are those of `in_window`, trained in the same way on the same batches, with less text scored.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import torch
 
@@ -12,9 +12,11 @@ from ..analysis.probes import RIDGE
 from ..models import LanguageModel
 from . import inspection
 from . import language_modelling as lm
-from .base import Progress
+from .base import SHOWN
 from .in_window import SWEEPS
-from .inspection import FAR, NATIVE, RULES, SHOWN, Inspection
+from .inspection import FAR, Inspection, rules_of
+from .inspection import SHOWN as SHOWN_AT
+from .run import Measure, Run
 from .texts import TextExperiment
 
 METHODS = (
@@ -41,23 +43,35 @@ INSPECTIONS = {
 
 
 @dataclass(frozen=True)
-class InsideRun(lm.LanguageModelRun):
-    """A language-model run and how much of the trained model is looked at."""
+class Inspected(Measure):
+    """Everything that is asked of the trained model, and of the same model before training.
+
+    Args:
+        inspection: how much of it is looked at.
+        rules: what stands for positions from the trained length on.
+    """
 
     inspection: Inspection
+    rules: tuple[str, ...]
 
     def resolved(self) -> dict[str, Any]:
-        """With what all runs share: rules, far starts, probes."""
-        (encoding,) = self.model.encodings
-        settings = super().resolved()
-        settings["inspection"] |= {
-            "rules": list(RULES.get(encoding.name, (NATIVE,))),
-            "far": list(FAR),
-            "shown": SHOWN,
-            "held_out": inspection.HELD_OUT,
-            "ridge": RIDGE,
-        }
-        return settings
+        """With what all runs share: far starts, probes."""
+        shared = {"far": list(FAR), "shown": SHOWN_AT, "held_out": inspection.HELD_OUT, "ridge": RIDGE}
+        return {"inspection": asdict(self.inspection) | {"rules": list(self.rules)} | shared}
+
+    def __call__(
+        self, config: Run, model: LanguageModel, *, device: str = "cpu", **_: Any
+    ) -> tuple[lm.Metrics, lm.Rows]:
+        asked = self.inspection
+        read = inspection.sample(config.data.splits.test, asked)
+        rows: lm.Rows = []
+        for state, one in zip(inspection.STATES, (model, config.build().to(device)), strict=True):
+            rows += inspection.position_rows(one, read, state) + inspection.leak_rows(one, read, asked, state)
+        rows += inspection.byte_rows(model, read) + inspection.beyond_rows(model, read, asked)
+        rows += inspection.geometry_rows(model, read, asked.path_points)
+        rows += inspection.drift_rows(model, read, asked, device=device, precision=config.training.precision)
+        rows = [{name: _short(value) for name, value in row.items()} for row in rows]
+        return metrics_of(rows, asked), rows
 
 
 def _short(value: Any) -> Any:
@@ -115,38 +129,24 @@ def metrics_of(rows: lm.Rows, asked: Inspection) -> lm.Metrics:
     return metrics
 
 
-class Inside(TextExperiment):
-    """What do the layers of a trained model hold of position and of text, and how far does a text's
-    representation move when it starts at an index that was never trained?"""
+def measures(run: Run) -> tuple[Measure, ...]:
+    return lm.INSIDE, Inspected(INSPECTIONS[run.profile], rules_of(run.model))
 
-    name = "inside"
-    title = "Inside the model"
-    order = 5
-    sizes: ClassVar = {
+
+EXPERIMENT = TextExperiment(
+    name="inside",
+    title="Inside the model",
+    question="""What do the layers of a trained model hold of position and of text, and how far does a
+        text's representation move when it starts at an index that was never trained?""",
+    order=5,
+    sizes={
         profile: replace(size, text=replace(size.text, test_bytes=TEST_BYTES[profile]))
         for profile, size in lm.SIZES.items()
-    }
-    sweeps = SWEEPS
-    methods = METHODS
-    smoke = ("none", "separated-learned")
-    shown = tuple(name for name in METHODS if name not in JUDGED)
-    costs: ClassVar = {"smoke": 3.0, "laptop": 130.0}
-
-    def config(self, profile: str, cell: str, seed: int) -> InsideRun:
-        run = self.training_of(profile, cell, seed)
-        return InsideRun(**vars(run), inspection=INSPECTIONS[profile])
-
-    def look(
-        self, config: InsideRun, model: LanguageModel, *, device: str, progress: Progress | None
-    ) -> tuple[lm.Metrics, lm.Rows]:
-        """Everything that is asked of the trained model, and of the same model before training."""
-        asked = config.inspection
-        read = inspection.sample(lm.splits_of(config.text.name).test, asked)
-        rows: lm.Rows = []
-        for state, one in zip(inspection.STATES, (model, lm.build(config).to(device)), strict=True):
-            rows += inspection.position_rows(one, read, state) + inspection.leak_rows(one, read, asked, state)
-        rows += inspection.byte_rows(model, read) + inspection.beyond_rows(model, read, asked)
-        rows += inspection.geometry_rows(model, read, asked.path_points)
-        rows += inspection.drift_rows(model, read, asked, device=device, precision=config.training.precision)
-        rows = [{name: _short(value) for name, value in row.items()} for row in rows]
-        return metrics_of(rows, asked), rows
+    },
+    sweeps=SWEEPS,
+    methods=METHODS,
+    smoke=("none", "separated-learned"),
+    other_seeds={name: SHOWN for name in METHODS if name not in JUDGED},
+    costs={"smoke": 3.0, "laptop": 130.0},
+    measures=measures,
+)

@@ -17,8 +17,8 @@ from .. import analysis
 from ..data import text
 from ..evaluation.losses import evaluate
 from ..extrapolators import SOURCE_METHODS, describe
-from ..models import LanguageModel
-from .language_modelling import Rows
+from ..models import LanguageModel, TransformerConfig
+from .run import Rows
 
 NATIVE = "native"
 """The encoding's own rule for every position."""
@@ -118,13 +118,18 @@ def sample(held_out: text.Text, inspection: Inspection) -> Sample:
     )
 
 
+def rules_of(config: TransformerConfig) -> tuple[str, ...]:
+    """The rules past the trained length of a model with one encoding."""
+    (encoding,) = config.encodings
+    return RULES.get(encoding.name, (NATIVE,))
+
+
 def rules(model: LanguageModel, inspection: Inspection) -> dict[str, LanguageModel]:
     """The model under each rule past its trained length."""
-    (encoding,) = model.config.encodings
     options = {"learned": {"steps": inspection.fit_steps}}
     return {
         name: model if name == NATIVE else model.extended(name, **options.get(name, {}))
-        for name in RULES.get(encoding.name, (NATIVE,))
+        for name in rules_of(model.config)
     }
 
 

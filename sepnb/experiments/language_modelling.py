@@ -1,47 +1,73 @@
-"""A language-model run: build, train, score. Shared by every experiment on text.
+"""What language models are trained on and scored by: a text. Shared by every experiment on texts.
 
 Sizes are set per profile and are the same for every method; a method sets the streams and the encoding only,
 so that two methods differ in what their names say.
 """
 
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import log
 from typing import Any
 
 import numpy as np
-import torch
-from torch import nn
 
 from ..data import text
 from ..evaluation.losses import Losses, as_trained, evaluate
-from ..models import LanguageModel, kernels
-from ..records.provenance import Clock
-from ..records.store import Record
-from ..training.loop import Diverged, train
+from ..models import LanguageModel
+from ..training.config import TrainingConfig
 from ..training.positions import Batch
-from .base import Progress, TrainedRun, recorded
-from .resuming import forget, trained_in_pieces
+from .run import Data, Fingerprint, Measure, Metrics, Rows, Run, last
 
-FINGERPRINT_STEPS = 5
-FIRST_STEPS: ContextVar[int] = ContextVar("the steps of a fingerprint", default=FINGERPRINT_STEPS)
-"""Fewer where a small fingerprint is taken."""
 FINGERPRINT_WINDOWS = 8
 CURVE_POINTS = 24
 
-Metrics = dict[str, float | int]
-Rows = list[dict[str, Any]]
-
 
 @dataclass(frozen=True)
-class TextConfig:
-    """The text of a run and how much of each held-out document is scored, in bytes."""
+class TextConfig(Data):
+    """The text of a run and how much of each held-out document is scored, in bytes; `window`, the bytes that
+    are predicted in one window of it (None: as many as in training), is no setting of its own."""
 
     name: str
     validation_bytes: int
     test_bytes: int
+    window: int | None = None
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    @property
+    def splits(self) -> text.Splits:
+        return splits_of(self.name)
+
+    def resolved(self) -> dict[str, Any]:
+        scored = {"validation_bytes": self.validation_bytes, "test_bytes": self.test_bytes}
+        return {"text": {"name": self.name, **scored}}
+
+    def model(self, config: Run) -> LanguageModel:
+        return LanguageModel(config.model)
+
+    def batches(self, config: Run) -> Iterator[np.ndarray | Batch]:
+        return windows_of(self.splits.train, config.training, config.seed)
+
+    def begins(self, config: Run, model: LanguageModel, device: str) -> Fingerprint:
+        scored = score(config, model, "validation", device, FINGERPRINT_WINDOWS)
+        return {"initial_bits_per_byte": [scored.bits_per_byte]}
+
+    def ends(
+        self, config: Run, model: LanguageModel | None, losses: list[float], watch: Any, device: str
+    ) -> tuple[Metrics, Rows]:
+        if model is None:
+            return {}, _curve(losses)
+        paid = score(config, model, "validation", device).bits_per_byte
+        return {"val_bits_per_byte": paid, "train_bits_per_byte": last(config, losses) / log(2)}, _curve(
+            losses
+        )
+
+    def sources(self, config: Run, trainings: Sequence[TrainingConfig]) -> dict[str, Any]:
+        seen = sum(training.targets for training in trainings)
+        return {"data": {self.name: self.splits.sha256}, "bytes_seen": seen}
 
 
 @dataclass(frozen=True)
@@ -76,22 +102,6 @@ SIZES = {
 }
 
 
-@dataclass(frozen=True)
-class LanguageModelRun(TrainedRun):
-    """The frozen config of one run."""
-
-    text: TextConfig
-
-    @property
-    def data_sets(self) -> tuple[str, ...]:
-        return (self.text.name,)
-
-    @property
-    def scored_length(self) -> int:
-        """Bytes predicted in one window of the held-out text, inside the trained length."""
-        return self.training.length
-
-
 @lru_cache(maxsize=2)
 def splits_of(name: str) -> text.Splits:
     return text.load(name)
@@ -103,108 +113,22 @@ def _entropies(name: str) -> text.Entropies:
     return text.entropies(splits.train, splits.test)
 
 
-def build(config: LanguageModelRun) -> LanguageModel:
-    """The untrained model of a run."""
-    torch.manual_seed(config.seed)
-    return LanguageModel(config.model)
-
-
-def batches(config: LanguageModelRun) -> Iterator[np.ndarray | Batch]:
-    """The same batches in the same order for every method of a seed that does not choose its own."""
-    training = config.training
+def windows_of(held: text.Text, training: TrainingConfig, seed: int) -> Iterator[np.ndarray | Batch]:
+    """The windows of a text that a training reads, with their positions where it draws some."""
     draw = text.sample_batches if training.positions is None else training.positions.batches
-    return draw(
-        splits_of(config.text.name).train,
-        batch_size=training.batch_size,
-        length=training.length,
-        seed=config.seed,
-        steps=training.steps,
-    )
+    sizes = {"batch_size": training.batch_size, "length": training.length, "steps": training.steps}
+    return draw(held, seed=seed, **sizes)
 
 
-def score(
-    config: LanguageModelRun,
-    model: LanguageModel,
-    split: text.Text,
-    per_document: int,
-    device: str,
-    at_most: int | None = None,
-) -> Losses:
-    """What the model pays for the first `per_document` bytes of each document, in windows of the run; for the
-    first `at_most` windows only."""
-    windows = text.windows(split, length=config.scored_length, per_document=per_document)
+def score(config: Run, model: LanguageModel, split: str, device: str, at_most: int | None = None) -> Losses:
+    """What the model pays for the first bytes of each document of "validation" or "test", as many as the run
+    says, in windows of the run; for the first `at_most` windows only."""
+    of = config.data
+    length, each = of.window or config.training.length, getattr(of, f"{split}_bytes")
+    cut = text.windows(getattr(of.splits, split), length=length, per_document=each)
     how = {"device": device, "precision": config.training.precision}
     reader = as_trained(model, config.training.positions)
-    return evaluate(reader, windows.tokens[:at_most], windows.document[:at_most], **how)
-
-
-def initial_score(config: LanguageModelRun, model: LanguageModel, device: str) -> list[float]:
-    """Bits per byte of the model on the first validation windows: part of a fingerprint."""
-    held_out, each = splits_of(config.text.name).validation, config.text.validation_bytes
-    return [score(config, model, held_out, each, device, FINGERPRINT_WINDOWS).bits_per_byte]
-
-
-def trained(config: TrainedRun, model: nn.Module, batches: Iterator[Any], **how: Any) -> list[float]:
-    """Train a model in place, as every run does; returns its losses, in nats."""
-    auxiliary = config.training.bound_auxiliary(config.seed)
-    return train(model, batches, config.training, auxiliary=auxiliary, **how)
-
-
-def attempted(
-    config: TrainedRun,
-    model: nn.Module,
-    batches: Iterator[Any],
-    device: str,
-    progress: Progress | None,
-    watch: Callable[[int], None] | None = None,
-    pieces: Callable[..., tuple[list[float], float, int]] | None = None,
-) -> tuple[list[float], Metrics]:
-    """The losses of a training, in nats, and what every record says of it. One that diverged is a result like
-    any other: it is kept, and has no score. One with a compiler says in how many steps compiled graphs ran,
-    and how many in the last of them. `watch` is called after each step with how many were taken; `pieces`
-    trains in place of `trained`, so that it can be resumed: see `resuming`."""
-    training, counts = config.training, model.parameter_counts()
-    compiled = kernels.CompiledSteps()
-
-    def on_step(step: int) -> None:
-        compiled.end_step()
-        if watch is not None:
-            watch(step + 1)
-        if progress is not None:
-            progress(step + 1, training.steps)
-
-    metrics: Metrics = {
-        "parameters": counts["total"],
-        "block_parameters": counts["blocks"],
-        "learning_rate": training.learning_rate,
-    }
-    begun, before = Clock(device), 0.0
-    try:
-        if pieces is None:
-            losses = trained(config, model, batches, device=device, on_step=on_step)
-        else:
-            losses, before, step = pieces(device=device, on_step=on_step)
-            metrics |= {"resumed_at_step": step} if step else {}
-    except Diverged as error:
-        losses = error.losses
-        metrics["diverged_at_step"] = error.step
-    if training.compiler is not None:
-        metrics |= {"compiled_steps": compiled.steps, "graphs_a_step": compiled.graphs}
-    metrics |= {f"train_{name}": seconds for name, seconds in begun.gpu_s.items()}
-    return losses, metrics | {"train_cpu_s": round(before + begun.cpu_s, 3)}
-
-
-def last(config: TrainedRun, losses: list[float]) -> float:
-    """The mean loss of the last twentieth of a training, in nats."""
-    return float(np.mean(losses[-max(1, config.training.steps // 20) :]))
-
-
-def fingerprint(config: LanguageModelRun, *, device: str = "cpu") -> dict[str, list[float]]:
-    """The untrained model's bits per byte, and the first training losses, in nats, of the run's schedule."""
-    model = build(config)
-    initial = initial_score(config, model, device)
-    losses = trained(config, model, batches(config), device=device, stop_after=FIRST_STEPS.get())
-    return {"initial_bits_per_byte": initial, "first_losses": losses}
+    return evaluate(reader, cut.tokens[:at_most], cut.document[:at_most], **how)
 
 
 def _curve(losses: list[float]) -> Rows:
@@ -218,70 +142,28 @@ def _curve(losses: list[float]) -> Rows:
     ]
 
 
-def run(
-    config: LanguageModelRun,
-    *,
-    device: str = "cpu",
-    progress: Progress | None = None,
-    test: bool = True,
-    after: Callable[[LanguageModel], tuple[Metrics, Rows]] | None = None,
-    every: int | None = None,
-) -> Record:
-    """Train one model and score it on held-out text.
+@dataclass(frozen=True)
+class Inside(Measure):
+    """The score of the test text inside the trained length, and rows of it by position in a window and by
+    document. What chooses a method must not read it."""
 
-    Args:
-        config: the run.
-        device: where it is computed.
-        progress: called as `progress(done, total)` after each training step.
-        test: score the test text too; a screening reads the validation text only.
-        after: what else is asked of the trained model, in metrics and rows; of one that diverged, nothing.
-        every: steps after which a long training is kept, so that it can be resumed; None keeps nothing.
-    """
-    clock, splits = Clock(device), splits_of(config.text.name)
-    model = build(config)
-    initial = initial_score(config, model, device)
-    pieces = None
-    if every is not None:
-        pieces = partial(
-            trained_in_pieces,
-            config,
-            model,
-            lambda: batches(config),
-            every=every,
-            data=splits.sha256,
-            replayed=lambda: fingerprint(config, device=device)["first_losses"],
-        )
-    losses, metrics = attempted(config, model, batches(config), device, progress, pieces=pieces)
-    rows = _curve(losses)
-    if "diverged_at_step" not in metrics:
-        validation = score(config, model, splits.validation, config.text.validation_bytes, device)
-        metrics["val_bits_per_byte"] = validation.bits_per_byte
-        metrics["train_bits_per_byte"] = last(config, losses) / log(2)
-        asked = [_tested(config, model, splits, device)] if test else []
-        asked += [after(model)] if after is not None else []
-        for further, more in asked:
-            metrics, rows = metrics | further, rows + more
-    if every is not None:
-        forget(config, splits.sha256, device)
-    begins = {"initial_bits_per_byte": initial, "first_losses": losses[:FINGERPRINT_STEPS]}
-    read = {"data": {config.text.name: splits.sha256}, "bytes_seen": config.training.targets}
-    return recorded(config, clock, metrics, rows, begins, **read)
+    def __call__(
+        self, config: Run, model: LanguageModel, *, device: str = "cpu", **_: Any
+    ) -> tuple[Metrics, Rows]:
+        of, scored = config.data, score(config, model, "test", device)
+        entropies, length = _entropies(of.name), of.window or config.training.length
+        edges = [0, *(2**k for k in range(length.bit_length()) if 2**k <= length)]
+        names = [document.name for document in of.splits.test.documents]
+        rows = [{"kind": "position", **row} for row in scored.by_position(edges)]
+        rows += [
+            {"kind": "document", **row, "document": names[row["document"]]} for row in scored.by_document()
+        ]
+        return {
+            "bits_per_byte": scored.bits_per_byte,
+            "test_bytes": scored.bits.size,
+            "unigram_bits_per_byte": entropies.unigram,
+            "bigram_bits_per_byte": entropies.bigram,
+        }, rows
 
 
-def _tested(
-    config: LanguageModelRun, model: LanguageModel, splits: text.Splits, device: str
-) -> tuple[Metrics, Rows]:
-    """The score of the test text, and rows of it by position in a window and by document."""
-    scored = score(config, model, splits.test, config.text.test_bytes, device)
-    entropies = _entropies(config.text.name)
-    length = config.scored_length
-    edges = [0, *(2**k for k in range(length.bit_length()) if 2**k <= length)]
-    names = [document.name for document in splits.test.documents]
-    rows = [{"kind": "position", **row} for row in scored.by_position(edges)]
-    rows += [{"kind": "document", **row, "document": names[row["document"]]} for row in scored.by_document()]
-    return {
-        "bits_per_byte": scored.bits_per_byte,
-        "test_bytes": scored.bits.size,
-        "unigram_bits_per_byte": entropies.unigram,
-        "bigram_bits_per_byte": entropies.bigram,
-    }, rows
+INSIDE = Inside()

@@ -8,22 +8,24 @@ undecided; together they read what six seeds read in `extrapolation`.
 A run takes most of an hour of a core, and is kept every few minutes: see `resuming`.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import ClassVar
 
 from ..evaluation.long_windows import Beyond, blocks_of
+from . import encodings, key_bytes, table_sweep
 from . import language_modelling as lm
 from . import methods as book
-from . import table_sweep
+from .base import SHOWN
 from .budget import BUDGETS
-from .encodings import EncodingRun
 from .extrapolation import BEYOND as OF_NOVELS
 from .extrapolation import TIMES
-from .key_bytes import KeyBytes, Keyed, KeyedRun, Scales
+from .long_windows import LongTexts
 from .matched_loss import CONSTANT
 from .methods import model_config
+from .run import Measure, Run
+from .scales import Scales
 from .sweep import Sweep
+from .texts import TextExperiment
 
 LAPTOP = lm.SIZES["laptop"]
 SIZES = lm.SIZES | {"laptop": replace(LAPTOP, steps=LAPTOP.steps * BUDGETS[-1])}
@@ -47,63 +49,53 @@ untied model, which have six seeds in `matched_loss`."""
 SWEPT = {False: "rope", True: "separated-sinusoidal"}
 """Whose rate a model takes, by whether it has two streams."""
 
+
+def run_of(*cell: object) -> Run:
+    """A run of the sweep, kept while it trains."""
+    return replace(book.run_of(*cell, sizes=SIZES), every=EVERY)
+
+
 SWEEP = Sweep(
-    "long_budget_sweep",
+    name="long_budget_sweep",
     title="Learning rates at sixteen times the training, larger models",
     order=9,
     methods=tuple(SWEPT.values()),
     smoke=("rope",),
-    config_of=partial(book.run_of, sizes=SIZES),
-    computes=partial(lm.run, every=EVERY),
+    config_of=run_of,
     costs={"smoke": 1.0, "laptop": 1700.0},
 )
 
-
-class LongKeyBytes(KeyBytes):
-    """Which bytes of the test text does a model trained on long windows predict better from eight trained
-    lengths than from one?"""
-
-    sizes = SIZES
-    every = EVERY
-    costs: ClassVar = {"smoke": 4.0, "laptop": 4500.0}
-
-    def beyond(self, profile: str) -> Beyond:
-        return BEYOND[profile]
+KEY_BYTES = key_bytes.selector(
+    BEYOND,
+    name="key_bytes",
+    title="Bytes that profit from far context",
+    sizes=SIZES,
+    every=EVERY,
+    costs={"smoke": 4.0, "laptop": 4500.0},
+)
 
 
-KEY_BYTES = LongKeyBytes()
-
-
-@dataclass(frozen=True)
-class LongRun(KeyedRun, EncodingRun):
+def measures(run: Run) -> tuple[Measure, ...]:
     """Read in the ways of `encodings`, and at the key bytes."""
+    beyond, blocks = BEYOND[run.profile], blocks_of(run.seed, 2 if run.profile == "laptop" else 1)
+    return key_bytes.keyed(run, LongTexts(beyond, blocks, encodings.readings(run, beyond)), KEY_BYTES)
 
 
-class LongBudget(Keyed):
-    """After sixteen times the training, what does each encoding pay inside the trained length and past it,
-    and what does far context give it?"""
-
-    name = "long_budget"
-    title = "Every position, after long training"
-    order = 10
-    sizes, sweeps = SIZES, (SWEEP,)
-    selector, tables = KEY_BYTES, Scales(table_sweep.SWEEP)
-    methods = METHODS
-    smoke = ("rope", "learned")
-    runs = LongRun
-    every = EVERY
-    costs: ClassVar = {"smoke": 4.0, "laptop": 2200.0}
-
-    def swept(self, method: str) -> tuple[Sweep, str]:
-        """The sweep, and the nearer of its two methods."""
-        return SWEEP, SWEPT[model_config(method, lm.SIZES["smoke"]).separated]
-
-    def beyond(self, profile: str) -> Beyond:
-        return BEYOND[profile]
-
-    def seeds_of(self, profile: str, cell: str) -> tuple[int, ...]:
-        every = super().seeds_of(profile, cell)
-        return every[:3] if profile == "laptop" else every
-
-    def blocks(self, profile: str, seed: int) -> tuple[int, ...]:
-        return blocks_of(seed, 2 if profile == "laptop" else 1)
+EXPERIMENT = TextExperiment(
+    name="long_budget",
+    title="Every position, after long training",
+    question="""After sixteen times the training, what does each encoding pay inside the trained length
+        and past it, and what does far context give it?""",
+    order=10,
+    sizes=SIZES,
+    sweeps=(SWEEP,),
+    of={name: SWEPT[model_config(name).separated] for name in METHODS},
+    tables=Scales(table_sweep.SWEEP),
+    methods=METHODS,
+    smoke=("rope", "learned"),
+    laptop_seeds=dict.fromkeys(METHODS, SHOWN),
+    costs={"smoke": 4.0, "laptop": 2200.0},
+    measures=measures,
+    every=EVERY,
+    waits=partial(key_bytes.require, KEY_BYTES),
+)

@@ -9,45 +9,40 @@ compared with what the same model, untuned, pays for it through a sliding window
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import inf, log
-from typing import Any, ClassVar
+from functools import partial
+from math import log
+from typing import Any
 
 from ..data import text
 from ..evaluation.long_windows import Beyond, blocks_of
 from ..evaluation.losses import evaluate
-from ..evaluation.protocols import Protocol, sliding_windows
+from ..evaluation.protocols import SLIDING_WINDOW, Protocol, sliding_windows
 from ..models import LanguageModel
-from ..records.provenance import Clock
-from ..records.store import Record
-from ..training import checkpoints
 from ..training.checkpoints import Checkpoint
 from ..training.config import TrainingConfig
-from ..training.device import optimiser
-from ..training.loop import Diverged, train
 from . import language_modelling as lm
-from .adapted import ARMS, TIMES, TUNING_SEED, Arm, reader, trained_numbers, tuned, tunings_of
-from .adapted import READING as TUNED_READING
-from .base import Progress, recorded
-from .extrapolation import ExtrapolationRun, read
+from .adapted import TUNING_SEED, Tuning, cells, tuning_of
 from .in_window import LR_SCREEN
+from .long_windows import LongTexts, read
 from .methods import run_of
-from .readings import CHOSEN_AT, READINGS, read_by
+from .readings import CHOSEN_AT, READINGS, SLOW, read_by
+from .run import FIRST_STEPS, Fingerprint, Measure, Run, restored
 from .stretched import METHODS
 from .sweep import STEPS, Sweep
 from .texts import TextExperiment
-from .trained_once import trained_once
 
 BEYOND = {
     "smoke": Beyond(64, 16, documents=2, windows=1, part=1, tight=1, batch_bytes=2048),
     "laptop": Beyond(128, 16, documents=20, windows=2, part=2, tight=4, batch_bytes=4096),
     "gpu": Beyond(256, 16, documents=20, windows=4, part=4, tight=10, batch_bytes=131_072),
 }
-FACTORS = (2, 4, 8, 16)
+FACTORS = {f"slowed-{factor}": factor for factor in (2, 4, 8, 16)}
+"""By the reading that has it."""
 VALIDATION_WINDOWS = {"smoke": 1, "laptop": 20, "gpu": 40}
 """Windows of 8 L of the validation text that choose a reading or a rate."""
 
 SWEEP = Sweep(
-    "stretched_text_sweep",
+    name="stretched_text_sweep",
     title="Learning rates of models that are read at slowed positions",
     order=8,
     methods=("concatenated-sinusoidal", "separated-sinusoidal-constant", "separated-phase"),
@@ -58,98 +53,36 @@ SWEEP = Sweep(
 )
 """Of the methods that `lr_screen` did not try, in the same way."""
 
-CELLS = (
-    *(f"separated-sinusoidal/{arm}" for arm in ("position", "all")),
-    *(f"separated-sinusoidal-constant/{arm}" for arm in ("position", "all")),
-    *(f"sinusoidal/{arm}" for arm in ("all", "maps", "low-rank")),
-    *(f"rope/{arm}" for arm in ("all", "maps", "low-rank")),
-    *("concatenated-sinusoidal/position", "concatenated-sinusoidal/all", "strict-sinusoidal/position"),
-    *(f"separated-sinusoidal/{arm}" for arm in ("position-maps", "content", "position-not-slowed")),
-    *(f"separated-sinusoidal/{arm}" for arm in ("position-5", "position-1", "position-one-factor")),
-    "separated-sinusoidal-constant/position-one-factor",
-)
-
-
-@dataclass(frozen=True)
-class StretchedTextRun(ExtrapolationRun):
-    """A training on novels, and the readings among which the validation text chooses."""
-
-    slowed: tuple[str, ...] = READINGS
-
-    @property
-    def base(self) -> lm.LanguageModelRun:
-        """The training alone, which all runs of these experiments share."""
-        own = {name: getattr(self, name) for name in lm.LanguageModelRun.__dataclass_fields__}
-        return lm.LanguageModelRun(**own | {"experiment": "trained", "method": self.method.split("/")[0]})
-
-    @property
-    def untuned(self) -> tuple[Protocol, ...]:
-        """What is read with the model as it was trained."""
-        tight, _, _ = sliding_windows(self.beyond.length)
-        return (tight, Protocol("native"), Protocol("window", window=self.beyond.length))
-
-    @property
-    def readings(self) -> tuple[Protocol, ...]:
-        return (*self.untuned, *(Protocol(f"slowed-{factor}") for factor in FACTORS))
-
-
-@dataclass(frozen=True)
-class AdaptedTextRun(StretchedTextRun):
-    """The same training, and the tunings of one part, which differ in their rate."""
-
-    tunings: tuple[TrainingConfig, ...] = ()
-
-    @property
-    def arm(self) -> Arm:
-        return ARMS[self.method.split("/")[1]]
-
-    @property
-    def reading(self) -> str:
-        """How the model is slowed down."""
-        return self.slowed[0]
-
-    @property
-    def untuned(self) -> tuple[Protocol, ...]:
-        tight, *_ = super().untuned
-        return (tight,)
-
-    @property
-    def readings(self) -> tuple[Protocol, ...]:
-        tight, *_ = super().untuned
-        own = Protocol("adapted-oracle", "tight", window=tight.window, stride=1)
-        slowed = (Protocol(f"slowed-{factor}") for factor in FACTORS)
-        return (*self.untuned, own, Protocol("adapted-1"), *slowed)
-
-
-def trained(config: StretchedTextRun, device: str, progress: Progress | None = None) -> Checkpoint:
-    """The trained model of a run. Diverged: a loss is not finite."""
-    data = lm.splits_of(config.text.name).sha256
-    return trained_once(config.base, lm.build, lm.batches, data=data, device=device, progress=progress)
-
-
-def restored(config: StretchedTextRun, start: Checkpoint, device: str) -> LanguageModel:
-    """The trained model, ready to be read."""
-    model = lm.build(config).to(device)
-    checkpoints.restore(start, model, config.training)
-    return model.eval()
+CELLS = {
+    **cells("separated-sinusoidal", "position", "all"),
+    **cells("separated-sinusoidal-constant", "position", "all"),
+    **cells("sinusoidal", "all", "maps", "low-rank"),
+    **cells("rope", "all", "maps", "low-rank"),
+    **cells("concatenated-sinusoidal", "position", "all"),
+    **cells("strict-sinusoidal", "position"),
+    **cells("separated-sinusoidal", "position-maps", "content", "position-not-slowed"),
+    **cells("separated-sinusoidal", "position-5", "position-1", "position-one-factor"),
+    **cells("separated-sinusoidal-constant", "position-one-factor"),
+}
+SLOWED = tuple(Protocol(name) for name in FACTORS)
 
 
 def validated(
-    config: StretchedTextRun, model: LanguageModel, device: str, at_most: int | None = None
+    config: Run, texts: LongTexts, model: LanguageModel, device: str, at_most: int | None = None
 ) -> float:
     """Bits per byte of a reader on windows of 8 L of the validation text."""
-    length, at_most = CHOSEN_AT * config.beyond.length, at_most or VALIDATION_WINDOWS[config.profile]
-    cut = text.windows(lm.splits_of(config.text.name).validation, length=length, per_document=length)
-    return evaluate(model, cut.tokens[:at_most], **config.how(device, length)).bits_per_byte
+    length, at_most = CHOSEN_AT * texts.beyond.length, at_most or VALIDATION_WINDOWS[config.profile]
+    cut = text.windows(config.data.splits.validation, length=length, per_document=length)
+    return evaluate(model, cut.tokens[:at_most], **texts.how(config, device, length)).bits_per_byte
 
 
-def slowed_rows(config: StretchedTextRun, slow: Callable[[int], LanguageModel], device: str) -> lm.Rows:
+def slowed_rows(config: Run, texts: LongTexts, slow: Callable[[int], LanguageModel], device: str) -> lm.Rows:
     """The first k L of every window at positions k times as slow, for each of `FACTORS`; of each reading the
     last bin, from k/2 L to k L, is what the others are compared in."""
     rows: lm.Rows = []
-    for factor in FACTORS:
-        asked, longest = (Protocol(f"slowed-{factor}"),), factor * config.beyond.length
-        rows += read(config, slow(factor), asked=asked, longest=longest, device=device)
+    for asked, factor in zip(SLOWED, FACTORS.values(), strict=True):
+        longest = factor * texts.beyond.length
+        rows += read(config, texts, slow(factor), asked=(asked,), longest=longest, device=device)
     return rows
 
 
@@ -157,156 +90,164 @@ def metrics_of(rows: lm.Rows, length: int) -> lm.Metrics:
     """In bits per byte, with k = 1, 2, 4, 8, 16 for the bin that ends at k L: `<reading>/<k>x` on all windows
     of the run (`slowed/<k>x` of the reading with factor k), and on the few of the sliding window
     `gap/<reading>/<k>x`, the reading minus that window."""
-    levels = {
-        (row["scope"], row["reading"], row["stop"] // length): row["bits_per_byte"]
-        for row in rows
-        if row["kind"] == "reading"
-    }
+    levels = {(row["scope"], row["reading"], row["stop"] // length): row["bits_per_byte"] for row in rows}
     metrics: lm.Metrics = {}
-    for (scope, name, k), level in levels.items():
-        if name.startswith("slowed-"):
-            name, factor = name.split("-")
-            if k != int(factor):
-                continue
-        if scope == "part" or name.endswith("oracle"):
+    for (scope, reading, k), level in levels.items():
+        if FACTORS.get(reading, k) != k:
+            continue
+        name = "slowed" if reading in FACTORS else reading
+        if scope == "part" or reading in (SLIDING_WINDOW, OWN):
             metrics[f"{name}/{k}x"] = level
-        if scope == "tight" and name != "oracle":
-            metrics[f"gap/{name}/{k}x"] = level - levels["tight", "oracle", k]
+        if scope == "tight" and reading != SLIDING_WINDOW:
+            metrics[f"gap/{name}/{k}x"] = level - levels["tight", SLIDING_WINDOW, k]
     return metrics
 
 
-def look_stretched(
-    config: StretchedTextRun, model: LanguageModel, start: Checkpoint, device: str
-) -> tuple[lm.Metrics, lm.Rows]:
-    """The readings of a model that is left as it is."""
-    scores = {name: validated(config, read_by(model, name, CHOSEN_AT), device) for name in config.slowed}
-    best = min(scores, key=scores.get)
-    rows = read(config, model, asked=config.untuned, device=device)
-    rows += slowed_rows(config, lambda factor: read_by(model, best, factor), device)
-    chosen = [{"kind": "slowed", "reading": name, "bits_per_byte": level} for name, level in scores.items()]
-    metrics = metrics_of(rows, config.beyond.length)
-    return metrics | {"reading": READINGS.index(best), "bits_per_byte": metrics["native/1x"]}, rows + chosen
+def about_the_training(model: LanguageModel) -> lm.Metrics:
+    counts = model.parameter_counts()
+    return {"parameters": counts["total"], "block_parameters": counts["blocks"]}
 
 
-def samples_of(config: AdaptedTextRun, tuning: TrainingConfig) -> Iterator[Any]:
-    """The batches of a tuning: windows of 8 L of the training text, those of a seed for every method."""
-    draw = text.sample_batches if tuning.positions is None else tuning.positions.batches
-    sizes = {"batch_size": tuning.batch_size, "length": tuning.length, "steps": tuning.steps}
-    return draw(lm.splits_of(config.text.name).train, seed=TUNING_SEED + config.seed, **sizes)
+@dataclass(frozen=True)
+class Slowed(Measure):
+    """The readings of a model that is left as it is.
+
+    Args:
+        texts: all that is read.
+        readings: the slowed ones, among which the validation text chooses.
+    """
+
+    texts: LongTexts
+    readings: tuple[str, ...] = READINGS
+
+    def resolved(self) -> dict[str, Any]:
+        return self.texts.resolved() | {"slowed": list(self.readings)}
+
+    def __call__(
+        self, config: Run, model: LanguageModel, *, device: str = "cpu", **_: Any
+    ) -> tuple[lm.Metrics, lm.Rows]:
+        texts = self.texts
+        scores = {
+            name: validated(config, texts, read_by(model, name, CHOSEN_AT), device) for name in self.readings
+        }
+        best = min(scores, key=scores.get)
+        rows = read(config, texts, model, asked=untuned(texts.beyond.length), device=device)
+        rows += slowed_rows(config, texts, lambda factor: read_by(model, best, factor), device)
+        chosen = [
+            {"kind": "slowed", "reading": name, "bits_per_byte": level} for name, level in scores.items()
+        ]
+        metrics = about_the_training(model) | metrics_of(rows, texts.beyond.length)
+        told = {"reading": READINGS.index(best), "bits_per_byte": metrics["native/1x"]}
+        return metrics | told, rows + chosen
+
+    def begins(self, config: Run, start: Checkpoint, device: str) -> Fingerprint:
+        """The score of the model at slowed positions."""
+        slowed = read_by(restored(config, start, device), SLOW, CHOSEN_AT)
+        return {"slowed_bits_per_byte": [validated(config, self.texts, slowed, device, at_most=1)]}
 
 
-def tuned_text(
-    config: AdaptedTextRun, start: Checkpoint, tuning: TrainingConfig, **how: Any
-) -> tuple[LanguageModel, list[float]]:
-    """The trained model with the part of the arm tuned. Diverged: a loss is not finite."""
-    device, batches = how["device"], samples_of(config, tuning)
-    return tuned(config, restored(config, start, device), batches, tuning, **how)
+@dataclass(frozen=True)
+class Tuned(Measure):
+    """The readings of a model of which one part was tuned, by the tuning that the validation text prefers."""
+
+    texts: LongTexts
+    tuning: Tuning
+
+    @property
+    def tunings(self) -> tuple[TrainingConfig, ...]:
+        return self.tuning.each
+
+    def resolved(self) -> dict[str, Any]:
+        each = [tuning.resolved() for tuning in self.tunings]
+        return self.texts.resolved() | {"slowed": [self.tuning.reading], "tunings": each}
+
+    def samples(self, config: Run, tuning: TrainingConfig) -> Iterator[Any]:
+        """The batches of a tuning: windows of 8 L of the training text, those of a seed for every method."""
+        return lm.windows_of(config.data.splits.train, tuning, TUNING_SEED + config.seed)
+
+    def __call__(
+        self, config: Run, model: LanguageModel, *, device: str = "cpu", start: Any = None, **_: Any
+    ) -> tuple[lm.Metrics, lm.Rows]:
+        texts, length = self.texts, self.texts.beyond.length
+        best, metrics, told = self.tuning.best(
+            config,
+            start,
+            partial(self.samples, config),
+            lambda slowed: {"val_bits_per_byte": validated(config, texts, slowed, device)},
+            unit="bits_per_byte",
+            nats=log(2),
+            device=device,
+        )
+        best = model if best is None else best
+        (tight,), (own, once) = of_tuned(length)
+        rows = read(config, texts, model, asked=(tight,), device=device)
+        rows += read(config, texts, best, asked=(own,), device=device)
+        rows += read(config, texts, best, asked=(once,), longest=length, device=device)
+        rows += slowed_rows(config, texts, lambda factor: self.tuning.reader(best, factor), device)
+        metrics |= about_the_training(model) | {"tuned_numbers": self.tuning.numbers(model)}
+        metrics |= metrics_of(rows, length)
+        return metrics | {"bits_per_byte": metrics["oracle/1x"]}, rows + told
+
+    def begins(self, config: Run, start: Checkpoint, device: str) -> Fingerprint:
+        """The first losses of the first tuning."""
+        tuning, how = self.tunings[0], {"device": device, "stop_after": FIRST_STEPS.get()}
+        _, losses = self.tuning.tuned(config, start, self.samples(config, tuning), tuning, **how)
+        return {"tuning_losses": losses}
 
 
-def look_adapted(
-    config: AdaptedTextRun, model: LanguageModel, start: Checkpoint, device: str
-) -> tuple[lm.Metrics, lm.Rows]:
-    """The tuning that the validation text prefers, a row of each, and what its model pays."""
-    best, told = (inf, model), []
-    metrics: lm.Metrics = {"tuned_numbers": trained_numbers(config, model)}
-    for tuning in config.tunings:
-        row: dict[str, Any] = {"kind": "tuning", "learning_rate": tuning.learning_rate}
-        try:
-            changed, losses = tuned_text(config, start, tuning, device=device)
-        except Diverged as error:
-            told.append(row | {"diverged_at_step": error.step})
-            continue
-        score = validated(config, reader(config, changed, TIMES), device)
-        ends = {"first_bits_per_byte": losses[0] / log(2), "last_bits_per_byte": losses[-1] / log(2)}
-        told.append(row | ends | {"val_bits_per_byte": score})
-        if score < best[0]:
-            best = score, changed
-            metrics |= {"tuning_rate": tuning.learning_rate, "val_bits_per_byte": score}
-    rows = read(config, model, asked=config.untuned, device=device)
-    own, once = config.readings[len(config.untuned) :][:2]
-    rows += read(config, best[1], asked=(own,), device=device)
-    rows += read(config, best[1], asked=(once,), longest=config.beyond.length, device=device)
-    rows += slowed_rows(config, lambda factor: reader(config, best[1], factor), device)
-    metrics |= metrics_of(rows, config.beyond.length)
-    return metrics | {"bits_per_byte": metrics["oracle/1x"]}, rows + told
+OWN = "adapted-oracle"
+"""The sliding-window baseline of a tuned model itself."""
 
 
-class StretchedText(TextExperiment):
-    """Does a trained model lose less in longer novels once its positions are slowed down, and nothing else is
-    changed?"""
-
-    name = "stretched_text"
-    title = "Positions slowed down: novels"
-    order = 9
-    sweeps = (SWEEP, LR_SCREEN)
-    methods = tuple(METHODS)
-    smoke = ("separated-sinusoidal",)
-    costs: ClassVar = {"smoke": 4.0, "laptop": 280.0}
-    looks_at: ClassVar[Callable[..., tuple[lm.Metrics, lm.Rows]]] = staticmethod(look_stretched)
-
-    def config(self, profile: str, cell: str, seed: int) -> StretchedTextRun:
-        return StretchedTextRun(**self.fields(profile, cell, seed))
-
-    def fields(self, profile: str, method: str, seed: int) -> dict[str, Any]:
-        """Of the run of a method."""
-        run = self.training_of(profile, method, seed)
-        return vars(run) | {"beyond": BEYOND[profile], "blocks": blocks_of(seed)}
-
-    def run(
-        self, config: StretchedTextRun, *, device: str = "cpu", progress: Progress | None = None
-    ) -> Record:
-        self.refuse(config)
-        clock, fingerprint = Clock(device), self.fingerprint(config, device=device)
-        metrics: lm.Metrics = {"learning_rate": config.training.learning_rate}
-        rows: lm.Rows = []
-        try:
-            start = trained(config, device, progress)
-        except Diverged as error:  # a result like any other: kept, and without a score
-            metrics["diverged_at_step"] = error.step
-        else:
-            model = restored(config, start, device)
-            counts = model.parameter_counts()
-            metrics |= {"train_cpu_s": start.cpu_s, "parameters": counts["total"]}
-            metrics["block_parameters"] = counts["blocks"]
-            more, rows = self.looks_at(config, model, start, device)
-            metrics |= more
-        seen = sum(one.targets for one in (config.training, *getattr(config, "tunings", ())))
-        data = {config.text.name: lm.splits_of(config.text.name).sha256}
-        return recorded(config, clock, metrics, rows, fingerprint, data=data, bytes_seen=seen)
-
-    def fingerprint(self, config: StretchedTextRun, *, device: str = "cpu") -> dict[str, list[float]]:
-        """That of the training; of the model after these first steps the score at slowed positions, or the
-        first losses of the first tuning."""
-        model = lm.build(config).to(device)
-        initial = lm.initial_score(config, model, device)
-        adamw = optimiser(model, config.training)
-        how = {"device": device, "stop_after": lm.FIRST_STEPS.get()}
-        losses = train(model, lm.batches(config), config.training, adamw=adamw, **how)
-        told = {"initial_bits_per_byte": initial, "first_losses": losses}
-        if isinstance(config, AdaptedTextRun):
-            start = checkpoints.take(model, adamw, losses, {})
-            return told | {"tuning_losses": tuned_text(config, start, config.tunings[0], **how)[1]}
-        slowed = read_by(model.eval(), "parts-1-32-log", CHOSEN_AT)
-        return told | {"slowed_bits_per_byte": [validated(config, slowed, device, at_most=1)]}
+def untuned(length: int) -> tuple[Protocol, ...]:
+    """What is read with a model as it was trained."""
+    tight, _, _ = sliding_windows(length)
+    return tight, Protocol("native"), Protocol("window", window=length)
 
 
-class AdaptedText(StretchedText):
-    """Does a model read longer novels once its positions are slowed down and its position part alone is
-    tuned, as well as one of which everything is?"""
+def of_tuned(length: int) -> tuple[tuple[Protocol, ...], tuple[Protocol, ...]]:
+    """What is read without the tuning, and with it."""
+    tight, *_ = untuned(length)
+    own = Protocol(OWN, "tight", window=tight.window, stride=1)
+    return (tight,), (own, Protocol("adapted-1"))
 
-    name = "adapted_text"
-    title = "Positions slowed down and tuned: novels"
-    order = 10
-    methods = CELLS
-    smoke = ("separated-sinusoidal-constant/position", "sinusoidal/low-rank")
-    costs: ClassVar = {"smoke": 5.0, "laptop": 260.0}
-    looks_at: ClassVar[Callable[..., tuple[lm.Metrics, lm.Rows]]] = staticmethod(look_adapted)
 
-    def config(self, profile: str, cell: str, seed: int) -> AdaptedTextRun:
-        method, arm = cell.split("/")
-        fields = self.fields(profile, method, seed)
-        fields |= {"method": cell, "slowed": (TUNED_READING[method == "rope"],)}
-        return AdaptedTextRun(**fields, tunings=tunings_of(ARMS[arm], fields["training"], profile))
+def stretched(run: Run) -> tuple[Measure, ...]:
+    beyond = BEYOND[run.profile]
+    return (Slowed(LongTexts(beyond, blocks_of(run.seed), (*untuned(beyond.length), *SLOWED))),)
 
-    def sweep_of(self, config: AdaptedTextRun) -> tuple[Sweep, str]:
-        return self.swept(config.method.split("/")[0])
+
+def adapted(run: Run, arm: str) -> tuple[Measure, ...]:
+    beyond = BEYOND[run.profile]
+    without, tuned = of_tuned(beyond.length)
+    texts = LongTexts(beyond, blocks_of(run.seed), (*without, *tuned, *SLOWED))
+    return (Tuned(texts, tuning_of(run, arm)),)
+
+
+STRETCHED = TextExperiment(
+    name="stretched_text",
+    title="Positions slowed down: novels",
+    question="""Does a trained model lose less in longer novels once its positions are slowed down, and
+        nothing else is changed?""",
+    order=9,
+    sweeps=(SWEEP, LR_SCREEN),
+    methods=tuple(METHODS),
+    smoke=("separated-sinusoidal",),
+    costs={"smoke": 4.0, "laptop": 280.0},
+    measures=stretched,
+    shared=True,
+)
+ADAPTED = TextExperiment(
+    name="adapted_text",
+    title="Positions slowed down and tuned: novels",
+    question="""Does a model read longer novels once its positions are slowed down and its position part
+        alone is tuned, as well as one of which everything is?""",
+    order=10,
+    sweeps=STRETCHED.sweeps,
+    methods=tuple(CELLS),
+    smoke=("separated-sinusoidal-constant/position", "sinusoidal/low-rank"),
+    costs={"smoke": 5.0, "laptop": 260.0},
+    parts=CELLS,
+    measures=adapted,
+    shared=True,
+)

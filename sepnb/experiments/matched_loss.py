@@ -9,21 +9,23 @@ Beside the tables stands the untied model with a constant position stream, and w
 the stream that evolves, more parameters, and the term of its score in a dense model of full width.
 """
 
-from typing import ClassVar
+from functools import partial
 
 from ..encodings import Tupe
 from ..evaluation.long_windows import Beyond, blocks_of
-from . import ablation
-from . import language_modelling as lm
+from . import ablation, extrapolation, key_bytes
 from . import methods as book
 from .ablation import COMPARED, CONCATENATED
 from .budget import BUDGETS, sizes_of
 from .budget import LONG as OF_BUDGET
 from .extrapolation import BEYOND as OF_NOVELS
 from .extrapolation import TIMES
-from .key_bytes import KeyBytes, Keyed, Scales
+from .long_windows import LongTexts
 from .methods import EQUAL, POS_SHARE, SPINE, Method, listed, part_for_position
+from .run import Measure, Run
+from .scales import Scales
 from .sweep import Sweep
+from .texts import TextExperiment
 from .variant_methods import VARIANTS
 
 SIZES = sizes_of(BUDGETS[-1]) | {"smoke": ablation.SIZES["smoke"]}
@@ -70,63 +72,58 @@ METHODS = {
 TABLES = Scales(OF_BUDGET, ablation.SWEEP)
 
 
-def run_of(experiment: str, profile: str, name: str, seed: int, rate: float) -> lm.LanguageModelRun:
+def run_of(experiment: str, profile: str, name: str, seed: int, rate: float) -> Run:
     """A run of the sweep of rates, with its tables drawn as in what is published."""
     run = book.run_of(experiment, profile, name, seed, rate, sizes=SIZES)
     return TABLES.settled(profile, name, run)
 
 
-def needs(config: lm.LanguageModelRun) -> None:
+def waits(run: Run) -> None:
     """A run of the sweep needs the scale of its table."""
-    TABLES.require(config.profile, config.method)
+    TABLES.require(run.profile, run.method)
 
 
 SWEEP = Sweep(
-    "matched_loss_sweep",
+    name="matched_loss_sweep",
     title="Learning rates at sixteen times the training",
     order=9,
     methods=tuple(name for name in METHODS if name not in (*OF_BUDGET.methods, f"{CONSTANT}-wide")),
     smoke=("tupe",),
     config_of=run_of,
-    needs=needs,
+    waits=waits,
     costs={"smoke": 1.0, "laptop": 200.0},
     rates=(4e-3, 8e-3, 1.6e-2),
-    beyond={"strict-learned": (2e-3,)},
 )
 """Over the whole schedule: a shorter one prefers a larger rate. Of those that are in `budget`, its sweep has
 the rates."""
 
-
-class SmallKeyBytes(KeyBytes):
-    """The same for the smaller models, which are trained on shorter texts."""
-
-    name = "key_bytes_small"
-    title = "Bytes that profit from far context, for shorter windows"
-    sizes = SIZES
-    costs: ClassVar = {"smoke": 4.0, "laptop": 600.0}
-
-    def beyond(self, profile: str) -> Beyond:
-        return BEYOND[profile]
+KEY_BYTES = key_bytes.selector(
+    BEYOND,
+    name="key_bytes_small",
+    title="Bytes that profit from far context, for shorter windows",
+    sizes=SIZES,
+    costs={"smoke": 4.0, "laptop": 600.0},
+)
 
 
-KEY_BYTES = SmallKeyBytes()
+def measures(run: Run) -> tuple[Measure, ...]:
+    beyond = BEYOND[run.profile]
+    texts = LongTexts(beyond, blocks_of(run.seed), extrapolation.asked(run, beyond))
+    return key_bytes.keyed(run, texts, KEY_BYTES)
 
 
-class MatchedLoss(Keyed):
-    """What is left past the trained length of models that pay the same inside it, under each extrapolator,
-    control and window, and at the bytes that profit from far context?"""
-
-    name = "matched_loss"
-    title = "Past the trained length, at matched loss"
-    order = 10
-    sizes, sweeps = SIZES, (OF_BUDGET, SWEEP)
-    selector, tables = KEY_BYTES, TABLES
-    methods = tuple(METHODS)
-    smoke = ("learned", CONSTANT)
-    costs: ClassVar = {"smoke": 4.0, "laptop": 300.0}
-
-    def beyond(self, profile: str) -> Beyond:
-        return BEYOND[profile]
-
-    def blocks(self, profile: str, seed: int) -> tuple[int, ...]:
-        return blocks_of(seed)
+EXPERIMENT = TextExperiment(
+    name="matched_loss",
+    title="Past the trained length, at matched loss",
+    question="""What is left past the trained length of models that pay the same inside it, under each
+        extrapolator, control and window, and at the bytes that profit from far context?""",
+    order=10,
+    sizes=SIZES,
+    sweeps=(OF_BUDGET, SWEEP),
+    tables=TABLES,
+    methods=tuple(METHODS),
+    smoke=("learned", CONSTANT),
+    costs={"smoke": 4.0, "laptop": 300.0},
+    measures=measures,
+    waits=partial(key_bytes.require, KEY_BYTES),
+)

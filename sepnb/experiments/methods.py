@@ -16,6 +16,7 @@ from ..streams import Streams
 from ..training.config import TrainingConfig
 from ..validation import named
 from . import language_modelling as lm
+from .run import Run
 
 POS_SHARE = 4
 """d_pos is one part in this many of the width: a whole number of heads at every size."""
@@ -97,7 +98,7 @@ def changed(config: Model, part: str, name: str, size: Any, axes: int = 1) -> Mo
     return config
 
 
-def model_config(name: str, size: lm.ModelSize) -> TransformerConfig:
+def model_config(name: str, size: lm.ModelSize = lm.SIZES["smoke"]) -> TransformerConfig:
     """The model of a method at a size: a dense one without an encoding, with what its series declares."""
     dense = Streams.dense(size.width)
     bare = TransformerConfig(dense, size.n_layers, size.n_heads, "none", max_length=size.length)
@@ -113,8 +114,9 @@ def run_of(
     steps: int | None = None,
     *,
     sizes: Mapping[str, lm.Size] = lm.SIZES,
-) -> lm.LanguageModelRun:
-    """The run of a method at the size of its profile, over the whole schedule or over `steps`."""
+) -> Run:
+    """The run of a method on a text at the size of its profile, over the whole schedule or over `steps`; its
+    text is scored in windows of that size, whatever it is trained on."""
     size = sizes[profile]
     training = TrainingConfig(
         steps or size.steps,
@@ -125,8 +127,8 @@ def run_of(
         compiler=size.compiler,
     )
     training = changed(training, "training", name, size)
-    model = model_config(name, size)
-    return lm.LanguageModelRun(experiment, profile, name, seed, model, training, size.text)
+    data = replace(size.text, window=size.length)
+    return Run(experiment, profile, name, seed, model_config(name, size), training, data)
 
 
 def part_for_position(

@@ -9,10 +9,10 @@ Weights are drawn: what a reading costs does not depend on them. Memory is count
 bytes of tensors that live at once in one reading, weights and position tables made before it aside.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,9 +23,9 @@ from ..models import LanguageModel, TransformerConfig
 from ..training.loop import autocast
 from ..validation import one_of
 from . import language_modelling as lm
-from .language_modelling import Metrics
 from .methods import model_config
-from .timed import Steps, Timed, TimedRun, Times, built, with_quartiles
+from .run import Metrics
+from .timed import Steps, TimedRun, Times, built, timed, with_quartiles
 
 REFERENCE = "sinusoidal"
 READERS = {
@@ -152,18 +152,18 @@ def _text(config: ReadingCostRun, device: str) -> Tensor:
     return torch.randint(256, (config.batch_size, config.length), generator=generator).to(device)
 
 
-class ReadingCost(Timed):
-    """What does it cost to read a text of 32,768 tokens in one piece, in time and in memory?"""
+def cells(profile: str, _: Sequence[str]) -> list[dict[str, Any]]:
+    settings = {"repeats": REPEATS[profile], "precision": lm.SIZES[profile].precision, "batch_size": 1}
+    return [
+        {"reader": reader, "length": length, **settings} for length in LENGTHS[profile] for reader in READERS
+    ]
 
-    name: ClassVar[str] = "reading_cost"
-    title: ClassVar[str] = "The cost of reading a long text"
-    run_type: ClassVar = ReadingCostRun
-    costs: ClassVar = {"smoke": 0.5, "laptop": 240.0, "gpu": 15.0}
 
-    def cells(self, profile: str) -> list[dict[str, Any]]:
-        settings = {"repeats": REPEATS[profile], "precision": lm.SIZES[profile].precision, "batch_size": 1}
-        return [
-            {"reader": reader, "length": length, **settings}
-            for length in LENGTHS[profile]
-            for reader in READERS
-        ]
+EXPERIMENT = timed(
+    ReadingCostRun,
+    cells,
+    name="reading_cost",
+    title="The cost of reading a long text",
+    question="What does it cost to read a text of 32,768 tokens in one piece, in time and in memory?",
+    costs={"smoke": 0.5, "laptop": 240.0, "gpu": 15.0},
+)

@@ -20,8 +20,11 @@ EXTENSIONS: Mapping[str, Callable[[int, int], Extension]] = {
 """For texts of `factor` times `length`. By parts with the bands of its source, 1 and 32 turns, and with
 narrower and faster ones; YaRN has the same first bands and a temperature."""
 
-LOG = "-log"
-READINGS = tuple(f"{name}{log}" for name in EXTENSIONS for log in ("", LOG))
+SLOW = "parts-1-32-log"
+"""The reading of a fingerprint."""
+
+WAYS = {f"{name}{log}": (make, bool(log)) for name, make in EXTENSIONS.items() for log in ("", "-log")}
+READINGS = tuple(WAYS)
 CHOSEN_AT = 8
 """Trained lengths of the validation texts that choose."""
 
@@ -31,5 +34,5 @@ def read_by(model: LanguageModel, reading: str, factor: int) -> LanguageModel:
     model reads as it was trained."""
     if factor <= 1:
         return model
-    extension = EXTENSIONS[reading.removesuffix(LOG)](factor, model.config.max_length)
-    return model.extended(extension=extension, log_scale=reading.endswith(LOG))
+    make, log = WAYS[reading]
+    return model.extended(extension=make(factor, model.config.max_length), log_scale=log)

@@ -1,12 +1,13 @@
-"""A long training in pieces: one that is killed goes on where its last piece ended, and not from zero.
+"""Trainings that outlive their process: a long one in pieces, and one that several runs share.
 
-After every piece the training is kept in `build/checkpoints`. Resumed, it is the uninterrupted one bit for
-bit on one thread of one machine (see `sepnb.training.checkpoints`). Whether the code still computes the same
-is asked as of a published record: the first losses are replayed, and where they differ the checkpoint counts
-for nothing. A tree with uncommitted changes keeps none and takes none.
+What is kept lies in `build/checkpoints`. A long training that is killed goes on where its last piece ended,
+and not from zero; resumed, it is the uninterrupted one bit for bit on one thread of one machine (see
+`sepnb.training.checkpoints`). Whether the code still computes the same is asked as of a published record: the
+first losses are replayed, and where they differ the checkpoint counts for nothing. A shared training is that
+of one commit. A tree with uncommitted changes keeps none and takes none.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -18,25 +19,33 @@ from .. import paths
 from ..records.provenance import Clock, code_state
 from ..records.store import digest
 from ..training import checkpoints
+from ..training.checkpoints import Checkpoint
 from ..training.device import optimiser
 from ..training.loop import Diverged, train
-from .base import TrainedRun
 
 
-def place(config: TrainedRun, data: str, device: str) -> tuple[Path, dict[str, Any]]:
-    """Where the checkpoint of a run lies, and what it is about: all that decides what the run computes, but
-    for the code."""
-    about = {"device": device, "torch": str(torch.__version__), "data": data, "config": config.resolved()}
+def _hashes(config: Any) -> dict[str, str]:
+    return config.data.sources(config, ()).get("data", {})
+
+
+def _place(about: dict[str, Any], config: Any, device: str) -> tuple[Path, dict[str, Any]]:
+    """Where a checkpoint lies, and what it is about."""
+    about |= {"device": device, "torch": str(torch.__version__), "config": config.resolved()}
     return paths.build() / "checkpoints" / f"{digest(about)[:24]}{checkpoints.SUFFIX}", about
 
 
+def place(config: Any, device: str) -> tuple[Path, dict[str, Any]]:
+    """Where the checkpoint of a long run on one text lies, and what it is about: all that decides what the
+    run computes, but for the code."""
+    (data,) = _hashes(config).values()
+    return _place({"data": data}, config, device)
+
+
 def trained_in_pieces(
-    config: TrainedRun,
+    config: Any,
     model: nn.Module,
-    batches: Callable[[], Iterator[Any]],
     *,
     every: int,
-    data: str,
     device: str,
     replayed: Callable[[], Sequence[float]],
     on_step: Callable[[int], None] | None = None,
@@ -44,10 +53,9 @@ def trained_in_pieces(
     """Train a model in place, in pieces of `every` steps.
 
     Args:
-        config, model, device, on_step: as of every training.
-        batches: all batches of the run, from its first step on.
+        config: a `Run`.
+        model, device, on_step: as of every training.
         every: steps of a piece.
-        data: the hash of what is read.
         replayed: the first losses of the run by the code as it is.
 
     Returns:
@@ -58,7 +66,7 @@ def trained_in_pieces(
         Diverged: a loss is not finite; with the losses of all pieces before.
     """
     training, keeps = config.training, code_state()[1] is False
-    path, about = place(config, data, device)
+    path, about = place(config, device)
     kept = checkpoints.kept(path, about) if keeps else None
     if kept is not None and any(one != other for one, other in zip(kept.losses, replayed(), strict=False)):
         kept = None
@@ -72,13 +80,11 @@ def trained_in_pieces(
         try:
             if kept is None:
                 adamw = optimiser(model.to(device), training)
-                auxiliary = training.bound_auxiliary(config.seed)
-                more = train(
-                    model, batches(), training, adamw=adamw, auxiliary=auxiliary, stop_after=stop, **how
-                )
+                how_first = how | {"auxiliary": training.bound_auxiliary(config.seed)}
+                more = train(model, config.batches(), training, adamw=adamw, stop_after=stop, **how_first)
             else:
                 more, adamw = checkpoints.resumed(
-                    kept, model, training, lambda _: batches(), stop_after=stop, **how
+                    kept, model, training, lambda _: config.batches(), stop_after=stop, **how
                 )
         except Diverged as error:
             raise Diverged([*losses, *error.losses, nan], training.learning_rate) from None
@@ -89,6 +95,32 @@ def trained_in_pieces(
     return losses, spent, begun
 
 
-def forget(config: TrainedRun, data: str, device: str) -> None:
-    """Take away what was kept of a run, once it is done."""
-    place(config, data, device)[0].unlink(missing_ok=True)
+def forget(config: Any, device: str) -> None:
+    """Take away what was kept of a long run, once it is done."""
+    place(config, device)[0].unlink(missing_ok=True)
+
+
+def trained_once(
+    base: Any, *, device: str = "cpu", progress: Callable[[int, int], None] | None = None
+) -> Checkpoint:
+    """The trained model of a run that others share: kept, for the runs of one commit, or trained and kept.
+
+    Args:
+        base: the run that trains; all that share it name the same.
+
+    Raises:
+        Diverged: a loss is not finite.
+    """
+    commit, dirty = code_state()
+    path, about = _place({"commit": commit, "data": _hashes(base)}, base, device)
+    if dirty is False and (found := checkpoints.kept(path, about)):
+        return found
+    clock, training = Clock(device), base.training
+    model = base.build().to(device)
+    adamw = optimiser(model, training)
+    on_step = None if progress is None else lambda step: progress(step + 1, training.steps)
+    losses = train(model, base.batches(), training, device=device, adamw=adamw, on_step=on_step)
+    checkpoint = checkpoints.take(model, adamw, losses, about, cpu_s=clock.cpu_s)
+    if dirty is False:
+        checkpoints.save(path, checkpoint)
+    return checkpoint

@@ -6,6 +6,7 @@ two that cross (`sepnb.analysis.scores`). It also tells how far each term of eac
 past L, and the terms of the head that is moved most, by distance.
 """
 
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,14 +17,10 @@ from ..analysis.score_table import score_table
 from ..analysis.scores import TERMS, exchanged
 from ..evaluation.tasks.grid import found
 from ..models import LanguageModel
-from ..records.store import Record
-from ..training.checkpoints import Checkpoint
-from . import language_modelling as lm
-from . import tasks
-from .base import Progress
-from .readings import CHOSEN_AT, EXTENSIONS, LOG, read_by
-from .stretched import EXPERIMENTS as STRETCHED
-from .stretched import MAIN, Stretched, StretchedRun, chosen, measured
+from . import stretched, tasks
+from .readings import CHOSEN_AT, WAYS, read_by
+from .run import Metrics, Rows, Run
+from .stretched import MAIN, TIMES, Slowed, about_the_training, chosen, on_a_shared_training
 
 CROSS = ("content-position", "position-content")
 SLOWED = {
@@ -41,55 +38,60 @@ TEXTS = {"smoke": 1, "laptop": 4, "gpu": 8}
 """Test samples that are asked, and those of which the terms are told by distance."""
 
 
-def look(
-    config: StretchedRun, model: LanguageModel, start: Checkpoint, device: str
-) -> tuple[lm.Metrics, lm.Rows]:
-    """Answers found with some terms slowed; in the rows, how far each term moves attention past L."""
-    reading, rows = chosen(config, model, device)
-    slow, length = read_by(model, reading, CHOSEN_AT), CHOSEN_AT * config.training.length
-    samples = config.generator("test")(SAMPLES[config.profile], length, seed=tasks.TEST_SEED)
-    metrics: lm.Metrics = {}
-    for name, terms in SLOWED.items():
-        answers = found(partial(exchanged, model, slow, terms), samples, device=device)
-        back = answers["distance"] / config.training.length
-        places = {"accuracy": back >= 0, "near": back < tasks.NEAR[1], "far": back >= tasks.FAR[0]}
-        there = {at: answers.loc[of, "accuracy"] for at, of in places.items()}
-        metrics |= {f"{at}/{name}": float(of.mean()) for at, of in there.items() if len(of)}
-    texts = torch.from_numpy(samples.tokens[: TEXTS[config.profile]]).to(device)
-    extension = EXTENSIONS[reading.removesuffix(LOG)](CHOSEN_AT, config.training.length)
-    how = {"length": config.training.length, "log_scale": reading.endswith(LOG)}
-    tables = [score_table(model, texts, length=config.training.length)]
-    tables.append(score_table(model, texts, extension=extension, **how))
-    return metrics, rows + told(*tables)
+@dataclass(frozen=True)
+class Terms(Slowed):
+    """The answers that are found with some terms slowed; in the rows, how far each term moves attention past
+    L."""
+
+    def __call__(
+        self, config: Run, model: LanguageModel, *, device: str = "cpu", start: Any = None, **_: Any
+    ) -> tuple[Metrics, Rows]:
+        reading, rows = chosen(config, self.readings, model, device)
+        slow, length = read_by(model, reading, CHOSEN_AT), CHOSEN_AT * config.training.length
+        samples = config.data.generator("test")(SAMPLES[config.profile], length, seed=tasks.TEST_SEED)
+        metrics = about_the_training(config, model, start)
+        for name, terms in SLOWED.items():
+            answers = found(partial(exchanged, model, slow, terms), samples, device=device)
+            back = answers["distance"] / config.training.length
+            places = {"accuracy": back >= 0, "near": back < tasks.NEAR[1], "far": back >= tasks.FAR[0]}
+            there = {at: answers.loc[of, "accuracy"] for at, of in places.items()}
+            metrics |= {f"{at}/{name}": float(of.mean()) for at, of in there.items() if len(of)}
+        texts = torch.from_numpy(samples.tokens[: TEXTS[config.profile]]).to(device)
+        (extension, log_scale), trained = WAYS[reading], config.training.length
+        slowed = {"extension": extension(CHOSEN_AT, trained), "log_scale": log_scale}
+        tables = (score_table(model, texts, length=trained, **how) for how in ({}, slowed))
+        return metrics, rows + told(*tables)
 
 
-def told(trained: pd.DataFrame, slowed: pd.DataFrame) -> lm.Rows:
+def told(trained: pd.DataFrame, slowed: pd.DataFrame) -> Rows:
     """Rows of the kind "moved": the attention that each term of a head moves past L, 0 to 1, as trained and
     slowed; and of the kind "term": the two tables of the head that one term moves most as trained."""
     by = ["layer", "head", "term"]
     moved = trained.groupby(by)["moved"].sum().to_frame("trained")
     moved["slowed"] = slowed.groupby(by)["moved"].sum()
     layer, head, _ = moved["trained"].idxmax()
-    rows: lm.Rows = [{"kind": "moved", **row} for row in moved.round(4).reset_index().to_dict("records")]
+    rows: Rows = [{"kind": "moved", **row} for row in moved.round(4).reset_index().to_dict("records")]
     for read, table in (("trained", trained), ("slowed", slowed)):
         of = table[(table["layer"] == layer) & (table["head"] == head)].drop(columns="moved")
         rows += [{"kind": "term", "read": read, **row} for row in of.round(4).to_dict("records")]
     return rows
 
 
-class ScoreTerms(Stretched):
-    """Which part of a score fails past the trained length, and which must be slowed down to mend it?"""
+READ = next(one for one in stretched.EXPERIMENTS if one.task == "mqar")
 
-    def __init__(self) -> None:
-        super().__init__("mqar")
-        self.sweep = next(one.sweep for one in STRETCHED if one.task == "mqar")
-        self.name, self.title = "score_terms", "Scores split into content and position: recall"
-        self.methods = tuple(name for name in MAIN if name != "rope")
-        self.costs = {"smoke": 4.0, "laptop": 110.0}
 
-    def seeds_of(self, profile: str, cell: Any) -> tuple[int, ...]:
-        return super().seeds_of(profile, cell)[:6]
+def plan(experiment: str, profile: str, cell: str, seed: int) -> Run:
+    return on_a_shared_training(READ.sweep.tuned(experiment, profile, cell, seed), Terms(), TIMES)
 
-    def run(self, config: StretchedRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-        self.refuse(config)
-        return measured(config, self.fingerprint(config, device=device), look, device, progress)
+
+EXPERIMENT = replace(
+    READ,
+    name="score_terms",
+    title="Scores split into content and position: recall",
+    question="""Which part of a score fails past the trained length, and which must be slowed down to mend
+        it?""",
+    methods=tuple(name for name in MAIN if name != "rope"),
+    seeds=READ.seeds[:6],
+    costs={"smoke": 4.0, "laptop": 110.0},
+    plan=plan,
+)

@@ -10,15 +10,19 @@ what the owner's tokeniser took apart. Every reading tells these marks from the 
 """
 
 from dataclasses import replace
-from typing import Any, ClassVar
 
 from ..data import text
-from ..evaluation.long_windows import Beyond, LongWindows, long_windows
+from ..evaluation.long_windows import Beyond, blocks_of
 from ..evaluation.protocols import SLIDING_WINDOW, Protocol
+from . import extrapolation
 from . import language_modelling as lm
+from .base import SHOWN
 from .extrapolation import BEYOND as OF_NOVELS
-from .extrapolation import TIMES, Extrapolation, ExtrapolationRun
+from .extrapolation import TIMES
 from .in_window import SWEEPS
+from .long_windows import LongTexts
+from .run import Measure, Run
+from .texts import TextExperiment
 
 METHODS = ("learned", "separated-learned", "strict-learned", "separated-sinusoidal", "rope", "alibi")
 
@@ -44,47 +48,33 @@ MARKERS = {
 """The marks of each text. Python source has none, so that at smoke an indentation stands for them."""
 
 
-class SecondTextRun(ExtrapolationRun):
-    """A run on the second text: its primary readings, which tell the bytes of `markers` apart."""
-
-    @property
-    def markers(self) -> tuple[str, ...]:
-        return MARKERS[self.text.name]
-
-    @property
-    def readings(self) -> tuple[Protocol, ...]:
-        """Two sliding-window baselines, and of `extrapolation` what claims on survival compare: tables
-        under the five rules, `clamp` and `wrap`; any other encoding as it is and in a window."""
-        return tuple(
-            reading if reading.id == SLIDING_WINDOW else replace(reading, scope="part")
-            for reading in super().readings
-            if not reading.start and (reading.scope != "part" or reading.id == "native-window")
-        )
-
-    def passages(self) -> LongWindows:
-        """The long windows of the run's blocks, and which of their bytes belong to a mark."""
-        marks = text.marks(self.held_out, [marker.encode() for marker in self.markers])
-        marked = long_windows(marks, self.beyond, self.blocks).tokens[:, 1:] == 1
-        return super().passages()._replace(marked=marked)
-
-    def resolved(self) -> dict[str, Any]:
-        return super().resolved() | {"markers": list(self.markers)}
+def readings(run: Run, beyond: Beyond) -> tuple[Protocol, ...]:
+    """Two sliding-window baselines, and of `extrapolation` what claims on survival compare: tables under the
+    five rules, `clamp` and `wrap`; any other encoding as it is and in a window."""
+    return tuple(
+        reading if reading.id == SLIDING_WINDOW else replace(reading, scope="part")
+        for reading in extrapolation.asked(run, beyond)
+        if not reading.start and (reading.scope != "part" or reading.id == "native-window")
+    )
 
 
-class SecondText(Extrapolation):
-    """On WikiText-2, with the bytes of its marks told apart, what is left of each model at one to eight times
-    its trained length?"""
+def measures(run: Run) -> tuple[Measure, ...]:
+    beyond, markers = BEYOND[run.profile], MARKERS[run.data.name]
+    texts = LongTexts(beyond, blocks_of(run.seed, 2), readings(run, beyond), markers, describes_tables=True)
+    return lm.INSIDE, texts
 
-    name = "extrapolation_wikitext"
-    title = "Past the trained length, on a second text"
-    order = 3
-    sizes: ClassVar = {profile: replace(size, text=TEXTS[profile]) for profile, size in lm.SIZES.items()}
-    sweeps = SWEEPS
-    methods = METHODS
-    smoke = ("separated-learned", "rope")
-    shown = METHODS
-    costs: ClassVar = {"smoke": 3.0, "laptop": 160.0}
-    runs = SecondTextRun
 
-    def beyond(self, profile: str) -> Beyond:
-        return BEYOND[profile]
+EXPERIMENT = TextExperiment(
+    name="extrapolation_wikitext",
+    title="Past the trained length, on a second text",
+    question="""On WikiText-2, with the bytes of its marks told apart, what is left of each model at one
+        to eight times its trained length?""",
+    order=3,
+    sizes={profile: replace(size, text=TEXTS[profile]) for profile, size in lm.SIZES.items()},
+    sweeps=SWEEPS,
+    methods=METHODS,
+    smoke=("separated-learned", "rope"),
+    seeds=SHOWN,
+    costs={"smoke": 3.0, "laptop": 160.0},
+    measures=measures,
+)

@@ -10,9 +10,9 @@ Three pieces are timed against each other, forward and backward, without the opt
 A piece is as many steps as lie from one computation of the losses to the next.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,8 +25,8 @@ from ..training.loop import autocast, next_token_losses
 from ..training.seqpe_losses import SeqPELosses
 from . import language_modelling as lm
 from .encoding_methods import seqpe_losses
-from .language_modelling import Metrics
-from .timed import Steps, Timed, TimedRun, Times, built, with_quartiles
+from .run import Metrics
+from .timed import Steps, TimedRun, Times, built, timed, with_quartiles
 
 TARGET = 0.05
 """The largest share that was thought bearable, set beforehand, for the narrowest encoder."""
@@ -140,19 +140,21 @@ def _tokens(config: SeqPECostRun, device: str) -> Tensor:
     return torch.randint(256, (config.batch_size, config.length + 1), generator=generator).to(device)
 
 
-class SeqPECost(Timed):
-    """What share of a training step goes to SeqPE's encoder and losses, and what share of its multiply-adds
-    would that be?"""
+def cells(profile: str, _: Sequence[str]) -> list[dict[str, Any]]:
+    size = lm.SIZES[profile]
+    shape = {"length": LENGTH[profile], "repeats": REPEATS[profile]}
+    shape |= {"batch_size": size.batch_size, "precision": size.precision}
+    return [
+        {"width": width, "every": every, **shape} for width in WIDTHS[profile] for every in EVERY[profile]
+    ]
 
-    name: ClassVar[str] = "seqpe_cost"
-    title: ClassVar[str] = "The cost of SeqPE"
-    run_type: ClassVar = SeqPECostRun
-    costs: ClassVar = {"smoke": 3.0, "laptop": 60.0, "gpu": 20.0}
 
-    def cells(self, profile: str) -> list[dict[str, Any]]:
-        size = lm.SIZES[profile]
-        shape = {"length": LENGTH[profile], "repeats": REPEATS[profile]}
-        shape |= {"batch_size": size.batch_size, "precision": size.precision}
-        return [
-            {"width": width, "every": every, **shape} for width in WIDTHS[profile] for every in EVERY[profile]
-        ]
+EXPERIMENT = timed(
+    SeqPECostRun,
+    cells,
+    name="seqpe_cost",
+    title="The cost of SeqPE",
+    question="""What share of a training step goes to SeqPE's encoder and losses, and what share of its
+        multiply-adds would that be?""",
+    costs={"smoke": 3.0, "laptop": 60.0, "gpu": 20.0},
+)

@@ -16,7 +16,7 @@ were written then, and `seqpe_distances` trains some of the encoders with fresh 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,8 +33,9 @@ from ..training.config import TrainingConfig
 from ..training.loop import Diverged, train
 from ..training.seqpe_losses import RELEASED, SeqPELosses
 from ..validation import one_of
-from .base import Experiment, Progress, recorded
+from .base import Experiment
 from .methods import Method, listed
+from .run import Progress, recorded
 
 LARGEST = 20_000
 """Positions that the losses see lie below this, as in the released text program."""
@@ -249,59 +250,62 @@ def metrics_of(rows: Sequence[Mapping[str, Any]], state: str) -> dict[str, float
     return {name: float(np.mean(values)) for name, values in found.items() if None not in values}
 
 
-class SeqPEGeometry(Experiment):
-    """Which of SeqPE's two losses orders embeddings by distance, and which carries the geometry of the
-    trained window to positions elsewhere?"""
-
-    name: ClassVar[str] = "seqpe_geometry"
-    title: ClassVar[str] = "Two losses and a space"
-    order: ClassVar[int] = 7
-    methods: ClassVar = tuple(METHODS)
-    smoke: ClassVar = (BOTH, "base-2")
-    costs: ClassVar = {"smoke": 2.0, "laptop": 60.0, "gpu": 120.0}
-
-    def config(self, profile: str, cell: str, seed: int) -> SeqPEGeometryRun:
-        return SeqPEGeometryRun(self.name, profile, cell, seed)
-
-    def run(
-        self, config: SeqPEGeometryRun, *, device: str = "cpu", progress: Progress | None = None
-    ) -> Record:
-        clock = Clock(device)
-        fingerprint = self.fingerprint(config, device=device)
-        begun, first = Clock(device), initial(config).to(device)
-        rows = windows_of(first, "drawn")
-        metrics = {"parameters": sum(p.numel() for p in first.parameters())} | metrics_of(rows, "drawn")
-        try:
-            encoder, curve = trained(config, device=device, progress=progress)
-        except Diverged as error:  # a result like any other: kept, and without measures
-            metrics["diverged_at_step"] = error.step
-        else:
-            metrics["train_cpu_s"] = begun.cpu_s
-            pieces = np.array_split(np.array(curve), min(60, len(curve)))
-            ends = np.cumsum([len(piece) for piece in pieces])
-            rows += [
-                {"kind": "curve", "step": int(end), **finite(loss=piece.mean())}
-                for end, piece in zip(ends, pieces, strict=True)
-            ]
-            windows = windows_of(encoder, "trained")
-            metrics |= metrics_of(windows, "trained") | fresh(encoder, config.seed)
-            rows += windows
-        return recorded(config, clock, metrics, rows, fingerprint)
-
-    def fingerprint(self, config: SeqPEGeometryRun, *, device: str = "cpu") -> dict[str, list[float]]:
-        """Lengths of some initial embeddings, and what the first five steps minimise."""
-        with torch.no_grad():
-            first = initial(config).to(device)(torch.tensor([0, 1, LENGTH, LARGEST])).norm(dim=1)
-        _, curve = trained(config, device=device, stop_after=5)
-        return {"initial_norms": first.tolist(), "first_losses": curve}
+def run(config: SeqPEGeometryRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+    """Train an encoder on its losses alone, and look at it before and after."""
+    clock = Clock(device)
+    begins = fingerprint(config, device=device)
+    begun, first = Clock(device), initial(config).to(device)
+    rows = windows_of(first, "drawn")
+    metrics = {"parameters": sum(p.numel() for p in first.parameters())} | metrics_of(rows, "drawn")
+    try:
+        encoder, curve = trained(config, device=device, progress=progress)
+    except Diverged as error:  # a result like any other: kept, and without measures
+        metrics["diverged_at_step"] = error.step
+    else:
+        metrics["train_cpu_s"] = begun.cpu_s
+        pieces = np.array_split(np.array(curve), min(60, len(curve)))
+        ends = np.cumsum([len(piece) for piece in pieces])
+        rows += [
+            {"kind": "curve", "step": int(end), **finite(loss=piece.mean())}
+            for end, piece in zip(ends, pieces, strict=True)
+        ]
+        windows = windows_of(encoder, "trained")
+        metrics |= metrics_of(windows, "trained") | fresh(encoder, config.seed)
+        rows += windows
+    return recorded(config, clock, metrics, rows, begins)
 
 
-class SeqPEDistances(SeqPEGeometry):
-    """Do the Euclidean distances of SeqPE's embeddings follow the distances of positions, and which of its
-    losses sees to it?"""
+def fingerprint(config: SeqPEGeometryRun, *, device: str = "cpu") -> dict[str, list[float]]:
+    """Lengths of some initial embeddings, and what the first five steps minimise."""
+    with torch.no_grad():
+        first = initial(config).to(device)(torch.tensor([0, 1, LENGTH, LARGEST])).norm(dim=1)
+    _, curve = trained(config, device=device, stop_after=5)
+    return {"initial_norms": first.tolist(), "first_losses": curve}
 
-    name: ClassVar[str] = "seqpe_distances"
-    title: ClassVar[str] = "Two losses and distances, on fresh seeds"
-    methods: ClassVar = (BOTH, "contrastive", "distillation")
-    smoke: ClassVar = (BOTH,)
-    seeds: ClassVar[tuple[int, ...]] = (7, 8, 9, 10, 11, 12)
+
+SHARED = {
+    "order": 7,
+    "plan": SeqPEGeometryRun,
+    "computes": run,
+    "begins": fingerprint,
+    "costs": {"smoke": 2.0, "laptop": 60.0, "gpu": 120.0},
+}
+GEOMETRY = Experiment(
+    name="seqpe_geometry",
+    title="Two losses and a space",
+    question="""Which of SeqPE's two losses orders embeddings by distance, and which carries the geometry
+        of the trained window to positions elsewhere?""",
+    methods=tuple(METHODS),
+    smoke=(BOTH, "base-2"),
+    **SHARED,
+)
+DISTANCES = Experiment(
+    name="seqpe_distances",
+    title="Two losses and distances, on fresh seeds",
+    question="""Do the Euclidean distances of SeqPE's embeddings follow the distances of positions, and
+        which of its losses sees to it?""",
+    methods=(BOTH, "contrastive", "distillation"),
+    smoke=(BOTH,),
+    seeds=(7, 8, 9, 10, 11, 12),
+    **SHARED,
+)

@@ -14,18 +14,22 @@ loss or both. What the paper's abstract says of language models is asked of thes
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
+from ..evaluation.long_windows import Beyond, blocks_of
 from ..evaluation.protocols import Protocol
 from ..seqpe import SeqPE
 from ..seqpe.digits import misaligned, period
 from ..training.seqpe_losses import SeqPELosses
 from . import language_modelling as lm
-from . import methods
+from . import methods, variants
 from .encoding_methods import RANDOM_POSITIONS, SHIFTED, seqpe_losses
-from .methods import POS_SHARE, SPINE, Method, listed
+from .extrapolation import BEYOND
+from .long_windows import LongTexts, ReplacedContext
+from .methods import POS_SHARE, SPINE, Method, listed, model_config
+from .run import Measure, Run
 from .sweep import Sweep
-from .variants import ELSEWHERE, VariantRun, Variants
+from .texts import TextExperiment
 
 FAR = 91_000
 """About where the farthest windows begin: five digits write numbers below 100,000."""
@@ -61,9 +65,10 @@ def _series(mode: str, base: str) -> dict[str, Method]:
     )
 
 
+SERIES = {mode: _series(mode, base) for mode, base in MODES.items()}
 SCORE = "dense-seqpe-score"
 METHODS: dict[str, Method] = {
-    **{name: one for mode, base in MODES.items() for name, one in _series(mode, base).items()},
+    **{name: one for several in SERIES.values() for name, one in several.items()},
     **listed(
         Method(
             "separated-seqpe-still",
@@ -85,19 +90,12 @@ METHODS: dict[str, Method] = {
 
 
 SCREEN = Sweep(
-    "seqpe_stream_screen",
+    name="seqpe_stream_screen",
     title="Learning rates of SeqPE as the position stream",
     order=7,
     methods=(*(f"{mode}-{one}" for mode in MODES for one in ("sinusoidal-shifts", "seqpe")), SCORE),
     smoke=("separated-seqpe",),
     config_of=methods.run_of,
-    beyond={
-        "separated-seqpe": (1e-3,),
-        "strict-seqpe": (1e-3,),
-        "dense-sinusoidal-shifts": (1.6e-2,),
-        "dense-seqpe": (5e-4, 1e-3),
-        SCORE: (1e-3,),
-    },
     costs={"smoke": 3.0, "laptop": 140.0},
 )
 """Over the whole schedule: embeddings of neighbours are alike at first, and a short one would rank models
@@ -143,33 +141,39 @@ def starts(length: int) -> dict[str, int]:
     return found
 
 
-class StreamRun(VariantRun):
-    """A run of one of `METHODS` and what it reads afterwards."""
-
-    @property
-    def readings(self) -> tuple[Protocol, ...]:
-        """The evaluation protocols of `recipes`, but for the start that five digits cannot write; and the
-        trained length at every one of `starts`."""
-        shared = tuple(reading for reading in super().readings if reading.start != ELSEWHERE)
-        far = [Protocol(f"native-at-{name}", start=at) for name, at in starts(self.beyond.length).items()]
-        return (*shared, *far)
+OF = {
+    name: f"{mode}-seqpe" if model_config(name).encodings[0].name == "seqpe" else f"{mode}-sinusoidal-shifts"
+    for mode, several in SERIES.items()
+    for name in several
+} | {"separated-seqpe-still": "separated-seqpe", f"{SCORE}-contrastive": SCORE, SCORE: SCORE}
+"""Whose rate a method takes: that with both losses of its mode, or the sinusoid with shift steps."""
 
 
-class SeqPEStream(Variants):
-    """Does a position stream of SeqPE carry a separated and a strict model past their trained length and to
-    indices that no loss ever saw, against a sinusoid trained at the same shift steps?"""
+def readings(beyond: Beyond) -> tuple[Protocol, ...]:
+    """The evaluation protocols of `recipes`, but for the start that five digits cannot write; and the trained
+    length at every one of `starts`."""
+    shared = tuple(reading for reading in variants.readings(beyond) if reading.start != variants.ELSEWHERE)
+    far = [Protocol(f"native-at-{name}", start=at) for name, at in starts(beyond.length).items()]
+    return (*shared, *far)
 
-    name: ClassVar[str] = "seqpe_stream"
-    title: ClassVar[str] = "SeqPE as the position stream"
-    order: ClassVar[int] = 8
-    methods: ClassVar = PUBLISHED
-    smoke: ClassVar = ("separated-sinusoidal-shifts", "strict-seqpe")
-    costs: ClassVar = {"smoke": 5.0, "laptop": 200.0}
-    runs = StreamRun
 
-    def swept(self, method: str) -> tuple[Sweep, str]:
-        """Both losses of its mode, or the sinusoid with shift steps."""
-        if method.startswith(SCORE):
-            return SCREEN, SCORE
-        mode = method.split("-")[0]
-        return SCREEN, f"{mode}-seqpe" if "-seqpe" in method else f"{mode}-sinusoidal-shifts"
+def measures(run: Run) -> tuple[Measure, ...]:
+    beyond = BEYOND[run.profile]
+    texts = LongTexts(beyond, blocks_of(run.seed), readings(beyond), keeps_tight=True)
+    return lm.INSIDE, texts, ReplacedContext(texts)
+
+
+EXPERIMENT = TextExperiment(
+    name="seqpe_stream",
+    title="SeqPE as the position stream",
+    question="""Does a position stream of SeqPE carry a separated and a strict model past their trained
+        length and to indices that no loss ever saw, against a sinusoid trained at the same shift steps?""",
+    order=8,
+    sizes=variants.SIZES,
+    sweeps=(SCREEN,),
+    of=OF,
+    methods=PUBLISHED,
+    smoke=("separated-sinusoidal-shifts", "strict-seqpe"),
+    costs={"smoke": 5.0, "laptop": 200.0},
+    measures=measures,
+)

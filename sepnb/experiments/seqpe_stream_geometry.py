@@ -14,11 +14,12 @@ before the rules were written, and so the rules on folds are about the others.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 
+from ..evaluation.long_windows import blocks_of
 from ..evaluation.losses import evaluate
 from ..evaluation.protocols import Protocol
 from ..models import LanguageModel
@@ -26,9 +27,13 @@ from ..seqpe import SequentialPositionEncoder
 from ..seqpe.geometry import displacement, folded, geometry, likeness, spread
 from ..training.seqpe_losses import encoder_of
 from . import language_modelling as lm
-from .base import Progress
+from . import seqpe_stream
+from .extrapolation import BEYOND
+from .long_windows import LongTexts, ReplacedContext
+from .run import Measure, Run
 from .seqpe_geometry import finite
-from .seqpe_stream import SCORE, SeqPEStream, StreamRun, starts
+from .seqpe_stream import SCORE, SCREEN, starts
+from .texts import TextExperiment
 
 SERIES = (
     "separated-seqpe-plain",
@@ -46,20 +51,10 @@ PIECES = SLACK = 16
 `SLACK` of it at least."""
 
 
-@dataclass(frozen=True)
-class StreamGeometryRun(StreamRun):
-    """A run of `seqpe_stream`; of what is read there, the long text as it is."""
-
-    readings: ClassVar = (Protocol("native"),)
-
-    @property
-    def taught(self) -> bool:
-        """Whether both losses of SeqPE shaped the embeddings: others need not lead away, or are periodic."""
-        losses = self.training.auxiliary
-        return losses is not None and bool(losses.contrastive and losses.distillation)
-
-    def resolved(self) -> dict[str, Any]:
-        return super().resolved() | {"pieces": PIECES, "slack": SLACK}
+def taught(run: Run) -> bool:
+    """Whether both losses of SeqPE shaped the embeddings: others need not lead away, or are periodic."""
+    losses = run.training.auxiliary
+    return losses is not None and bool(losses.contrastive and losses.distillation)
 
 
 def windows_of(encoder: SequentialPositionEncoder, length: int, state: str) -> list[dict[str, Any]]:
@@ -99,7 +94,7 @@ def window_metrics(rows: Sequence[dict[str, Any]], state: str) -> lm.Metrics:
 
 
 def folds_of(
-    config: StreamGeometryRun, model: LanguageModel, *, device: str = "cpu"
+    config: Run, texts: LongTexts, model: LanguageModel, *, device: str = "cpu"
 ) -> tuple[lm.Metrics, lm.Rows]:
     """Where the curve of the embeddings of a long text is folded, and what its bytes cost.
 
@@ -115,12 +110,10 @@ def folds_of(
     - `alone/folded`: the first run of folded bytes, where the text is read from there on at their indices;
       `alone/first`: the same bytes read from 0 on.
     """
-    beyond = config.beyond
-    held = config.passages()
-    at = held.scopes["part"]
-    tokens, documents = held.tokens[at], held.documents[at]
-    how = config.how(device, beyond.longest)
-    (reading,) = config.readings
+    beyond, held = texts.beyond, texts.part(config)
+    tokens, documents = held.tokens, held.documents
+    how = texts.how(config, device, beyond.longest)
+    (reading,) = texts.readings
     losses = reading.losses(model, tokens, documents, **how)
     with torch.no_grad():
         embeddings = encoder_of(model).eval()(torch.arange(2 * beyond.longest)).cpu()
@@ -156,34 +149,52 @@ def folds_of(
     return metrics, rows
 
 
-class SeqPEStreamGeometry(SeqPEStream):
-    """How far do text, shift steps and losses move a window of a separated model's position stream that
-    begins elsewhere, how far apart do they leave its places, and where does the curve of embeddings turn
-    back?"""
+@dataclass(frozen=True)
+class Embeddings(Measure):
+    """Folds, of a model with both losses; windows, of one in the `SERIES`, trained and as it was drawn.
 
-    name: ClassVar[str] = "seqpe_stream_geometry"
-    title: ClassVar[str] = "Where the embeddings of SeqPE lie"
-    order: ClassVar[int] = 8
+    Args:
+        texts: the long text, as it is.
+        windows, folds: whether these are looked at.
+    """
 
-    methods: ClassVar = (*SERIES, SCORE)
-    smoke: ClassVar = ("separated-seqpe", SCORE)
-    costs: ClassVar = {"smoke": 3.0, "laptop": 140.0}
-    runs = StreamGeometryRun
-    reads_test = False
+    texts: LongTexts
+    windows: bool
+    folds: bool
 
-    def seeds_of(self, profile: str, cell: str) -> tuple[int, ...]:
-        own = super().seeds_of(profile, cell)
-        return (*own, *FRESH) if cell == SCORE and profile != "smoke" else own
+    def resolved(self) -> dict[str, Any]:
+        beside = ReplacedContext(self.texts).resolved()
+        return self.texts.resolved() | beside | {"pieces": PIECES, "slack": SLACK}
 
-    def looks(self, config: StreamGeometryRun) -> int:
-        return 0
-
-    def look(
-        self, config: StreamGeometryRun, model: LanguageModel, *, device: str, progress: Progress | None
+    def __call__(
+        self, config: Run, model: LanguageModel, *, device: str = "cpu", **_: Any
     ) -> tuple[lm.Metrics, lm.Rows]:
-        metrics, rows = folds_of(config, model, device=device) if config.taught else ({}, [])
-        states = {"drawn": lm.build(config).to(device), "trained": model}
-        for state, one in states.items() if config.method != SCORE else ():
+        metrics, rows = folds_of(config, self.texts, model, device=device) if self.folds else ({}, [])
+        states = {"drawn": config.build().to(device), "trained": model}
+        for state, one in states.items() if self.windows else ():
             windows = windows_of(encoder_of(one), config.training.length, state)
             metrics, rows = metrics | window_metrics(windows, state), rows + windows
         return metrics, rows
+
+
+def measures(run: Run) -> tuple[Measure, ...]:
+    texts = LongTexts(BEYOND[run.profile], blocks_of(run.seed), (Protocol("native"),))
+    return (Embeddings(texts, run.method in SERIES, taught(run)),)
+
+
+EXPERIMENT = TextExperiment(
+    name="seqpe_stream_geometry",
+    title="Where the embeddings of SeqPE lie",
+    question="""How far do text, shift steps and losses move a window of a separated model's position
+        stream that begins elsewhere, how far apart do they leave its places, and where does the curve of
+        embeddings turn back?""",
+    order=8,
+    sizes=seqpe_stream.EXPERIMENT.sizes,
+    sweeps=(SCREEN,),
+    of=seqpe_stream.OF,
+    methods=(*SERIES, SCORE),
+    smoke=("separated-seqpe", SCORE),
+    other_seeds={SCORE: (*seqpe_stream.EXPERIMENT.seeds, *FRESH)},
+    costs={"smoke": 3.0, "laptop": 140.0},
+    measures=measures,
+)

@@ -16,16 +16,16 @@ could differ in a second thing.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any
 
 from ..encodings import Shaw
 from ..evaluation.protocols import SINKS
 from ..models import LanguageModel
 from . import ablation
 from . import language_modelling as lm
-from .base import Progress
+from .base import SHOWN
 from .methods import Method, listed
-from .sweep import Sweep
+from .run import Measure, Run
 from .texts import TextExperiment
 
 CLIPS = (1, 2, 4, 8, 16, 32)
@@ -53,42 +53,49 @@ JUDGED = ("keys-1", "keys-4", "keys-8", "keys-16", UNCLIPPED)
 
 
 @dataclass(frozen=True)
-class ClipRun(lm.LanguageModelRun):
-    """A run of the ablation's size, the windows through which the trained model reads, and how many first
-    tokens stay visible when it reads through them again."""
+class Windows(Measure):
+    """Validation bits per byte with the keys from distance w on hidden: all of them, `val_bits_window_<w>`,
+    and all but the first tokens, `val_bits_window_<w>_sinks`.
 
-    windows: tuple[int, ...]
-    sinks: int
+    Args:
+        windows: through which the trained model reads.
+        sinks: how many first tokens stay visible when it reads through them again.
+    """
 
+    windows: tuple[int, ...] = CLIPS
+    sinks: int = SINKS
 
-class ShawClip(TextExperiment):
-    """From which distance on does it cost nothing to give all keys one label, and what does it cost not to
-    see them?"""
+    def resolved(self) -> dict[str, Any]:
+        return {"windows": list(self.windows), "sinks": self.sinks}
 
-    name = "shaw_clip"
-    title = "Clipped distances"
-    order = 4
-    sizes, sweeps = ablation.SIZES, (ablation.SWEEP,)
-    methods = tuple(METHODS)
-    smoke = ("keys-1", UNCLIPPED)
-    shown = tuple(name for name in METHODS if name not in JUDGED)
-    costs: ClassVar = {"smoke": 2.0, "laptop": 60.0}
-
-    def swept(self, method: str) -> tuple[Sweep, str]:
-        return ablation.SWEEP, "rope"
-
-    def config(self, profile: str, cell: str, seed: int) -> ClipRun:
-        return ClipRun(**vars(self.training_of(profile, cell, seed)), windows=CLIPS, sinks=SINKS)
-
-    def look(
-        self, config: ClipRun, model: LanguageModel, *, device: str, progress: Progress | None
+    def __call__(
+        self, config: Run, model: LanguageModel, *, device: str = "cpu", **_: Any
     ) -> tuple[lm.Metrics, lm.Rows]:
-        """Validation bits per byte with the keys from distance w on hidden: all of them,
-        `val_bits_window_<w>`, and all but the first tokens, `val_bits_window_<w>_sinks`."""
-        split, metrics = lm.splits_of(config.text.name).validation, {}
-        for window in config.windows:
-            for suffix, sinks in (("", 0), ("_sinks", config.sinks)):
+        metrics = {}
+        for window in self.windows:
+            for suffix, sinks in (("", 0), ("_sinks", self.sinks)):
                 reader = model.extended(window=window, sinks=sinks)
-                scored = lm.score(config, reader, split, config.text.validation_bytes, device)
+                scored = lm.score(config, reader, "validation", device)
                 metrics[f"val_bits_window_{window}{suffix}"] = scored.bits_per_byte
         return metrics, []
+
+
+def measures(run: Run) -> tuple[Measure, ...]:
+    return lm.INSIDE, Windows()
+
+
+EXPERIMENT = TextExperiment(
+    name="shaw_clip",
+    title="Clipped distances",
+    question="""From which distance on does it cost nothing to give all keys one label, and what does it
+        cost not to see them?""",
+    order=4,
+    sizes=ablation.SIZES,
+    sweeps=(ablation.SWEEP,),
+    of=dict.fromkeys(METHODS, "rope"),
+    methods=tuple(METHODS),
+    smoke=("keys-1", UNCLIPPED),
+    other_seeds={name: SHOWN for name in METHODS if name not in JUDGED},
+    costs={"smoke": 2.0, "laptop": 60.0},
+    measures=measures,
+)

@@ -10,8 +10,9 @@ So it is timed alone too, for a second limit beside the exact one, see `SpeedRun
 first it is of one machine.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -23,9 +24,8 @@ from ..models import Transformer, TransformerConfig
 from ..streams import Streams
 from ..training.loop import autocast
 from ..validation import one_of
-from .base import Experiment
-from .language_modelling import Metrics, Rows
-from .timed import Step, Steps, Timed, TimedRun, Times, built, step_of, with_quartiles
+from .run import Metrics, Rows
+from .timed import Step, Steps, TimedRun, Times, built, step_of, timed, with_quartiles
 
 VARIANTS = ("separated", "strict")
 REPEATS = {"smoke": 9, "laptop": 15, "gpu": 15}
@@ -223,34 +223,35 @@ def _attention(config: SpeedRun, device: str) -> Step:
     return step
 
 
-class Speed(Timed):
-    """How many times faster than the dense model of the same width do separated and strict models train, and
-    how much of what their multiply-adds allow is that?"""
+def cells(profile: str, variants: Sequence[str]) -> list[dict[str, Any]]:
+    shape = {"repeats": REPEATS[profile]}
+    if profile == "smoke":
+        shape |= {"width": 128, "n_heads": 4, "length": 128, "batch_size": 4, "n_layers": 2}
+        sizes = [{"pos_parts": 4}]
+    elif profile == "gpu":
+        shape |= {"width": 1024, "n_heads": 16, "length": 1024, "batch_size": 16, "precision": "bfloat16"}
+        compilers = (None, "inductor")
+        sizes = [{"pos_parts": parts, "compiler": how} for how in compilers for parts in (8, 4, 2)]
+    else:
+        shape |= {"n_heads": 8, "length": 256, "batch_size": 8, "width": 256}
+        sizes = [
+            *({"pos_parts": parts} for parts in (8, 4, 2)),
+            {"pos_parts": 4, "width": 512, "batch_size": 4},
+            {"pos_parts": 4, "length": 1024, "batch_size": 4},
+            {"pos_parts": 4, "batch_size": 4, "compiler": "inductor"},
+        ]
+    return [{**shape, **size, "variant": variant} for size in sizes for variant in variants]
 
-    name: ClassVar[str] = "speed"
-    title: ClassVar[str] = "Speed against the dense model"
-    order: ClassVar[int] = 9
-    run_type: ClassVar = SpeedRun
-    methods: ClassVar = VARIANTS
-    smoke: ClassVar = VARIANTS[:1]
-    costs: ClassVar = {"smoke": 1.0, "laptop": 25.0, "gpu": 30.0}
 
-    def cells(self, profile: str) -> list[dict[str, Any]]:
-        shape = {"repeats": REPEATS[profile]}
-        if profile == "smoke":
-            shape |= {"width": 128, "n_heads": 4, "length": 128, "batch_size": 4, "n_layers": 2}
-            sizes = [{"pos_parts": 4}]
-        elif profile == "gpu":
-            shape |= {"width": 1024, "n_heads": 16, "length": 1024, "batch_size": 16, "precision": "bfloat16"}
-            compilers = (None, "inductor")
-            sizes = [{"pos_parts": parts, "compiler": how} for how in compilers for parts in (8, 4, 2)]
-        else:
-            shape |= {"n_heads": 8, "length": 256, "batch_size": 8, "width": 256}
-            sizes = [
-                *({"pos_parts": parts} for parts in (8, 4, 2)),
-                {"pos_parts": 4, "width": 512, "batch_size": 4},
-                {"pos_parts": 4, "length": 1024, "batch_size": 4},
-                {"pos_parts": 4, "batch_size": 4, "compiler": "inductor"},
-            ]
-        variants = Experiment.cells(self, profile)
-        return [{**shape, **size, "variant": variant} for size in sizes for variant in variants]
+EXPERIMENT = timed(
+    SpeedRun,
+    cells,
+    name="speed",
+    title="Speed against the dense model",
+    question="""How many times faster than the dense model of the same width do separated and strict
+        models train, and how much of what their multiply-adds allow is that?""",
+    order=9,
+    methods=VARIANTS,
+    smoke=VARIANTS[:1],
+    costs={"smoke": 1.0, "laptop": 25.0, "gpu": 30.0},
+)

@@ -12,23 +12,15 @@ from typing import Any
 
 from torch import nn
 
-from ..data import registry
 from ..models import LanguageModel
-from ..records.provenance import Clock
-from ..records.store import Record
-from ..training import checkpoints
 from ..training.checkpoints import Checkpoint
-from ..training.loop import Diverged, train
-from . import language_modelling as lm
 from . import tasks
 from .ablation import COMPARED
-from .base import Progress, recorded
 from .methods import SPINE, Method
-from .readings import CHOSEN_AT, READINGS, read_by
-from .sweep import MedianSweep, Sweep, Swept
-from .task_grid import ALIKE, GRIDS, run_of
-from .tasks import TaskRun
-from .trained_once import trained_once
+from .readings import CHOSEN_AT, READINGS, SLOW, read_by
+from .run import Fingerprint, Measure, Metrics, Rows, Run, last, restored
+from .sweep import MORE_SEEDS, Sweep
+from .task_grid import GRIDS, TaskExperiment, run_of, sweep_of
 from .variant_methods import VARIANTS
 
 METHODS: dict[str, Method] = {
@@ -56,154 +48,110 @@ TASKS = {
 }
 
 
-@dataclass(frozen=True)
-class StretchedRun(TaskRun):
-    """A training on a task, and the readings among which validation samples choose."""
-
-    readings: tuple[str, ...] = READINGS
-
-    @property
-    def base(self) -> TaskRun:
-        """The training alone, which the runs of `adapted` share."""
-        own = {name: getattr(self, name) for name in TaskRun.__dataclass_fields__}
-        alike = {"experiment": "trained", "method": self.method.split("/")[0]}
-        return TaskRun(**own | alike | {"asked": replace(self.asked, times=(1,))})
+def on_a_shared_training(run: Run, measure: Measure, times: tuple[int, ...], told: str = Run.told) -> Run:
+    """The run that measures the trained model of a run, in texts of `times` trained lengths. The training
+    alone is shared by the runs of `stretched` and `adapted`."""
+    base = replace(run, experiment="trained", data=replace(run.data, times=(1,)))
+    return replace(run, data=replace(run.data, times=times), measures=(measure,), base=base, told=told)
 
 
-def trained(config: StretchedRun, device: str, progress: Progress | None = None) -> Checkpoint:
-    """The trained model of a run. Diverged: a loss is not finite."""
-    data = {name: registry.get(name).sha256 for name in config.data_sets}
-    how = {"data": data, "device": device, "progress": progress}
-    return trained_once(config.base, tasks.build, tasks.batches, **how)
+def about_the_training(config: Run, model: LanguageModel, start: Checkpoint) -> Metrics:
+    """What a record says of a shared training of a task."""
+    counts = model.parameter_counts()
+    trained = {"parameters": counts["total"], "block_parameters": counts["blocks"]}
+    return trained | {"train_nats": last(config, start.losses)}
 
 
-def restored(config: StretchedRun, start: Checkpoint, device: str) -> LanguageModel:
-    """The trained model, ready to be read."""
-    model = tasks.build(config).to(device)
-    checkpoints.restore(start, model, config.training)
-    return model.eval()
-
-
-def chosen(config: StretchedRun, model: LanguageModel, device: str) -> tuple[str, lm.Rows]:
+def chosen(config: Run, readings: tuple[str, ...], model: LanguageModel, device: str) -> tuple[str, Rows]:
     """The reading of the least nats on validation samples of 8 L, and a row of each."""
-    samples = config.validation(CHOSEN_AT * config.training.length)
+    samples = config.data.held_out(CHOSEN_AT * config.training.length)
     scores = {
-        name: tasks.score(config, read_by(model, name, CHOSEN_AT), samples, device)
-        for name in config.readings
+        name: tasks.score(config, read_by(model, name, CHOSEN_AT), samples, device) for name in readings
     }
     rows = [{"kind": "reading", "reading": name, **score} for name, score in scores.items()]
     return min(scores, key=lambda name: scores[name]["nats"]), rows
 
 
-def look(
-    config: StretchedRun, model: LanguageModel, start: Checkpoint, device: str
-) -> tuple[lm.Metrics, lm.Rows]:
-    """The answers that the trained model finds: as trained, through a window, and stretched."""
-    reading, rows = chosen(config, model, device)
+@dataclass(frozen=True)
+class Slowed(Measure):
+    """The answers that the trained model finds: as trained, through a window, and at slowed positions.
 
-    def ways(times: int) -> Iterator[tuple[str, nn.Module]]:
-        if times in NATIVE:
-            yield "native", model
-        if times in WINDOW:
-            yield "window", model.extended(window=config.training.length)
-        if times > 1:
-            yield "stretched", read_by(model, reading, times)
+    Args:
+        readings: among which validation samples choose.
+    """
 
-    metrics, more = tasks.asked(config, model, device, ways, APART)
-    return metrics | {"reading": READINGS.index(reading)}, rows + more
+    readings: tuple[str, ...] = READINGS
 
+    def resolved(self) -> dict[str, Any]:
+        return {"readings": list(self.readings)}
 
-class Stretched(Swept):
-    """Does a trained model find answers in longer texts once its positions are slowed down, and nothing else
-    is changed?"""
+    def __call__(
+        self, config: Run, model: LanguageModel, *, device: str = "cpu", start: Any = None, **_: Any
+    ) -> tuple[Metrics, Rows]:
+        reading, rows = chosen(config, self.readings, model, device)
 
-    order = 9
-    seeds = (*range(1, 7), *range(9, 15))
-    """Twelve, without those that chose the rates."""
-    smoke = ("separated-sinusoidal",)
+        def ways(times: int) -> Iterator[tuple[str, nn.Module]]:
+            if times in NATIVE:
+                yield "native", model
+            if times in WINDOW:
+                yield "window", model.extended(window=config.training.length)
+            if times > 1:
+                yield "stretched", read_by(model, reading, times)
 
-    def __init__(self, task: str) -> None:
-        grid = TASKS[task]
-        self.task, self.name = task, f"stretched_{task}"
-        self.title = f"Positions slowed down: {grid.title.lower()}"
-        self.methods = tuple(METHODS)
-        self.costs = {"smoke": 3.0, "laptop": grid.costs["laptop"] + 50}
-        self.sweep = MedianSweep(
-            f"{self.name}_sweep",
-            title=f"Learning rates of slowed positions: {grid.title.lower()}",
-            order=8,
-            methods=self.methods,
-            smoke=self.smoke,
-            config_of=partial(base_of, task=task),
-            costs=grid.costs,
-            rates=tuple(2 * rate for rate in RATES) if task == "indirect_index" else RATES,
-            score="val_nats",
-            alike=ALIKE,
-            default=1.5e-3,
-            computes=tasks.run,
-            begins=tasks.fingerprint,
-        )
+        metrics, more = tasks.asked(config, model, device, ways, APART)
+        told = {"reading": READINGS.index(reading)} | about_the_training(config, model, start)
+        return metrics | told, rows + more
 
-    def seeds_of(self, profile: str, cell: Any) -> tuple[int, ...]:
-        every = super().seeds_of(profile, cell)
-        return every if cell in MAIN else every[:6]
-
-    def config(self, profile: str, cell: str, seed: int) -> StretchedRun:
-        run = self.sweep.tuned(self.name, profile, cell, seed)
-        return StretchedRun(**vars(run) | {"asked": replace(run.asked, times=TIMES)})
-
-    def sweep_of(self, config: Any) -> tuple[Sweep, str]:
-        return self.sweep, config.method
-
-    def run(self, config: StretchedRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-        self.refuse(config)
-        return measured(config, self.fingerprint(config, device=device), look, device, progress)
-
-    def fingerprint(self, config: StretchedRun, *, device: str = "cpu") -> dict[str, list[float]]:
-        """That of the training; and of the model after these first steps its nats under a slowed reading."""
-        model = tasks.build(config).to(device)
-        held_out = config.validation(config.training.length)
-        initial = tasks.score(config, model, held_out, device)["nats"]
-        how = {"device": device, "stop_after": lm.FIRST_STEPS.get()}
-        losses = train(model, tasks.batches(config), config.training, **how)
-        longer = config.validation(2 * config.training.length)
-        slowed = tasks.score(config, read_by(model.eval(), "parts-1-32-log", 2), longer, device)["nats"]
-        return {"initial_nats": [initial], "first_losses": losses, "slowed_nats": [slowed]}
+    def begins(self, config: Run, start: Checkpoint, device: str) -> Fingerprint:
+        """The nats of the model under a slowed reading."""
+        model, samples = restored(config, start, device), config.data.held_out(2 * config.training.length)
+        return {"slowed_nats": [tasks.score(config, read_by(model, SLOW, 2), samples, device)["nats"]]}
 
 
-def measured(
-    config: StretchedRun,
-    fingerprint: dict[str, list[float]],
-    look: Any,
-    device: str,
-    progress: Progress | None,
-) -> Record:
-    """The record of a run: its training, and what `look` asks of the trained model."""
-    clock = Clock(device)
-    metrics: lm.Metrics = {"learning_rate": config.training.learning_rate}
-    rows: lm.Rows = []
-    try:
-        start = trained(config, device, progress)
-    except Diverged as error:  # a result like any other: kept, and without a score
-        metrics["diverged_at_step"] = error.step
-    else:
-        model = restored(config, start, device)
-        counts = model.parameter_counts()
-        metrics |= {"train_cpu_s": start.cpu_s, "train_nats": lm.last(config, start.losses)}
-        metrics |= {"parameters": counts["total"], "block_parameters": counts["blocks"]}
-        more, rows = look(config, model, start, device)
-        metrics |= more
-    read_from = {name: registry.get(name).sha256 for name in config.data_sets}
-    trainings = (config.training, *getattr(config, "tunings", ()))
-    seen = sum(one.targets for one in trainings) if read_from else 0
-    return recorded(config, clock, metrics, rows, fingerprint, data=read_from, bytes_seen=seen)
-
-
-def base_of(experiment: str, profile: str, method: str, seed: int, rate: float, *, task: str) -> TaskRun:
+def base_of(experiment: str, profile: str, method: str, seed: int, rate: float, *, task: str) -> Run:
     """The training of a method on a task. What adds position to content is drawn at the scale that the sweep
     of the task chose for it."""
     run, known = run_of(experiment, profile, method, seed, rate, task=task), TASKS[task].sweep
     return known.settled(profile, method, run) if method in known.methods else run
 
 
-EXPERIMENTS = tuple(map(Stretched, TASKS))
+def plan(sweep: Sweep, experiment: str, profile: str, cell: str, seed: int) -> Run:
+    return on_a_shared_training(sweep.tuned(experiment, profile, cell, seed), Slowed(), TIMES)
+
+
+SEEDS = (*range(1, 7), *range(9, 15))
+"""Twelve, without those that chose the rates."""
+
+
+def _stretched(task: str) -> TaskExperiment:
+    grid, name, smoke = TASKS[task], f"stretched_{task}", ("separated-sinusoidal",)
+    sweep = sweep_of(
+        f"{name}_sweep",
+        task,
+        title=f"Learning rates of slowed positions: {grid.title.lower()}",
+        order=8,
+        methods=tuple(METHODS),
+        smoke=smoke,
+        seeds=(0, *MORE_SEEDS),
+        config_of=partial(base_of, task=task),
+        costs=grid.costs,
+        rates=tuple(2 * rate for rate in RATES) if task == "indirect_index" else RATES,
+    )
+    return TaskExperiment(
+        name=name,
+        title=f"Positions slowed down: {grid.title.lower()}",
+        question="""Does a trained model find answers in longer texts once its positions are slowed down,
+            and nothing else is changed?""",
+        order=9,
+        methods=tuple(METHODS),
+        smoke=smoke,
+        seeds=SEEDS,
+        other_seeds={name: SEEDS[:6] for name in METHODS if name not in MAIN},
+        costs={"smoke": 3.0, "laptop": grid.costs["laptop"] + 50},
+        task=task,
+        sweep=sweep,
+        plan=partial(plan, sweep),
+    )
+
+
+EXPERIMENTS = tuple(map(_stretched, TASKS))

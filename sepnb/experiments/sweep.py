@@ -1,29 +1,31 @@
-"""Learning-rate sweeps: the rate of every method is the best of the same few, by the records of its sweep.
+"""Sweeps: the learning rate of every method is the best of the same few, by the records of its sweep.
 
 A sweep trains every method at a few rates with a seed that no published run has, and reads the validation
-data only. Where the best of these stands at an end, one more beyond it is tried for that method, until it
-does not: so all are compared at a rate with a worse one on either side. A further rate counts once its run is
-published; until then nothing that hangs on it is trained, and what was published stays as it is.
+data only. It extends itself by one rule: where the best of a method stands at an end of what was tried, one
+more beyond it is tried, until it does not; so all are compared at a rate with a worse one on either side. A
+further trial counts once its run is published; until then nothing that hangs on it is trained, and what was
+published stays as it is.
 
-Where a grid takes its rates from is one plain rule: from the records *published with the code*, `results/` of
-the checkout, whatever store a command reads and writes. A profile whose sweep has not tried a method at every
-rate lists it at the laptop's, as smoke always does, and trains no record of it before; without those either
-(a package without its records) the rate is the declared `default`.
+A method that adds positions to content is tried at several scales too, see `scales`.
+
+Where a grid takes its settings from is one plain rule: from the records *published with the code*, `results/`
+of the checkout, whatever store a command reads and writes. A profile whose sweep has not tried a method at
+every rate lists it at the laptop's, as smoke always does, and trains no record of it before; without those
+either (a package without its records) the rate is the declared `default`.
 """
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from math import inf
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
 from .. import paths
-from ..records.store import Record, Store
-from . import language_modelling as lm
-from .base import Experiment, Progress, RunConfig, check_profile
+from ..records.store import Store
+from .base import Experiment, check_profile
+from .scales import Scale, scale_of
 
 RATES = (2e-3, 4e-3, 8e-3)
 """Of the models of texts."""
@@ -37,111 +39,131 @@ LEVEL = 0.005
 MORE_SEEDS = (7, 8)
 """With which trials that are level are tried too; no published run has them."""
 
+Trial = tuple
+"""A method, its rate and, where there is something to scale, its scale."""
 
-@dataclass(eq=False, kw_only=True)
+
+def _rate_of_training(config: Mapping[str, Any]) -> float:
+    return config["training"]["learning_rate"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Sweep(Experiment):
-    """Which learning rate suits each method? The test data are not read.
+    """Which learning rate suits each method, and which scale? The test data are not read.
+
+    Scores that count as alike stand in the order of scales, and at each scale of rates.
 
     Args:
-        name, title, order, methods, smoke, costs: as of every experiment.
         config_of: the config of a run, called as `(experiment, profile, method, seed, rate)`, and with the
             steps of a schedule that is not the whole one.
         rates: at which every method is tried.
-        beyond: for some methods further ones, past an end at which their best stood at the laptop profile;
-            other sizes of model are tried at `rates` alone.
-        level: for some methods the trials, each without its method, that came within `LEVEL` of the best with
-            one seed. They are tried with `MORE_SEEDS` too, and the least mean of all seeds is the best.
+        ladder: where a further rate is not twice or half the last, all that may be tried, rising.
+        scaled: whether methods that have something to scale are tried at its scales too.
+        stops: methods that are settled: because they guess whatever is tried, or have their rate elsewhere.
+        level: trials within this of the best, with one seed, are tried with `MORE_SEEDS` too; the least mean
+            of all seeds is the best. 0: one seed ranks.
         steps: by profile; None tries all over the whole schedule.
         whole: methods that are tried over the whole schedule, because the short one leaves them where they
             know next to nothing of the order of the bytes, at every rate alike, and would rank nothing.
         score: the metric that chooses, the least of it.
         default: the rate where no record is published.
-        part: of the config of a run, what has the rate that is tried.
+        rate_of: the rate that is tried, of the config of a record.
         alike: scores within this of the least count as equal to it, and the middle one of their rates is
             taken, of two the lower: where a task is solved at several rates, one whose neighbours solve it.
-        computes, begins: the run and the fingerprint of a config.
-        needs: called with a config before it is run; refuses what another sweep has to choose first.
+        seeds: where there are several, everything is tried with each, and the median of the scores counts.
+            One seed ranks rates badly where a model learns a task all at once, or not at all.
     """
 
-    name: str = field(kw_only=False)
-    title: str
-    order: int
-    methods: tuple[str, ...]
-    smoke: tuple[str, ...]
-    config_of: Callable[..., RunConfig]
-    costs: Mapping[str, float]
+    question: str = "Which learning rate suits each method? The test data are not read."
+    config_of: Callable[..., Any]
     rates: tuple[float, ...] = RATES
-    beyond: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    level: Mapping[str, tuple[tuple, ...]] = field(default_factory=dict)
+    ladder: tuple[float, ...] = ()
+    scaled: bool = False
+    stops: tuple[str, ...] = ()
+    level: float = 0.0
     steps: Mapping[str, int] | None = None
     whole: tuple[str, ...] = ()
     score: str = "val_bits_per_byte"
     default: float = 4e-3
-    part: str = "training"
+    rate_of: Callable[[Mapping[str, Any]], float] = _rate_of_training
     alike: float = 0.0
-    computes: Callable[..., Record] = lm.run
-    begins: Callable[..., dict[str, list[float]]] = lm.fingerprint
-    needs: Callable[[Any], None] | None = None
+    seeds: tuple[int, ...] = (0,)
+    chooses: bool = True
 
-    seeds = (0,)
-    chooses = True
+    @cache  # noqa: B019 - sweeps live as long as the program
+    def scale(self, method: str) -> Scale | None:
+        """What is tried of a method beside its rate."""
+        if not self.scaled:
+            return None
+        return scale_of(self.config_of(self.name, "laptop", method, 0, self.rates[0]).model)
+
+    def declared(self, method: str, rates: tuple[float, ...] | None = None) -> list[Trial]:
+        """What is tried of a method first: at every scale every rate."""
+        scale, rates = self.scale(method), self.rates if rates is None else rates
+        if scale is None:
+            return [(method, rate) for rate in rates]
+        return [(method, rate, std) for std in scale.stds for rate in rates]
+
+    def trials(self, profile: str, method: str) -> list[Trial]:
+        """What a profile tries of a method. Smoke chooses nothing and tries one rate of several scales; of
+        other sizes than the laptop's, what is declared."""
+        if profile != "laptop":
+            short = profile == "smoke" and self.scale(method) is not None
+            return self.declared(method, self.rates[:1] if short else None)
+        return [*_trials(self, method, *self._published(profile))]
 
     def tried(self, profile: str, method: str) -> list[float]:
         """The rates at which a profile tries a method."""
-        beyond = self.beyond.get(method, ()) if profile == "laptop" else ()
-        return sorted({*self.rates, *beyond})
+        return sorted({trial[1] for trial in self.trials(profile, method)})
 
-    def trials(self, profile: str, method: str) -> list[tuple]:
-        """The cells of a method: itself, and what is tried of it, its rate first."""
-        return [(method, rate) for rate in self.tried(profile, method)]
-
-    def trial_of(self, config: Mapping[str, Any]) -> tuple:
+    def trial_of(self, config: Mapping[str, Any]) -> Trial:
         """The cell whose record has this config."""
-        return config["method"], config[self.part]["learning_rate"]
+        scale = self.scale(config["method"])
+        return (
+            config["method"],
+            self.rate_of(config),
+            *(() if scale is None else (scale.of(config["model"]),)),
+        )
 
-    def seeds_of(self, profile: str, cell: tuple) -> tuple[int, ...]:
-        more = profile != "smoke" and cell in self.level_trials(cell[0])
-        return (*self.seeds, *MORE_SEEDS) if more else self.seeds
-
-    def level_trials(self, method: str) -> list[tuple]:
-        """The trials of a method that have more than one seed."""
-        return [(method, *rest) for rest in self.level.get(method, ())]
-
-    def cells(self, profile: str) -> list[tuple]:
+    def cells(self, profile: str) -> list[Trial]:
         return [trial for name in super().cells(profile) for trial in self.trials(profile, name)]
 
-    def config(self, profile: str, cell: tuple, seed: int) -> RunConfig:
-        method, rate = cell
+    def seeds_of(self, profile: str, cell: Trial) -> tuple[int, ...]:
+        more = profile != "smoke" and cell and cell in self.level_trials(profile, cell[0])
+        return (*self.seeds, *MORE_SEEDS) if more else super().seeds_of(profile, cell)
+
+    def level_trials(self, profile: str, method: str) -> list[Trial]:
+        """The trials of a method that one seed does not rank, by `level`, and those that have a record with
+        more seeds."""
+        runs, scores = _scores(self, *self._published(profile)), self.scores(profile)
+        own = {trial: score for trial, score in scores.items() if trial[0] == method}
+        several = {trial for trial, seed in runs if trial in own and seed not in self.seeds}
+        if self.level and method not in self.stops and own:
+            near = {trial for trial in own if own[trial] <= min(own.values()) + self.level}
+            several |= near if len(near) > 1 else set()
+        return sorted(several, key=lambda trial: trial[:0:-1])
+
+    def config(self, profile: str, cell: Trial, seed: int) -> Any:
+        method, rate, *std = cell
         short = () if self.steps is None or method in self.whole else (self.steps[profile],)
-        return self.config_of(self.name, profile, method, seed, rate, *short)
+        return self._drawn(method, self.config_of(self.name, profile, method, seed, rate, *short), std)
 
-    def refuse(self, config: Any) -> None:
-        if self.needs is not None:
-            self.needs(config)
-
-    def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-        self.refuse(config)
-        return self.computes(config, device=device, progress=progress, test=False)
-
-    def fingerprint(self, config: Any, *, device: str = "cpu") -> dict[str, list[float]]:
-        return self.begins(config, device=device)
-
-    def scores(self, profile: str) -> dict[tuple, float]:
-        """The score, with the first seed, of every trial that has a published record; infinite where the run
-        diverged."""
-        (seed,) = self.seeds
-        runs = _scores(self, *self._published(profile))
-        return {trial: score for (trial, of), score in runs.items() if of == seed}
+    def scores(self, profile: str) -> dict[Trial, float]:
+        """The score of every trial that has a published record with each of the first seeds; infinite where
+        the run diverged."""
+        runs, seeds = _scores(self, *self._published(profile)), super().seeds_of(profile, None)
+        whole = [one for one in dict.fromkeys(one for one, _ in runs) if all((one, s) in runs for s in seeds)]
+        return {trial: median(runs[trial, seed] for seed in seeds) for trial in whole}
 
     def _published(self, profile: str) -> tuple[Path, int | None]:
         """Where the records of a profile are, and when a record last came or went: None without any."""
         folder = paths.root() / "results" / profile / self.name
         return folder, folder.stat().st_mtime_ns if folder.is_dir() else None
 
-    def chosen(self, profile: str) -> dict[str, tuple]:
-        """The best trial of every method that has a published record of each of `rates`: that with the least
-        validation loss of these and of those beyond that have one; see `alike` and `level`. A method that
-        diverged in all has none.
+    def chosen(self, profile: str) -> dict[str, Trial]:
+        """The best trial of every method that has a published record of each of `declared`: that with the
+        least validation loss of these and of further ones that have one; see `alike` and `level`. A method
+        that diverged in all has none.
         """
         return dict(_chosen(self, profile, *self._published(profile)))
 
@@ -149,7 +171,7 @@ class Sweep(Experiment):
         """The rates of the best trials."""
         return {method: trial[1] for method, trial in self.chosen(profile).items()}
 
-    def waiting(self, profile: str, method: str) -> list[tuple]:
+    def waiting(self, profile: str, method: str) -> list[Trial]:
         """The trials of a method that have no published record yet, or not with all of their seeds."""
         there = _scores(self, *self._published(profile)).keys()
         trials = self.trials(profile, method)
@@ -158,13 +180,11 @@ class Sweep(Experiment):
     def at_an_end(self, profile: str) -> dict[str, float]:
         """The methods whose best rate is the lowest or the highest that has a record, and that rate: a sweep
         that is published has none."""
-        done = {trial[:2] for trial in self.scores(profile)}
-        ends = {
-            method: [rate for rate in self.tried(profile, method) if (method, rate) in done]
-            for method in self.methods
-        }
+        ends: dict[str, list[float]] = {}
+        for method, rate, *_ in self.scores(profile):
+            ends.setdefault(method, []).append(rate)
         best = self.best(profile).items()
-        return {method: rate for method, rate in best if rate in (ends[method][0], ends[method][-1])}
+        return {method: rate for method, rate in best if rate in (min(ends[method]), max(ends[method]))}
 
     def rate(self, profile: str, method: str) -> float:
         """The rate of a method in the runs of a profile, by the rule above.
@@ -176,8 +196,17 @@ class Sweep(Experiment):
             raise ValueError(
                 f"{self.name} tries no {method!r}, so that it has no rate; it tries {', '.join(self.methods)}"
             )
-        own = {} if check_profile(profile) == "smoke" else self.best(profile)
-        return own.get(method) or self.best("laptop").get(method, self.default)
+        trial = self._taken(profile, method)
+        return self.default if trial is None else trial[1]
+
+    def _taken(self, profile: str, method: str) -> Trial | None:
+        own = {} if check_profile(profile) == "smoke" else self.chosen(profile)
+        return own.get(method) or self.chosen("laptop").get(method)
+
+    def std(self, profile: str, method: str) -> float | None:
+        """The scale of a method in the runs of a profile, of the records that `rate` reads; None without."""
+        trial = self._taken(profile, method)
+        return trial[2] if trial and len(trial) > 2 else None
 
     def tuned(self, experiment: str, profile: str, method: str, seed: int) -> Any:
         """The run of another experiment that trains a method as the trials do, at the best of them."""
@@ -185,15 +214,20 @@ class Sweep(Experiment):
         return self.settled(profile, method, self.config_of(experiment, profile, method, seed, rate))
 
     def settled(self, profile: str, method: str, config: Any) -> Any:
-        """The config of a run of a method, at its rate already, with whatever else the sweep chose for it."""
-        return config
+        """The config of a run of a method, at its rate already, at the scale that the sweep chose for it."""
+        std = self.std(profile, method)
+        return self._drawn(method, config, [] if std is None else [std])
+
+    def _drawn(self, method: str, config: Any, std: list[float]) -> Any:
+        scale = self.scale(method)
+        return replace(config, model=scale.drawn(config.model, *std)) if scale and std else config
 
     def require(self, profile: str, method: str) -> None:
         """Refuse to train for a record what was not swept yet: its rate is a part of the record's key, so
         that all would have to be trained again. Of smoke runs nothing is published.
 
         Raises:
-            ValueError: no records of the profile give the method a rate, or not all that are declared; the
+            ValueError: no records of the profile give the method a rate, or not all that are to be tried; the
                 message says how they come about.
         """
         if profile == "smoke":
@@ -209,37 +243,8 @@ class Sweep(Experiment):
         raise ValueError(f"{why}; {remedy}")
 
 
-class MedianSweep(Sweep):
-    """A sweep that tries everything with three seeds; what counts is the median of their scores. One seed
-    ranks rates badly where a model learns a task all at once, or not at all."""
-
-    seeds = (0, *MORE_SEEDS)
-
-    def seeds_of(self, profile: str, cell: tuple) -> tuple[int, ...]:
-        return self.seeds[:1] if profile == "smoke" else self.seeds
-
-    def scores(self, profile: str) -> dict[tuple, float]:
-        """The median of every trial that has a published record of each seed."""
-        runs, needed = _scores(self, *self._published(profile)), self.seeds_of(profile, ())
-        trials = dict.fromkeys(trial for trial, _ in runs)
-        whole = [trial for trial in trials if all((trial, seed) in runs for seed in needed)]
-        return {trial: median(runs[trial, seed] for seed in needed) for trial in whole}
-
-
-class Swept(Experiment):
-    """An experiment whose runs take their rates from sweeps. A subclass says which run takes which."""
-
-    @abstractmethod
-    def sweep_of(self, config: Any) -> tuple[Sweep, str]:
-        """The sweep that chose the rate of a run, and the run's method there."""
-
-    def refuse(self, config: Any) -> None:
-        sweep, method = self.sweep_of(config)
-        sweep.require(config.profile, method)
-
-
 @lru_cache(maxsize=256)
-def _scores(sweep: Sweep, folder: Path, stamp: int | None) -> dict[tuple[tuple, int], float]:
+def _scores(sweep: Sweep, folder: Path, stamp: int | None) -> dict[tuple[Trial, int], float]:
     """The scores of the records in a folder, by trial and seed, read again once it has changed."""
     store = Store(folder.parents[1])
     records = [store.read(path) for path in folder.glob("*.json") if stamp is not None]
@@ -248,21 +253,52 @@ def _scores(sweep: Sweep, folder: Path, stamp: int | None) -> dict[tuple[tuple, 
     }
 
 
+@lru_cache(maxsize=2048)
+def _trials(sweep: Sweep, method: str, folder: Path, stamp: int | None) -> tuple[Trial, ...]:
+    """What is tried of a method on a laptop: what is declared, what has a record, and what the rule adds:
+    beyond an end at which the best stands, the next rate at every scale, or else the next scale; where scores
+    count as alike, a scale at an end is as good as one inside."""
+    scores, trials = sweep.scores("laptop"), sweep.declared(method)
+    while method not in sweep.stops and all(trial in scores for trial in trials):
+        best = _best(sweep, "laptop", sorted(trials, key=lambda trial: trial[:0:-1]))
+        if best is None or not (more := _beyond(sweep, method, best, trials)):
+            break
+        trials += more
+    recorded = {trial for trial, _ in _scores(sweep, folder, stamp) if trial[0] == method}
+    return tuple(sorted({*trials, *recorded}, key=lambda trial: trial[:0:-1]))
+
+
+def _beyond(sweep: Sweep, method: str, best: Trial, trials: list[Trial]) -> list[Trial]:
+    """The trials beyond a best one that stands at an end of these; none where it does not."""
+    rates, rungs = sorted({trial[1] for trial in trials}), sweep.ladder
+    for end, step, factor in ((0, -1, 0.5), (-1, 1, 2.0)):
+        if best[1] == rates[end]:
+            rate = rungs[rungs.index(best[1]) + step] if rungs else best[1] * factor
+            return sweep.declared(method, (rate,))
+    scale, stds = sweep.scale(method), sorted(trial[2] for trial in trials if trial[2:])
+    for end in (0, -1):
+        if scale is not None and not sweep.alike and best[2] == stds[end]:
+            return [(method, best[1], best[2] * scale.further[end])]
+    return []
+
+
+def _best(sweep: Sweep, profile: str, trials: list[Trial]) -> Trial | None:
+    """The best of trials of one method that stand in order and have scores; None where all diverged."""
+    scores, runs = sweep.scores(profile), _scores(sweep, *sweep._published(profile))
+    level = [trial for trial in sweep.level_trials(profile, trials[0][0]) if trial in trials]
+    seeds = {trial: [(trial, seed) for seed in sweep.seeds_of(profile, trial)] for trial in level}
+    if level and all(run in runs for several in seeds.values() for run in several):
+        return min(level, key=lambda trial: fmean(runs[run] for run in seeds[trial]))
+    least = min(scores[trial] for trial in trials)
+    alike = [trial for trial in trials if scores[trial] <= least + sweep.alike]
+    return alike[(len(alike) - 1) // 2 if sweep.alike else 0] if least < inf else None
+
+
 @lru_cache(maxsize=256)
-def _chosen(sweep: Sweep, profile: str, folder: Path, stamp: int | None) -> dict[str, tuple]:
-    runs, scores, best = _scores(sweep, folder, stamp), sweep.scores(profile), {}
+def _chosen(sweep: Sweep, profile: str, folder: Path, stamp: int | None) -> dict[str, Trial]:
+    scores, best = sweep.scores(profile), {}
     for method in sweep.methods:
-        trials = sweep.trials(profile, method)
-        there = [trial for trial in trials if trial in scores]
-        if not set(sweep.trials("gpu", method)) <= set(there):  # those that are tried first, at any size
-            continue
-        level = sweep.level_trials(method)
-        seeds = [[(trial, seed) for seed in sweep.seeds_of(profile, trial)] for trial in level]
-        if level and all(run in runs for several in seeds for run in several):
-            means = {several[0][0]: fmean(runs[run] for run in several) for several in seeds}
-            best[method] = min(means, key=means.__getitem__)
-            continue
-        least = min(scores[trial] for trial in there)
-        alike = [trial for trial in there if scores[trial] <= least + sweep.alike]
-        best |= {method: alike[(len(alike) - 1) // 2 if sweep.alike else 0]} if least < inf else {}
-    return best
+        there = [trial for trial in sweep.trials(profile, method) if trial in scores]
+        if set(sweep.declared(method)) <= set(there):  # those that are tried first, at any size
+            best[method] = _best(sweep, profile, there)
+    return {method: trial for method, trial in best.items() if trial is not None}

@@ -9,10 +9,10 @@ sinusoid's content has the best of its scales, one half, and the rate of `lr_scr
 """
 
 from .methods import run_of
-from .scale_sweep import ScaleSweep
+from .sweep import LEVEL, Sweep
 
-SWEEP = ScaleSweep(
-    "table_sweep",
+SWEEP = Sweep(
+    name="table_sweep",
     title="Scales of positions beside content",
     order=0,
     methods=(
@@ -21,21 +21,8 @@ SWEEP = ScaleSweep(
     ),
     smoke=("separated-learned",),
     config_of=run_of,
-    beyond={
-        **dict.fromkeys(("learned", "learned-per-layer", "learned-query-key"), (1.6e-2,)),
-        "strict-learned": (1e-3,),
-    },
-    level={
-        "separated-learned-wide": ((4e-3, 0.00125), (4e-3, 0.005), (4e-3, 0.02), (2e-3, 0.02)),
-        "strict-learned": ((4e-3, 0.005), (2e-3, 0.02), (4e-3, 0.02)),
-    },
-    further={
-        "learned": ((8e-3, 1.0), (1.6e-2, 1.0)),
-        "learned-per-layer": ((4e-3, 1.0), (8e-3, 1.0)),
-        "learned-query-key": ((2e-3, 1.0), (4e-3, 1.0), (8e-3, 1.0), (4e-3, 2.0)),
-        "sinusoidal": ((4e-3, 0.25), (8e-3, 0.25)),
-        **dict.fromkeys(("separated-learned", "strict-learned"), ((4e-3, 0.005),)),
-        "separated-learned-wide": ((4e-3, 0.005), (4e-3, 0.00125)),
-    },
+    scaled=True,
+    stops=("sinusoidal",),
+    level=LEVEL,
     costs={"smoke": 2.0, "laptop": 110.0},
 )

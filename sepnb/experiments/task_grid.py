@@ -5,22 +5,20 @@ where it adds position to content or has a table of positions.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from ..models import TransformerConfig
-from ..records.store import Record
 from ..streams import Streams
 from ..training.config import TrainingConfig
 from . import language_modelling as lm
-from . import tasks
-from .base import Progress
+from .base import Experiment
 from .methods import changed
-from .scale_sweep import ScaleSweep
-from .sweep import Sweep, Swept
-from .task_methods import FEW, METHODS, PLACES, WITH_EQUALS
-from .tasks import Asked, TaskRun
+from .run import Run
+from .sweep import Sweep
+from .task_methods import FEW, METHODS, PLACES, WITH_EQUALS, readers
+from .tasks import Answers, Asked
 
 SIZES = {
     "smoke": lm.ModelSize(32, 40, 2, 4, 64, 2, 12),
@@ -46,10 +44,9 @@ class Task(NamedTuple):
     """What an experiment asks, of whom, and how long it trains.
 
     Fields: title; methods; steps of a laptop's run, two thirds of them on texts of half the length; the rough
-    seconds of such a run; the trained length of a laptop; what else `Asked` is told; rates beyond an end; how
-    many times the texts of a step, where a text has one answer only; the rates that are tried of all methods;
-    steps of a run on a GPU, and how many samples it is asked for at each depth, where these are fewer;
-    pairs of a rate and a scale beyond an end of the scales.
+    seconds of such a run; the trained length of a laptop; what else `Asked` is told; how many times the texts
+    of a step, where a text has one answer only; the rates that are tried of all methods; steps of a run on a
+    GPU, and how many samples it is asked for at each depth, where these are fewer.
     """
 
     title: str
@@ -58,84 +55,22 @@ class Task(NamedTuple):
     seconds: float
     length: int = 64
     asked: Mapping[str, Any] = {}
-    beyond: Mapping[str, tuple[float, ...]] = {}
     batches: int = 1
     rates: tuple[float, ...] = RATES
     gpu_steps: int = 8000
     gpu_samples: int | None = None
-    further: Mapping[str, tuple[tuple[float, float], ...]] = {}
 
+
+NOVELS = {"text": "eltec-eng", "text_share": 0.1, "queries": 4, "samples": 32}
+STORIES = {"text": "babi", "text_share": 0.1, "story": 1, "statements": 2}
 
 TASKS: dict[str, Task] = {
-    "mqar": Task(
-        "Recall by content",
-        tuple(METHODS),
-        1500,
-        60.0,
-        beyond=dict.fromkeys(
-            (
-                *("none", "rope", "rope-randomised", "rope-gap", "sinusoidal-randomised", "sinusoidal-gap"),
-                *("separated-sinusoidal", "separated-randomised", "separated-gap"),
-                *("strict-randomised", "strict-content-gap"),
-            ),
-            (6e-3,),
-        )
-        | dict.fromkeys(("sinusoidal-content-gap", "sinusoidal-content-randomised"), (6e-3, 1.2e-2))
-        | dict.fromkeys(("separated-content-gap", "separated-content-randomised"), (3.75e-4,)),
-        further={"sinusoidal-content-randomised": ((3e-3, 4.0), (6e-3, 4.0))},
-    ),
-    "latest_value": Task(
-        "The latest value of a key",
-        tuple(METHODS),
-        1500,
-        60.0,
-        beyond=dict.fromkeys(
-            (
-                *("none", "rope", "rope-randomised", "sinusoidal-randomised", "separated-sinusoidal"),
-                *("sinusoidal", "sinusoidal-content-gap", "strict-randomised"),
-                *("separated-gap", "separated-content-gap", "separated-content-randomised"),
-            ),
-            (6e-3,),
-        )
-        | dict.fromkeys(("sinusoidal-gap", "sinusoidal-content-randomised"), (6e-3, 1.2e-2)),
-        further={
-            "sinusoidal-randomised": ((3e-3, 4.0), (6e-3, 4.0), (1.2e-2, 2.0)),
-            "sinusoidal-content-randomised": ((3e-3, 4.0), (6e-3, 4.0)),
-            "sinusoidal-content-gap": ((1.5e-3, 4.0), (3e-3, 4.0)),
-        },
-    ),
+    "mqar": Task("Recall by content", tuple(METHODS), 1500, 60.0),
+    "latest_value": Task("The latest value of a key", tuple(METHODS), 1500, 60.0),
     "needle": Task(
-        "Needles in novels",
-        tuple(WITH_EQUALS),
-        1000,
-        100.0,
-        128,
-        {"text": "eltec-eng", "text_share": 0.1, "queries": 4, "samples": 32},
-        beyond=dict.fromkeys(
-            (
-                *("rope", "rope-randomised", "rope-gap", "sinusoidal-randomised"),
-                *("separated-randomised", "separated-gap"),
-            ),
-            (6e-3,),
-        )
-        | {
-            "sinusoidal": (6e-3, 1.2e-2, 2.4e-2),
-            **dict.fromkeys(("sinusoidal-gap", "sinusoidal-content-gap"), (6e-3, 1.2e-2)),
-        },
-        gpu_steps=4000,
-        gpu_samples=8,
-        further={"sinusoidal-randomised": ((1.5e-3, 0.25), (3e-3, 0.25))},
+        "Needles in novels", tuple(WITH_EQUALS), 1000, 100.0, 128, NOVELS, gpu_steps=4000, gpu_samples=8
     ),
-    "indirect_index": Task(
-        "Find, and go some places on",
-        PLACES,
-        6000,
-        200.0,
-        beyond=dict.fromkeys(("separated-sinusoidal", "separated-sinusoidal-wide"), (1.2e-2,))
-        | {"rope": (1.2e-2, 2.4e-2)},
-        rates=(1.5e-3, 3e-3, 6e-3),
-        further={"sinusoidal": ((3e-3, 0.25), (6e-3, 0.25))},
-    ),
+    "indirect_index": Task("Find, and go some places on", PLACES, 6000, 200.0, rates=(1.5e-3, 3e-3, 6e-3)),
     "occurrence": Task("The k-th value of a key", FEW, 1500, 60.0),
     "ordered_copy": Task("Copy in order", FEW, 1500, 60.0),
     "questions": Task(
@@ -144,15 +79,7 @@ TASKS: dict[str, Task] = {
         1500,
         180.0,
         48,
-        {
-            **{"text": "babi", "text_share": 0.1, "story": 1, "statements": 2},
-            **{"validation": 256, "samples": 256},
-        },
-        dict.fromkeys(
-            ("none", "rope-randomised", "separated-randomised", "strict-randomised"),
-            (6e-3,),
-        )
-        | {"sinusoidal-randomised": (6e-3, 1.2e-2)},
+        STORIES | {"validation": 256, "samples": 256},
         batches=4,
     ),
 }
@@ -169,7 +96,7 @@ def asked_of(profile: str, name: str, steps: int) -> Asked:
     return asked
 
 
-def run_of(experiment: str, profile: str, method: str, seed: int, rate: float, *, task: str) -> TaskRun:
+def run_of(experiment: str, profile: str, method: str, seed: int, rate: float, *, task: str) -> Run:
     """The run of a method on a task at the size of its profile, at a learning rate."""
     size, of = SIZES[profile], TASKS[task]
     if profile != "smoke":
@@ -187,55 +114,64 @@ def run_of(experiment: str, profile: str, method: str, seed: int, rate: float, *
         **ON_GPU if profile == "gpu" else {},
     )
     model, training = changed(model, "model", method, size), changed(training, "training", method, size)
-    asked = asked_of(profile, task, size.steps)
-    return TaskRun(experiment, profile, method, seed, model, training, asked)
+    return Run(experiment, profile, method, seed, model, training, asked_of(profile, task, size.steps))
 
 
-class TaskExperiment(Swept):
-    """Which methods learn a task at their trained length, and find the answer in longer texts?"""
+def sweep_of(name: str, task: str, **about: Any) -> Sweep:
+    """A sweep of rates on a task.
 
-    order = 8
+    Args:
+        about: title, order, methods and the like; `config_of` by default trains them as the task does.
+    """
+    shared = {"score": "val_nats", "alike": ALIKE, "default": 1.5e-3, "rates": TASKS[task].rates}
+    return Sweep(name=name, **{"config_of": partial(run_of, task=task)} | shared | about)
 
-    def __init__(self, name: str) -> None:
-        task = TASKS[name]
-        self.name, self.title, self.methods = name, task.title, task.methods
-        every = METHODS.keys() <= {*task.methods}
-        self.smoke = ("rope", "learned", "separated-randomised") if every else task.methods[-2:]
-        self.costs = {"smoke": 1.5, "laptop": task.seconds}
-        self.sweep = ScaleSweep(
-            f"{name}_sweep",
-            title=f"Learning rates: {task.title.lower()}",
-            order=7,
-            methods=self.methods,
-            smoke=self.smoke[:1],
-            config_of=partial(run_of, task=name),
-            costs=self.costs,
-            rates=task.rates,
-            beyond=task.beyond,
-            further=task.further,
-            score="val_nats",
-            alike=ALIKE,
-            default=1.5e-3,
-            computes=tasks.run,
-            begins=tasks.fingerprint,
-        )
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TaskExperiment(Experiment):
+    """An experiment whose models learn a task, at the rates of one sweep."""
+
+    task: str
+    sweep: Sweep
 
     def short_steps(self, profile: str) -> int:
         """The steps on texts of half the trained length, with which every run begins."""
-        return self.grid(profile)[0].asked.short_steps
+        return self.grid(profile)[0].data.short_steps
 
-    def config(self, profile: str, cell: str, seed: int) -> TaskRun:
-        return self.sweep.tuned(self.name, profile, cell, seed)
-
-    def sweep_of(self, config: Any) -> tuple[Sweep, str]:
-        return self.sweep, config.method
-
-    def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-        self.refuse(config)
-        return tasks.run(config, device=device, progress=progress)
-
-    def fingerprint(self, config: Any, *, device: str = "cpu") -> dict[str, list[float]]:
-        return tasks.fingerprint(config, device=device)
+    def refuse(self, config: Run) -> None:
+        self.sweep.require(config.profile, (config.base or config).method)
 
 
-GRIDS = tuple(map(TaskExperiment, TASKS))
+def plan(sweep: Sweep, experiment: str, profile: str, cell: str, seed: int) -> Run:
+    return replace(sweep.tuned(experiment, profile, cell, seed), measures=(Answers(readers),))
+
+
+def _grid(name: str) -> TaskExperiment:
+    task = TASKS[name]
+    every = METHODS.keys() <= {*task.methods}
+    shared = {"methods": task.methods, "costs": {"smoke": 1.5, "laptop": task.seconds}}
+    smoke = ("rope", "learned", "separated-randomised") if every else task.methods[-2:]
+    sweep = sweep_of(
+        f"{name}_sweep",
+        name,
+        title=f"Learning rates: {task.title.lower()}",
+        order=7,
+        smoke=smoke[:1],
+        scaled=True,
+        stops=GUESSES.get(name, ()),
+        **shared,
+    )
+    return TaskExperiment(
+        name=name,
+        title=task.title,
+        question="Which methods learn a task at their trained length, and find the answer in longer texts?",
+        order=8,
+        task=name,
+        sweep=sweep,
+        smoke=smoke,
+        plan=partial(plan, sweep),
+        **shared,
+    )
+
+
+GRIDS = tuple(map(_grid, TASKS))

@@ -23,13 +23,11 @@ from ..evaluation import tasks
 from ..evaluation.losses import as_trained
 from ..evaluation.tasks.grid import by_bins, by_depth, drawn, found
 from ..models import LanguageModel
-from ..records.provenance import Clock
 from ..records.settings import without_defaults
-from ..records.store import Record
+from ..training.config import TrainingConfig
 from ..training.loop import Weighted, autocast
 from . import language_modelling as lm
-from .base import Progress, TrainedRun, recorded
-from .task_methods import readers
+from .run import Data, Fingerprint, Measure, Metrics, Rows, Run, last
 
 TRAINING_SEEDS = 1_000_000
 """Seeds of held-out samples lie below this, those of every stage of a training in a range of their own."""
@@ -48,7 +46,7 @@ LEARNED = (0.9, 0.95)
 
 
 @dataclass(frozen=True)
-class Asked:
+class Asked(Data):
     """What is asked, and how much.
 
     Args:
@@ -82,7 +80,83 @@ class Asked:
 
     def resolved(self) -> dict[str, Any]:
         """Every field; the last two where there is a story."""
-        return without_defaults(asdict(self), story=None, statements=None)
+        return {"asked": without_defaults(asdict(self), story=None, statements=None)}
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        return () if self.text is None else (self.text,)
+
+    def generator(self, split: str) -> Callable[..., tasks.Samples]:
+        """The task, called as `(n, length, seed=...)`, on the texts of a split."""
+        return SAMPLES[self.task](self, split)
+
+    def held_out(self, length: int) -> tasks.Samples:
+        """Validation samples of a length."""
+        return self.generator("validation")(self.validation, length, seed=VALIDATION_SEED)
+
+    def stages(self, training: TrainingConfig) -> tuple[tuple[int, int, int], ...]:
+        """Steps, texts in each, and their length: twice as many of half the length, then the others."""
+        short, long = self.short_steps, training.steps - self.short_steps
+        batch, length = training.batch_size, training.length
+        return (short, 2 * batch, length // 2), (long, batch, length)
+
+    def model(self, config: Run) -> LanguageModel:
+        return LanguageModel(config.model, self.held_out(config.training.length).vocab_size)
+
+    def batches(self, config: Run) -> Iterator[Weighted]:
+        for stage, (steps, batch, length) in enumerate(self.stages(config.training)):
+            if steps:
+                first = TRAINING_SEEDS * (2 + 2 * config.seed + stage)
+                yield from self._stage(config, first, steps, batch, length, stage * self.short_steps)
+
+    def _stage(
+        self, config: Run, first: int, steps: int, batch: int, length: int, before: int
+    ) -> Iterator[Weighted]:
+        """The steps of a stage, `before` of which were taken earlier. Positions are drawn anew from its
+        start, unless losses beside the task count the steps of the whole run by the same draws."""
+        positions, generate = config.training.positions, self.generator("train")
+        taken = before if config.training.auxiliary is not None else 0
+        sizes = {"batch_size": batch, "length": length, "seed": config.seed, "steps": taken + steps}
+        at = repeat(None) if positions is None else islice(positions.positions(**sizes), taken, None)
+        for start in range(0, steps, CHUNK):
+            samples = generate(CHUNK * batch, length, seed=first + start)
+            weights = self.weights(samples)
+            for step in range(min(CHUNK, steps - start)):
+                rows = slice(step * batch, (step + 1) * batch)
+                yield Weighted(samples.tokens[rows], samples.targets[rows], weights[rows], next(at))
+
+    def weights(self, samples: tasks.Samples) -> np.ndarray:
+        """What each token counts in training."""
+        other = self.text_share * samples.scored.sum() / (~samples.scored).sum()
+        return np.where(samples.scored, 1.0, other).astype(np.float32)
+
+    def begins(self, config: Run, model: nn.Module, device: str) -> Fingerprint:
+        held_out = self.held_out(config.training.length)
+        return {"initial_nats": [score(config, model, held_out, device)["nats"]]}
+
+    def watch(self, config: Run, model: LanguageModel, device: str) -> "Learning":
+        return Learning(config, model, device)
+
+    def ends(
+        self,
+        config: Run,
+        model: LanguageModel | None,
+        losses: list[float],
+        watch: "Learning",
+        device: str,
+    ) -> tuple[Metrics, Rows]:
+        if model is None:
+            return {}, watch.rows
+        scored = score(config, model, self.held_out(config.training.length), device)
+        metrics = {"steps": config.training.steps, "train_nats": last(config, losses)}
+        return metrics | watch.metrics() | {
+            f"val_{name}": value for name, value in scored.items()
+        }, watch.rows
+
+    def sources(self, config: Run, trainings: Sequence[TrainingConfig]) -> dict[str, Any]:
+        read = {name: registry.get(name).sha256 for name in self.data_sets}
+        seen = sum(one.targets for one in trainings) if read and self.story is None else 0  # stories: words
+        return {"data": read, "bytes_seen": seen}
 
 
 @lru_cache(maxsize=4)
@@ -115,64 +189,8 @@ SAMPLES: Mapping[str, Callable[[Asked, str], Callable[..., tasks.Samples]]] = {
 """The generator of a task for a split: "train", "validation" or "test"."""
 
 
-@dataclass(frozen=True)
-class TaskRun(TrainedRun):
-    """The frozen config of one run."""
-
-    asked: Asked
-
-    @property
-    def data_sets(self) -> tuple[str, ...]:
-        return () if self.asked.text is None else (self.asked.text,)
-
-    def generator(self, split: str) -> Callable[..., tasks.Samples]:
-        """The task, called as `(n, length, seed=...)`, on the texts of a split."""
-        return SAMPLES[self.asked.task](self.asked, split)
-
-    def validation(self, length: int) -> tasks.Samples:
-        return self.generator("validation")(self.asked.validation, length, seed=VALIDATION_SEED)
-
-    @property
-    def stages(self) -> tuple[tuple[int, int, int], ...]:
-        """Steps, texts in each, and their length: twice as many of half the length, then the others."""
-        short, of = self.asked.short_steps, self.training
-        return (short, 2 * of.batch_size, of.length // 2), (of.steps - short, of.batch_size, of.length)
-
-
-def build(config: TaskRun) -> LanguageModel:
-    """The untrained model of a run."""
-    torch.manual_seed(config.seed)
-    return LanguageModel(config.model, config.validation(config.training.length).vocab_size)
-
-
-def batches(config: TaskRun) -> Iterator[Weighted]:
-    """The same samples in the same order for every method of a seed."""
-    for stage, (steps, batch, length) in enumerate(config.stages):
-        if steps:
-            first = TRAINING_SEEDS * (2 + 2 * config.seed + stage)
-            yield from _stage(config, first, steps, batch, length, stage * config.asked.short_steps)
-
-
-def _stage(
-    config: TaskRun, first: int, steps: int, batch: int, length: int, before: int
-) -> Iterator[Weighted]:
-    """The steps of a stage, `before` of which were taken earlier. Positions are drawn anew from its start,
-    unless losses beside the task count the steps of the whole run by the same draws."""
-    positions, generate = config.training.positions, config.generator("train")
-    taken = before if config.training.auxiliary is not None else 0
-    sizes = {"batch_size": batch, "length": length, "seed": config.seed, "steps": taken + steps}
-    at = repeat(None) if positions is None else islice(positions.positions(**sizes), taken, None)
-    for start in range(0, steps, CHUNK):
-        samples = generate(CHUNK * batch, length, seed=first + start)
-        other = config.asked.text_share * samples.scored.sum() / (~samples.scored).sum()
-        weights = np.where(samples.scored, 1.0, other).astype(np.float32)
-        for step in range(min(CHUNK, steps - start)):
-            rows = slice(step * batch, (step + 1) * batch)
-            yield Weighted(samples.tokens[rows], samples.targets[rows], weights[rows], next(at))
-
-
 @torch.no_grad()
-def score(config: TaskRun, model: nn.Module, samples: tasks.Samples, device: str) -> dict[str, float]:
+def score(config: Run, model: nn.Module, samples: tasks.Samples, device: str) -> dict[str, float]:
     """Nats of an answer's token, and the share of right ones, read as trained."""
     reader = as_trained(model, config.training.positions)
     with autocast(device, config.training.precision):
@@ -189,19 +207,20 @@ class Learning:
     `rows` tell it; `metrics` the first step at which it reached each of `LEARNED`, where it did.
     """
 
-    def __init__(self, config: TaskRun, model: LanguageModel, device: str) -> None:
+    def __init__(self, config: Run, model: LanguageModel, device: str) -> None:
         self.config, self.model, self.device = config, model, device
-        self.rows: lm.Rows = []
+        self.rows: Rows = []
 
     def __call__(self, step: int) -> None:
         config = self.config
-        if step % config.asked.watched:
+        of = config.data
+        if step % of.watched:
             return
-        length = config.stages[step > config.asked.short_steps][2]
-        scored = score(config, self.model, config.validation(length), self.device)
+        length = of.stages(config.training)[step > of.short_steps][2]
+        scored = score(config, self.model, of.held_out(length), self.device)
         self.rows.append({"kind": "learning", "step": step, "length": length, **scored})
 
-    def metrics(self) -> lm.Metrics:
+    def metrics(self) -> Metrics:
         first = {
             level: next((row["step"] for row in self.rows if row["accuracy"] >= level), None)
             for level in LEARNED
@@ -209,9 +228,9 @@ class Learning:
         return {f"steps_to_{level:g}": step for level, step in first.items() if step is not None}
 
 
-def bins(config: TaskRun, times: int) -> list[int]:
+def bins(config: Run, times: int) -> list[int]:
     """Edges of distances and of indices in a text of `times` L: 0, L, 2 L, 4 L and so on."""
-    return [0, *(config.training.length * t for t in config.asked.times if t < times), 2**40]
+    return [0, *(config.training.length * t for t in config.data.times if t < times), 2**40]
 
 
 Readers = Callable[[int], Iterable[tuple[str, nn.Module]]]
@@ -219,27 +238,26 @@ Readers = Callable[[int], Iterable[tuple[str, nn.Module]]]
 
 
 def asked(
-    config: TaskRun,
+    config: Run,
     model: LanguageModel,
     device: str,
-    ways: Readers | None = None,
+    ways: Readers,
     apart: Sequence[int] = (FAR[1],),
-) -> tuple[lm.Metrics, lm.Rows]:
+) -> tuple[Metrics, Rows]:
     """What the trained model finds in test samples: rows of the kinds "depth", "distance" and "source_index"
     by reader and length, and chance; metrics over all answers of a length, and over the near and the far
     ones: `near/<reader>` and `far/<reader>` in texts of 8 L, with `/<k>x` behind them in texts of k L.
 
     Args:
-        ways: by default the `readers` of the method.
+        ways: how each length is read.
         apart: the lengths, in L, of which near answers (less than L back) and far ones (half the text back or
             more) are told apart.
     """
-    metrics, rows, ask = {}, [], config.asked
+    metrics, rows, ask = {}, [], config.data
     model.eval()
-    ways = ways or partial(readers, config.method, model, config.training.positions)
     for times in ask.times:
         length = times * config.training.length
-        samples = drawn(config.generator("test"), ask.samples, length, ask.depths, TEST_SEED)
+        samples = drawn(ask.generator("test"), ask.samples, length, ask.depths, TEST_SEED)
         for guess in samples[0][1].chance:
             metrics[f"chance/{guess}/{times}x"] = float(np.mean([each.chance[guess] for _, each in samples]))
         for name, reader in ways(times):
@@ -264,34 +282,18 @@ def asked(
     return metrics, rows
 
 
-def run(
-    config: TaskRun, *, device: str = "cpu", progress: Progress | None = None, test: bool = True
-) -> Record:
-    """Train one model on a task and ask it; without `test` on validation samples only, as in a sweep."""
-    clock, model = Clock(device), build(config).to(device)
-    held_out = config.validation(config.training.length)
-    initial = score(config, model, held_out, device)["nats"]
-    learning = Learning(config, model, device)
-    losses, metrics = lm.attempted(config, model, batches(config), device, progress, learning)
-    rows = learning.rows
-    if "diverged_at_step" not in metrics:
-        metrics |= learning.metrics() | {
-            "steps": config.training.steps,
-            "train_nats": lm.last(config, losses),
-        }
-        metrics |= {f"val_{name}": value for name, value in score(config, model, held_out, device).items()}
-        if test:
-            further, more = asked(config, model, device)
-            metrics, rows = metrics | further, rows + more
-    fingerprint = {"initial_nats": [initial], "first_losses": losses[: lm.FINGERPRINT_STEPS]}
-    read = {name: registry.get(name).sha256 for name in config.data_sets}
-    seen = config.training.targets if read and config.asked.story is None else 0  # stories are words
-    return recorded(config, clock, metrics, rows, fingerprint, data=read, bytes_seen=seen)
+@dataclass(frozen=True)
+class Answers(Measure):
+    """What the trained model finds in test samples, read in the ways of its method.
 
+    Args:
+        ways: called as `(method, model, positions, times)`.
+    """
 
-def fingerprint(config: TaskRun, *, device: str = "cpu") -> dict[str, list[float]]:
-    """The untrained model's nats, and the first training losses of the run's schedule."""
-    model = build(config).to(device)
-    initial = score(config, model, config.validation(config.training.length), device)["nats"]
-    how = {"device": device, "stop_after": lm.FIRST_STEPS.get()}
-    return {"initial_nats": [initial], "first_losses": lm.trained(config, model, batches(config), **how)}
+    ways: Callable[..., Iterable[tuple[str, nn.Module]]]
+
+    def __call__(
+        self, config: Run, model: LanguageModel, *, device: str = "cpu", **_: Any
+    ) -> tuple[Metrics, Rows]:
+        ways = partial(self.ways, config.method, model, config.training.positions)
+        return asked(config, model, device, ways)

@@ -1,35 +1,58 @@
-"""Experiments on texts: every method is trained at its size and at the rate of its sweep, then looked at."""
+"""Experiments on texts: every method is trained at its size and at the rate of its sweep, then measured."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from ..models import LanguageModel
-from ..records.store import Record
+import pandas as pd
+
+from ..evaluation.protocols import SCOPES
+from ..records.store import Store
+from ..validation import one_of
 from . import language_modelling as lm
-from .base import Progress
+from .base import Experiment
 from .methods import run_of, series
-from .sweep import Sweep, Swept
+from .run import Measure, Run
+from .scales import Scales
+from .sweep import Sweep
 
 
-class TextExperiment(Swept):
-    """An experiment whose runs are language models. A subclass declares its methods, sizes and sweeps; what a
-    run holds beside a training, it adds in `config`; what it asks of the trained model, in `look`."""
+def inside(run: Run) -> tuple[Measure, ...]:
+    """What every run reads: the test text, inside the trained length."""
+    return (lm.INSIDE,)
 
-    sizes: ClassVar[Mapping[str, lm.Size]] = lm.SIZES
-    sweeps: ClassVar[tuple[Sweep, ...]]
-    reads_test: ClassVar[bool] = True
-    """Whether a run scores the test text; what chooses a method must not."""
-    every: ClassVar[int | None] = None
-    """Steps after which a long training is kept, see `resuming`; None: it is short, and kept nowhere."""
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TextExperiment(Experiment):
+    """An experiment whose runs are language models, trained alike and then measured.
+
+    Args:
+        sweeps: a rate is read from the first of these that tried the method, or the nearest of its bases.
+        of: methods, each with the one whose rate it takes instead.
+        tables: where scales are chosen by other sweeps than rates.
+        measures: what is asked of the trained model of a run.
+        sizes, every, told: of its runs, see `Run`.
+        parts: cells that are no methods: the method of each, and what `measures` is told besides.
+        shared: whether other experiments have the same trainings, so that each is made once.
+    """
+
+    sweeps: tuple[Sweep, ...]
+    of: Mapping[str, str] = field(default_factory=dict)
+    tables: Scales | None = None
+    measures: Callable[..., tuple[Measure, ...]] = inside
+    sizes: Mapping[str, lm.Size] = field(default_factory=lambda: lm.SIZES)
+    every: int | None = None
+    told: str = Run.told
+    parts: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
+    shared: bool = False
 
     def swept(self, method: str) -> tuple[Sweep, str]:
-        """The sweep that a rate is read from, and its method there: the method itself, or the nearest of its
-        bases that was swept.
+        """The sweep that a rate is read from, and its method there.
 
         Raises:
             ValueError: an unknown method, or one of which nothing was swept.
         """
-        for one in series(method):
+        for one in series(self.of.get(method, method)):
             for sweep in self.sweeps:
                 if one.name in sweep.methods:
                     return sweep, one.name
@@ -38,47 +61,39 @@ class TextExperiment(Swept):
             f"methods are {', '.join(self.methods)}"
         )
 
-    def training_of(
-        self, profile: str, method: str, seed: int, steps: int | None = None
-    ) -> lm.LanguageModelRun:
-        """The training of a method and seed, over the whole schedule or over `steps`."""
+    def training_of(self, profile: str, method: str, seed: int) -> Run:
+        """The training of a method and seed, with nothing measured yet."""
         sweep, swept = self.swept(method)
-        rate = sweep.rate(profile, swept)
-        run = run_of(self.name, profile, method, seed, rate, steps, sizes=self.sizes)
-        return sweep.settled(profile, swept, run)
+        run = run_of(self.name, profile, method, seed, sweep.rate(profile, swept), sizes=self.sizes)
+        run = replace(sweep.settled(profile, swept, run), every=self.every)
+        return run if self.tables is None else self.tables.settled(profile, method, run)
 
-    def config(self, profile: str, cell: Any, seed: int) -> lm.LanguageModelRun:
-        return self.training_of(profile, cell, seed)
+    def config(self, profile: str, cell: Any, seed: int) -> Run:
+        method, *besides = self.parts.get(cell, (cell,))
+        run = self.training_of(profile, method, seed)
+        base = replace(run, experiment="trained") if self.shared else None
+        measures = self.measures(run, *besides)
+        return replace(run, method=cell, measures=measures, base=base, told=self.told)
 
-    def looks(self, config: Any) -> int:
-        """How many steps of progress `look` reports."""
-        return 0
+    def refuse(self, config: Run) -> None:
+        method = (config.base or config).method
+        sweep, swept = self.swept(method)
+        sweep.require(config.profile, swept)
+        if self.tables is not None:
+            self.tables.require(config.profile, method)
+        super().refuse(config)
 
-    def look(
-        self, config: Any, model: LanguageModel, *, device: str, progress: Progress | None
-    ) -> tuple[lm.Metrics, lm.Rows]:
-        """What else is asked of the trained model, in metrics and rows; of one that diverged, nothing."""
-        return {}, []
+    def by_bin(self, profile: str, scope: str = "part", store: Store | None = None) -> pd.DataFrame:
+        """Bits per byte of every reading in every bin of one scope: the rows of the kind "reading" with their
+        method, label and seed.
 
-    def sweep_of(self, config: Any) -> tuple[Sweep, str]:
-        return self.swept(config.method)
+        Within a scope all methods of a seed with the same blocks read the same bytes. "part" holds all
+        readings but the sliding-window baseline at stride 1; "all" the most bytes; "tight" that baseline and,
+        on the same bytes, the readings of "all"; "far" the readings that start far out.
 
-    def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-        self.refuse(config)
-        steps = config.training.steps
-        total = steps + self.looks(config)
-
-        def report(before: int) -> Progress | None:
-            return None if progress is None else lambda done, _: progress(before + done, total)
-
-        return lm.run(
-            config,
-            device=device,
-            progress=report(0),
-            test=self.reads_test,
-            every=self.every,
-            after=lambda model: self.look(config, model, device=device, progress=report(steps)),
-        )
-
-    def fingerprint(self, config: Any, *, device: str = "cpu") -> dict[str, list[float]]:
-        return lm.fingerprint(config, device=device)
+        Raises:
+            ValueError: no such scope.
+        """
+        one_of("scope", scope, (*SCOPES, "far"))
+        rows = self.rows(profile, "reading", store)
+        return rows if rows.empty else rows[rows["scope"] == scope].reset_index(drop=True)

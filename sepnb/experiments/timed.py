@@ -7,6 +7,7 @@ is of the code of its own commit; what a change since then costs or gains in tim
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import torch
@@ -20,8 +21,8 @@ from ..records.store import Record, digest
 from ..training.config import PRECISIONS
 from ..training.loop import autocast
 from ..validation import one_of
-from .base import Experiment, Progress, recorded
-from .language_modelling import Metrics, Rows
+from .base import Experiment
+from .run import Metrics, Progress, Rows, recorded
 
 Built = TypeVar("Built", Transformer, LanguageModel)
 Step = Callable[[], Any]
@@ -143,20 +144,21 @@ def run(config: Any, *, device: str = "cpu", progress: Progress | None = None) -
     return recorded(config, clock, metrics, config.rows(times), config.fingerprint(device))
 
 
-class Timed(Experiment):
-    """An experiment whose runs are timed; its cells are the fields of a config. It runs after all that
-    computes: it is timed best when nothing else does."""
+def fingerprint(config: TimedRun, *, device: str = "cpu") -> dict[str, list[float]]:
+    return config.fingerprint(device)
 
-    run_type: ClassVar[type]
-    alone = True
-    seeds: ClassVar[tuple[int, ...]] = (0,)
-    order: ClassVar[int] = 10
 
-    def config(self, profile: str, cell: dict[str, Any], seed: int) -> Any:
-        return self.run_type(experiment=self.name, profile=profile, seed=seed, **cell)
+def plan(kind: type[TimedRun], experiment: str, profile: str, cell: dict[str, Any], seed: int) -> TimedRun:
+    return kind(experiment=experiment, profile=profile, seed=seed, **cell)
 
-    def run(self, config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
-        return run(config, device=device, progress=progress)
 
-    def fingerprint(self, config: Any, *, device: str = "cpu") -> dict[str, list[float]]:
-        return config.fingerprint(device)
+def timed(kind: type[TimedRun], cells: Callable[..., Sequence[dict[str, Any]]], **about: Any) -> Experiment:
+    """An experiment whose runs are timed. It runs after all that computes: it is timed best when nothing else
+    does.
+
+    Args:
+        kind: the class of its configs.
+        cells: their fields, called with the profile and the methods of it.
+    """
+    how = {"plan": partial(plan, kind), "crossed": cells, "computes": run, "begins": fingerprint}
+    return Experiment(**{"order": 10, "seeds": (0,), "alone": True} | how | about)

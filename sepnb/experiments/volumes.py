@@ -18,14 +18,16 @@ import torch
 from ..data.draws import generator_of
 from ..encodings import AxialRoPE, Sinusoidal
 from ..seqpe import SeqPE
+from ..training.config import TrainingConfig
 from ..training.loop import Labelled
 from ..training.seqpe_losses import grid_losses
 from ..training.shifts import GridShiftSteps
 from . import classification
-from .classification import Asked, Classification, ClassifierRun, View, shuffled, swept
+from .classification import Asked, Things, View, shuffled, swept
 from .image_tasks import HELD_OUT_SEED
 from .methods import Method, listed
 from .points import PointClassifier, TwoThings, things
+from .run import Run
 
 AXES = 3
 EMBEDDING = SeqPE(digits=2, dims=AXES)
@@ -42,7 +44,6 @@ class Size(classification.Size):
 
     side: int
     sides: tuple[int, ...]
-    tokens: ClassVar[int] = 3
 
 
 SIZES = {
@@ -69,22 +70,28 @@ METHODS = listed(
 
 
 @dataclass(frozen=True)
-class VolumeRun(ClassifierRun):
-    """A classifier of two things in a cube."""
+class Cube(Things):
+    """Two things in a cube of a size."""
 
-    sizes: ClassVar = SIZES
+    size: Size
+
     axes: ClassVar = AXES
 
     @property
     def side(self) -> int:
         return self.size.side
 
-    def built(self) -> PointClassifier:
-        return PointClassifier(self.model, TwoThings(AXES, self.side).n_answers)
+    def tokens(self, training: TrainingConfig | None = None) -> int:
+        """The class token and the two things."""
+        return 3
 
-    def batches(self) -> Iterator[Labelled]:
-        training, task = self.training, TwoThings(AXES, self.side)
-        generator, run = generator_of(self.seed, "pictures"), {"seed": self.seed, "steps": training.steps}
+    def model(self, config: Run) -> PointClassifier:
+        return PointClassifier(config.model, TwoThings(AXES, self.side).n_answers)
+
+    def batches(self, config: Run) -> Iterator[Labelled]:
+        training, task = config.training, TwoThings(AXES, self.side)
+        run = {"seed": config.seed, "steps": training.steps}
+        generator = generator_of(config.seed, "pictures")
         still = (np.zeros(AXES, dtype=np.int64) for _ in range(training.steps))
         for move in still if training.positions is None else training.positions.drawn(**run):
             cells, answers = task.draw(generator, training.batch_size)
@@ -98,48 +105,46 @@ class VolumeRun(ClassifierRun):
         cells, answers = task.draw(generator_of(seed, "held-out pictures"), self.size.held_out, within)
         return Asked(*(torch.from_numpy(part) for part in (things(len(cells)), answers, cells)))
 
-    def views(self, model: PointClassifier) -> Iterator[View]:
+    def views(self, config: Run, model: PointClassifier) -> Iterator[View]:
         """Each arrangement with the places of another, and larger cubes."""
         plain = self.held_out("test")
         mixed = plain.places[shuffled(1, len(plain.places))[0]]
         yield View("shuffled_accuracy", None, plain._replace(places=mixed), model)
         for change in CHANGES:
             for side in self.size.sides:
-                about = {"change": change, "side": side, "unseen": self.unseen_at(change, side)}
+                about = {"change": change, "side": side, "unseen": self.unseen_at(config, change, side)}
                 asked = self.held_out("test", change, side)
                 yield View(f"{change}-{side}", {"kind": "view", **about}, asked, model)
 
-    def unseen_at(self, change: str, side: int) -> str:
-        return self.unseen(furthest=side, more=False, apart=change == "spread")
+    def unseen_at(self, config: Run, change: str, side: int) -> str:
+        return self.unseen(config, furthest=side, more=False, apart=change == "spread")
 
     def resolved(self) -> dict[str, Any]:
         size = self.size
         cubes = {"side": size.side, "larger": list(size.sides), "held_out": size.held_out}
-        return super().resolved() | {"points": cubes}
+        return {"points": cubes}
+
+
+def run_of(experiment: str, profile: str, method: str, seed: int, rate: float) -> Run:
+    """The run of a method at the size of its profile."""
+    return classification.run_of(Cube(SIZES[profile]), experiment, profile, method, method, seed, rate)
 
 
 SCREEN = swept(
-    "volume_screen",
+    name="volume_screen",
     title="Learning rates in the cube",
     methods=tuple(METHODS),
     smoke=("axial-rope",),
-    config_of=VolumeRun.of,
-    beyond={
-        "sinusoidal-shifts": (8e-3, 1.6e-2, 3.2e-2),
-        "axial-rope": (8e-3, 1.6e-2),
-        "seqpe": (5e-4,),
-    },
+    config_of=run_of,
     costs={"smoke": 2.0, "laptop": 45.0},
 )
 
-
-class Volumes(Classification):
-    """Trained in a small cube, does each way to tell places on three axes tell the direction of one thing
-    from another in larger cubes?"""
-
-    name: ClassVar[str] = "volumes"
-    title: ClassVar[str] = "Two things in a cube"
-    sweep: ClassVar = SCREEN
-    methods: ClassVar = SCREEN.methods
-    smoke: ClassVar = ("axial-rope", "seqpe")
-    costs: ClassVar = SCREEN.costs
+EXPERIMENT = classification.classification(
+    SCREEN,
+    name="volumes",
+    title="Two things in a cube",
+    question="""Trained in a small cube, does each way to tell places on three axes tell the direction of
+        one thing from another in larger cubes?""",
+    smoke=("axial-rope", "seqpe"),
+    costs=SCREEN.costs,
+)

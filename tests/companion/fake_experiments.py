@@ -132,7 +132,7 @@ class OnGpu(Fake):
 
     def fingerprint(self, config, *, device="cpu"):
         assert device == "cuda" or config.batch_size <= 4, "this would take minutes"
-        from sepnb.experiments.language_modelling import FIRST_STEPS
+        from sepnb.experiments.run import FIRST_STEPS
 
         rounded = (config.seed + config.batch_size) * (1 + self.rounding + self.drift)
         return {"first_losses": [rounded] * FIRST_STEPS.get()}

@@ -2,30 +2,73 @@
 
 import dataclasses
 import math
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 
-from sepnb.experiments import language_modelling as lm
-from sepnb.experiments.base import TrainedRun
+from sepnb.evaluation import protocols
+from sepnb.evaluation.protocols import Protocol
+from sepnb.experiments.long_windows import LongTexts
+from sepnb.experiments.run import Run
 from sepnb.records.settings import flattened
 from sepnb.records.store import Record
-
-Run = TypeVar("Run", bound=lm.LanguageModelRun)
+from sepnb.training import checkpoints
+from sepnb.training.device import optimiser
 
 
 def shortened(config: Run, steps: int, **changes: Any) -> Run:
-    """A run with fewer steps and hardly any text to score: every step and every window is the same code."""
-    return dataclasses.replace(
-        config,
-        training=dataclasses.replace(config.training, steps=steps),
-        text=dataclasses.replace(config.text, validation_bytes=64, test_bytes=128),
+    """A run with fewer steps and hardly any text to score: every step and every window is the same code. What
+    `with_texts` changes may be given too."""
+    return with_texts(
+        dataclasses.replace(
+            config,
+            training=dataclasses.replace(config.training, steps=steps),
+            data=dataclasses.replace(config.data, validation_bytes=64, test_bytes=128),
+        ),
         **changes,
     )
 
 
-def differing(one: TrainedRun, other: TrainedRun) -> set[str]:
+def texts_of(config: Run) -> LongTexts:
+    """What a run reads past its trained length."""
+    found = (getattr(one, "texts", one) for one in config.measures)
+    return next(one for one in found if isinstance(one, LongTexts))
+
+
+def unseen(config: Run, reading: Protocol) -> str:
+    """The sides of a reading that the training of a run never showed."""
+    longest = texts_of(config).beyond.longest
+    return protocols.unseen(reading, config.model.encodings, config.training, longest=longest)
+
+
+def with_texts(config: Run, **changes: Any) -> Run:
+    """A run that reads something else past its trained length; or with another `measure`, the last one,
+    changed so."""
+    if not changes:
+        return config
+    old = texts_of(config)
+    new = dataclasses.replace(old, **changes)
+    measures = tuple(
+        new if one == old else dataclasses.replace(one, texts=new) if hasattr(one, "texts") else one
+        for one in config.measures
+    )
+    return dataclasses.replace(config, measures=measures)
+
+
+def with_measure(config: Run, **changes: Any) -> Run:
+    """A run whose last measure is another in these fields."""
+    *others, last = config.measures
+    return dataclasses.replace(config, measures=(*others, dataclasses.replace(last, **changes)))
+
+
+def untaught(config: Run, model: torch.nn.Module) -> checkpoints.Checkpoint:
+    """The checkpoint of a model that took no step, and says that it paid something in one."""
+    start = checkpoints.take(model, optimiser(model, config.training), [], {})
+    return dataclasses.replace(start, losses=[6.0])
+
+
+def differing(one: Run, other: Run) -> set[str]:
     """The settings, by dotted name, in which two runs differ."""
     a, b = flattened(one.resolved()), flattened(other.resolved())
     return {key for key in a.keys() | b.keys() if a.get(key) != b.get(key)}

@@ -9,9 +9,10 @@ import torch
 from sepnb import experiments
 from sepnb.claims import budget as budget_claims
 from sepnb.experiments import ablation, budget
-from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.ablation import COMPARED, SIZES
+from sepnb.experiments.budget import budget_of
 from sepnb.experiments.methods import model_config
+from sepnb.experiments.run import Run
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.records.store import Store
 
@@ -91,7 +92,7 @@ def test_a_share_of_less_than_one_head_is_called_so():
 # --- the grids
 
 
-def settings(config: lm.LanguageModelRun) -> dict:
+def settings(config: Run) -> dict:
     """What two runs of one seed must share: all but the variant, its model and its screened rate."""
     resolved = config.resolved()
     training = {k: v for k, v in resolved["training"].items() if k != "learning_rate"}
@@ -114,16 +115,16 @@ def test_every_variant_has_three_seeds_what_claims_compare_six_on_the_same_sched
 @pytest.mark.parametrize("profile", PUBLISHED)
 def test_budgets_are_multiples_of_one_schedule_and_the_middle_one_is_that_of_the_ablation(profile):
     grid = BUDGET.grid(profile)
-    assert {(c.method, c.budget) for c in grid} == set(itertools.product(budget.METHODS, budget.BUDGETS))
+    assert {(c.method, budget_of(c)) for c in grid} == set(itertools.product(budget.METHODS, budget.BUDGETS))
     shortest = min(config.training.steps for config in grid)
     for config in grid:
-        assert config.training.steps == shortest * config.budget
+        assert config.training.steps == shortest * budget_of(config)
     ablated = {c.method: c for c in ABLATION.grid(profile)}  # a seed changes no setting
-    middle = [config for config in grid if config.budget == budget.MIDDLE]
+    middle = [config for config in grid if budget_of(config) == budget.MIDDLE]
     assert len(middle) == len(budget.METHODS) * len(BUDGET.seeds)
     for config in middle:
         same = ablated[config.method]
-        assert (config.model, config.training, config.text) == (same.model, same.training, same.text)
+        assert (config.model, config.training, config.data) == (same.model, same.training, same.data)
 
 
 def test_the_claims_on_budgets_ask_for_what_is_run():
@@ -134,13 +135,13 @@ def test_the_claims_on_budgets_ask_for_what_is_run():
 def test_smoke_runs_a_variant_and_its_reference():
     (reference, variant) = ABLATION.grid("smoke")
     assert COMPARED[variant.method].base == reference.method
-    assert {config.budget for config in BUDGET.grid("smoke")} < set(budget.BUDGETS)
+    assert {budget_of(config) for config in BUDGET.grid("smoke")} < set(budget.BUDGETS)
 
 
 def test_the_budget_of_a_run_stands_in_its_config_and_of_every_row_in_the_table(tmp_path):
     grid = BUDGET.grid("smoke")
-    assert [config.resolved()["budget"] for config in grid] == [config.budget for config in grid]
+    assert [config.resolved()["budget"] for config in grid] == [budget_of(config) for config in grid]
     table = BUDGET.table("smoke", Store(tmp_path))
-    assert list(table["budget"]) == [config.budget for config in grid]
+    assert list(table["budget"]) == [budget_of(config) for config in grid]
     assert list(table["steps"]) == [config.training.steps for config in grid]
     assert set(table["status"]) == {"not run"} and table.attrs["records"] == []

@@ -1,19 +1,22 @@
 """What `images` and `volumes` share: methods that differ in places alone, runs that repeat, sweeps apart."""
 
+import dataclasses
 import itertools
 
 import pytest
 
 from sepnb import experiments
-from sepnb.experiments import classification
 from sepnb.experiments import images as im
-from sepnb.experiments import language_modelling as lm
+from sepnb.experiments import run as runs
 from sepnb.experiments import volumes as vol
+from sepnb.experiments.classification import Views
 from sepnb.training import Diverged
 
 from .smoke_runs import assert_same, differing
 
-RUNS = {"images": im.ImageRun, "volumes": vol.VolumeRun}
+RUNS = {"images": im.run_of, "volumes": vol.run_of}
+DATA = {"images": im.ImageTask, "volumes": vol.Cube}
+SWEEPS = {"images": "image_screen", "volumes": "volume_screen"}
 SHIFTED = ("sinusoidal-shifts", "axial-rope-shifts", "seqpe", "seqpe-multiply")
 WITH_LOSSES = ("seqpe", "seqpe-multiply")
 SAME = (
@@ -26,6 +29,11 @@ SAME = (
 SMOKE = {"images": ("axial-rope/class", "axial-rope/direction"), "volumes": ("seqpe",)}
 
 
+def six_steps(run):
+    training = dataclasses.replace(run.training, steps=6)
+    return dataclasses.replace(run, training=training, measures=(Views(),))
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_every_method_has_six_seeds_none_of_which_chose_a_rate(name):
     experiment = experiments.get(name)
@@ -33,54 +41,55 @@ def test_every_method_has_six_seeds_none_of_which_chose_a_rate(name):
         grid = experiment.grid(profile)
         assert [run.seed for run in grid] == sorted(run.seed for run in grid)
         assert {(run.method, run.seed) for run in grid} == set(
-            itertools.product(experiment.sweep.methods, range(1, 7))
+            itertools.product(experiment.methods, range(1, 7))
         )
-        assert {run.seed for run in experiment.sweep.grid(profile)} == {0}
+        assert {run.seed for run in experiments.get(SWEEPS[name]).grid(profile)} == {0}
 
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 @pytest.mark.parametrize("name", RUNS)
 def test_two_methods_of_a_task_differ_only_in_streams_and_encoding_and_in_what_belongs_to_it(name, profile):
-    for task in {method.partition("/")[2] for method in experiments.get(name).sweep.methods}:
-        methods = [m for m in experiments.get(name).sweep.methods if m.partition("/")[2] == task]
-        runs = [RUNS[name].of(name, profile, method, 1, 1e-3) for method in methods]
+    for task in {method.partition("/")[2] for method in experiments.get(name).methods}:
+        methods = [m for m in experiments.get(name).methods if m.partition("/")[2] == task]
+        runs = [RUNS[name](name, profile, method, 1, 1e-3) for method in methods]
         for one, other in itertools.combinations(runs, 2):
             changed = {key for key in differing(one, other) if not key.startswith("model.streams")}
             trained = {key for key in changed if key.startswith("training.")}
-            names = {one.name, other.name}
+            names = {run.method.partition("/")[0] for run in (one, other)}
             shifted, losses = (len(names & set(those)) == 1 for those in (SHIFTED, WITH_LOSSES))
             parts = sorted({key.split(".")[1] for key in trained})
             assert parts == ["auxiliary"] * losses + ["positions"] * shifted
             assert changed - trained == {"method"} | (set() if names in SAME else {"model.encoding"})
-    with pytest.raises(ValueError, match="unknown method 'alibi'; did you mean "):
-        RUNS[name].of(name, profile, "alibi/class", 1, 1e-3)
+    with pytest.raises(ValueError, match="unknown method 'alibi"):
+        RUNS[name](name, profile, "alibi/class", 1, 1e-3)
 
 
 @pytest.mark.parametrize(("name", "method"), [(name, one) for name in SMOKE for one in SMOKE[name]])
 def test_a_run_repeats_exactly_and_its_rows_are_its_metrics(few, name, method):
-    experiment, of = experiments.get(name), RUNS[name].of
-    config = of(name, "smoke", method, 1, 2e-3, 6)
+    experiment = experiments.get(name)
+    config = six_steps(RUNS[name](name, "smoke", method, 1, 2e-3))
     one, again = experiment.run(config), experiment.run(config)
     assert_same(one, again)
     assert one.fingerprint == experiment.fingerprint(config) and len(one.fingerprint["first_losses"]) == 5
-    views = [view for view in config.views(classification.build(config)) if view.about is not None]
+    views = [view for view in config.data.views(config, config.build()) if view.about is not None]
     assert [{**row, **view.about} for row, view in zip(one.rows, views, strict=True)] == one.rows
     assert [one.metrics[view.column] for view in views] == [row["accuracy"] for row in one.rows]
-    assert experiment.run(of(name, "smoke", method, 2, 2e-3, 6)).fingerprint != one.fingerprint
+    assert experiment.run(dataclasses.replace(config, seed=2)).fingerprint != one.fingerprint
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_sweep_reads_no_test_input(few, monkeypatch, name):
-    asked, held_out = [], RUNS[name].held_out
+    asked, held_out = [], DATA[name].held_out
     monkeypatch.setattr(
-        RUNS[name], "held_out", lambda self, split, *a: asked.append(split) or held_out(self, split, *a)
+        DATA[name], "held_out", lambda self, split, *a: asked.append(split) or held_out(self, split, *a)
     )
-    sweep = experiments.get(name).sweep
-    record = sweep.run(RUNS[name].of(sweep.name, "smoke", sweep.smoke[0], 0, 2e-3, 6))
+    sweep = experiments.get(SWEEPS[name])
+    run = six_steps(sweep.config("smoke", (sweep.smoke[0], sweep.rates[0]), 0))
+    record = sweep.run(dataclasses.replace(run, measures=()))
     assert set(asked) == {"validation"} and "val_nats" in record.metrics and "accuracy" not in record.metrics
 
 
 def test_a_run_that_diverges_is_kept_without_a_score(few, monkeypatch):
-    monkeypatch.setattr(lm, "train", lambda *a, **k: (_ for _ in ()).throw(Diverged([float("nan")], 1.0)))
-    record = experiments.get("volumes").run(vol.VolumeRun.of("volumes", "smoke", "none", 1, 2e-3))
+    monkeypatch.setattr(runs, "train", lambda *a, **k: (_ for _ in ()).throw(Diverged([float("nan")], 1.0)))
+    record = experiments.get("volumes").run(experiments.get("volumes").config("smoke", "none", 1))
     assert record.metrics["diverged_at_step"] == 0 and "accuracy" not in record.metrics and not record.rows

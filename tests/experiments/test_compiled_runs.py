@@ -7,15 +7,17 @@ process is one of its own, because the hook that checks shapes in tests cannot b
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from sepnb import experiments
-from sepnb.experiments import classification, methods
 from sepnb.experiments import language_modelling as lm
+from sepnb.experiments import methods
+from sepnb.experiments.run import Run, attempted, trained
 from sepnb.models import LanguageModel
+from sepnb.training import TrainingConfig
 from sepnb.training.positions import Batch
 
 VOCABULARY = 7
@@ -25,15 +27,24 @@ NAMES = (*experiments.get("encodings").methods, "separated-gaps")
 DRAWN = [name for name in NAMES if "randomised" in name or "seqpe" in name or "gaps" in name]
 
 
-def config_of(name: str) -> lm.LanguageModelRun:
+def config_of(name: str) -> Run:
     """A method at the least size, and without an auxiliary loss, which is never compiled."""
     config = methods.run_of("fake", "smoke", name, 1, 1e-3, sizes={"smoke": SIZE})
-    return replace(config, training=replace(config.training, auxiliary=None))
+    training = replace(config.training, auxiliary=None)
+    return replace(config, training=training, data=Drawn("sympy", 8, 8))
 
 
-def batches(config: lm.LanguageModelRun, further: int = 0) -> Iterator[np.ndarray | Batch]:
+@dataclass(frozen=True)
+class Drawn(lm.TextConfig):
     """Random tokens, at the positions that the sampler of a run draws, or further on."""
-    training = config.training
+
+    further: int = 0
+
+    def batches(self, config: Run) -> Iterator[np.ndarray | Batch]:
+        return drawn(config.training, self.further)
+
+
+def drawn(training: TrainingConfig, further: int) -> Iterator[np.ndarray | Batch]:
     shape = training.steps, training.batch_size, training.length + 1
     tokens = np.random.default_rng(0).integers(VOCABULARY, size=shape)
     if training.positions is None:
@@ -55,7 +66,7 @@ def drive() -> dict[str, list]:
         for config in (config_of(name), _eager(config_of(name))):
             torch.manual_seed(1)
             model = LanguageModel(config.model, VOCABULARY)
-            losses, metrics = lm.attempted(config, model, batches(config), "cpu", None)
+            losses, metrics = attempted(config, model, "cpu")
             told.append((losses, metrics))
         (losses, metrics), (as_eager, _) = told
         breaks = list(counters["graph_break"])
@@ -63,7 +74,7 @@ def drive() -> dict[str, list]:
     return found
 
 
-def _eager(config: lm.LanguageModelRun) -> lm.LanguageModelRun:
+def _eager(config: Run) -> Run:
     return replace(config, training=replace(config.training, compiler=None))
 
 
@@ -94,7 +105,7 @@ def test_drawn_positions_are_checked_before_a_compiled_step_that_cannot(name, fu
     config = config_of(name)
     model = LanguageModel(config.model, VOCABULARY)
     with pytest.raises(ValueError, match=why):
-        lm.trained(config, model, batches(config, further), device="cpu")
+        trained(replace(config, data=replace(config.data, further=further)), model, device="cpu")
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if "seqpe" not in name])
@@ -103,16 +114,16 @@ def test_a_step_that_is_not_compiled_reads_nothing_of_its_device(name):
     config, taken = _eager(config_of(name)), []
     model = LanguageModel(config.model, VOCABULARY).to("meta")
     with pytest.raises((NotImplementedError, RuntimeError), match="meta"):
-        lm.trained(config, model, batches(config), device="meta", on_step=taken.append)
+        trained(config, model, device="meta", on_step=taken.append)
     assert len(taken) == SIZE.steps
 
 
 def test_nor_does_a_step_of_an_image_model_whose_places_are_drawn():
     config, taken = experiments.get("images").config("smoke", "axial-rope-shifts/class", 1), []
-    model, drawn = classification.build(config).to("meta"), config.batches()
+    model = config.build().to("meta")
     with pytest.raises(NotImplementedError, match="meta"):
         how = {"device": "meta", "stop_after": SIZE.steps, "on_step": taken.append}
-        lm.trained(config, model, drawn, **how)
+        trained(config, model, **how)
     assert len(taken) == SIZE.steps
 
 
@@ -127,7 +138,7 @@ def test_what_seqpe_minimises_beside_the_loss_reads_nothing_of_its_device(name):
 
 def test_a_training_without_a_compiler_says_nothing_of_one():
     config = _eager(config_of("rope"))
-    _, metrics = lm.attempted(config, LanguageModel(config.model, VOCABULARY), batches(config), "cpu", None)
+    _, metrics = attempted(config, LanguageModel(config.model, VOCABULARY), "cpu")
     assert not {"compiled_steps", "graphs_a_step"} & metrics.keys()
 
 

@@ -13,33 +13,48 @@ from sepnb.encodings import rope_frequencies
 from sepnb.evaluation.long_windows import BLOCKS
 from sepnb.evaluation.protocols import Protocol
 from sepnb.experiments import context_extension as ce
-from sepnb.experiments import language_modelling as lm
-from sepnb.experiments import trained_once
+from sepnb.experiments import resuming
+from sepnb.experiments import run as runs
+from sepnb.experiments.long_windows import read
+from sepnb.experiments.run import Run, trained
 from sepnb.models import LanguageModel
 from sepnb.records.store import Store
 from sepnb.training import Diverged
+
+from .smoke_runs import texts_of, with_measure
 
 EXPERIMENT = experiments.get("context_extension")
 PUBLISHED = ("laptop", "gpu")
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def run_of(method: str, seed: int = 1) -> ce.ContextExtensionRun:
+def run_of(method: str, seed: int = 1) -> Run:
     """A smoke run with a shortened training and two tunings of two steps."""
     config = EXPERIMENT.config("smoke", method, seed)
-    return dataclasses.replace(
+    less = dataclasses.replace(config.training, steps=6)
+    texts = config.of(ce.Extended).texts
+    config = with_measure(
         config,
-        beyond=dataclasses.replace(config.beyond, documents=1),
-        training=dataclasses.replace(config.training, steps=6),
-        tunings=tuple(dataclasses.replace(one, steps=2) for one in config.tunings[:2]),
+        texts=dataclasses.replace(texts, beyond=dataclasses.replace(texts.beyond, documents=1)),
+        tunings=tuple(dataclasses.replace(one, steps=2) for one in extended(config).tunings[:2]),
     )
+    base = dataclasses.replace(config.base, training=less)
+    return dataclasses.replace(config, training=less, base=base)
+
+
+def extended(config: Run) -> ce.Extended:
+    return config.of(ce.Extended)
+
+
+def trained_once(config: Run):
+    return resuming.trained_once(config.base)
 
 
 @pytest.fixture
 def checkpoints_in(tmp_path, monkeypatch):
     """A clean tree of a commit, and a folder of its own for what is built."""
     monkeypatch.setenv("SEPNB_BUILD", str(tmp_path / "build"))
-    monkeypatch.setattr(trained_once, "code_state", lambda: ("a" * 40, False))
+    monkeypatch.setattr(resuming, "code_state", lambda: ("a" * 40, False))
     return tmp_path / "build" / "checkpoints"
 
 
@@ -50,9 +65,9 @@ def checkpoints_in(tmp_path, monkeypatch):
 def test_every_method_is_run_with_six_seeds_that_read_different_blocks(profile):
     grid = EXPERIMENT.grid(profile)
     assert sorted((c.method, c.seed) for c in grid) == sorted(itertools.product(ce.METHODS, range(1, 7)))
-    blocks = {config.seed: config.blocks for config in grid}
+    blocks = {config.seed: texts_of(config).blocks for config in grid}
     assert sorted(sum(blocks.values(), ())) == list(range(BLOCKS))
-    assert all(config.blocks == blocks[config.seed] for config in grid)
+    assert all(texts_of(config).blocks == blocks[config.seed] for config in grid)
     assert len({config.seed for config in grid[:6]}) == 6, "runs that start together share no training"
 
 
@@ -61,21 +76,20 @@ def test_methods_of_a_seed_share_the_training_of_in_window_and_the_tunings(profi
     runs = [EXPERIMENT.config(profile, method, 3) for method in ce.METHODS]
     first = runs[0]
     for config in runs:
-        assert config.base == first.base and config.tunings == first.tunings
-        assert config.beyond == first.beyond and config.model == first.model
-    assert len({(c.extension, c.far_extension) for c in runs}) == len(runs)
-    assert {c.method for c in runs if c.far_extension is None} == {"raised-base", "rope"}
+        assert config.base == first.base and extended(config).tunings == extended(first).tunings
+        assert texts_of(config).beyond == texts_of(first).beyond and config.model == first.model
+    assert len({(extended(c).extension, extended(c).far) for c in runs}) == len(runs)
+    assert {c.method for c in runs if extended(c).far is None} == {"raised-base", "rope"}
     inside = experiments.get("in_window").config(profile, "rope", 3)
-    assert type(first.base) is lm.LanguageModelRun
-    assert dataclasses.replace(first.base, experiment=inside.experiment) == inside
+    assert dataclasses.replace(first.base, experiment=inside.experiment, measures=inside.measures) == inside
 
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 def test_a_tuning_is_a_twentieth_of_the_steps_at_four_times_the_length_with_as_many_bytes_a_step(profile):
     config = EXPERIMENT.config(profile, "ntk-aware", 1)
     training = config.training
-    for tuning, share in zip(config.tunings, (0.1, 0.3, 1.0), strict=True):
-        assert tuning.length == 4 * config.beyond.length
+    for tuning, share in zip(extended(config).tunings, (0.1, 0.3, 1.0), strict=True):
+        assert tuning.length == 4 * texts_of(config).beyond.length
         changed = {
             "steps": training.steps // 20,
             "length": 4 * training.length,
@@ -104,7 +118,8 @@ def test_unknown_methods_are_refused():
 
 def test_a_tuning_shows_distances_up_to_its_length_and_a_window_hides_the_rest():
     config = run_of("rope")
-    assert {reading.id: config.unseen(reading) for reading in config.readings} == {
+    _, rows = extended(config)(config, config.build(), start=trained_once(config))
+    assert {row["reading"]: row["unseen"] for row in rows if row["kind"] == "reading"} == {
         "oracle": "none",
         "oracle-coarse": "none",
         "frozen": "length+distance",
@@ -135,7 +150,7 @@ def test_fingerprints_tell_extensions_and_seeds_apart(record):
 
 
 def test_metrics_are_the_rows_by_name_and_the_record_stays_small(record, tmp_path):
-    length = run_of("yarn").beyond.length
+    length = texts_of(run_of("yarn")).beyond.length
     rows = [row for row in record.rows if row["kind"] == "reading"]
     assert {row["reading"] for row in rows} == {"frozen", "frozen-16", "tuned", "tuned-oracle"}
     assert {row["scope"] for row in rows if row["reading"] == "tuned-oracle"} == {"tight"}
@@ -161,28 +176,29 @@ def test_the_oracle_of_the_tuning_is_the_tuned_model_that_sees_one_trained_lengt
 def test_frozen_is_the_trained_model_under_the_frequencies_and_nothing_else(record):
     """Against the model trained by the plain loop, without a checkpoint."""
     config = run_of("yarn")
-    model = lm.build(config.base)
-    lm.train(model, lm.batches(config.base), config.training)
-    reading = Protocol("frozen")
-    rows = ce.read(config, model.extended(extension=config.extension), asked=[reading])
-    assert ce.metrics_of(rows, config.beyond.length).items() <= record.metrics.items()
-    plain = ce.metrics_of(ce.read(config, model, asked=[reading]), config.beyond.length)
+    model, texts = config.base.build(), texts_of(config)
+    trained(config.base, model)
+    reading, length = Protocol("frozen"), texts.beyond.length
+    rows = read(config, texts, model.extended(extension=extended(config).extension), asked=[reading])
+    assert ce.metrics_of(rows, length).items() <= record.metrics.items()
+    plain = ce.metrics_of(read(config, texts, model, asked=[reading]), length)
     assert plain["frozen/1x"] == pytest.approx(record.metrics["bits_per_byte"], abs=1e-5)
     assert abs(plain["frozen/1x"] - record.metrics["frozen/1x"]) > 1e-4
 
 
 def test_a_tuning_starts_from_the_trained_weights_and_averages_and_leaves_them_alone():
     config = run_of("ntk-aware")
-    start = ce.trained(config)
+    start, tune, how = trained_once(config), extended(config).tune, {"device": "cpu"}
+    tuning = extended(config).tunings[1]
     assert start.steps == 6 and len(start.losses) == 6
     kept = {name: value.clone() for name, value in start.weights.items()}
-    one, losses = ce.tune(config, start, config.tunings[1])
+    one, losses = tune(config, start, tuning, **how)
     assert isinstance(one, LanguageModel) and one.config == config.model
-    _, repeated = ce.tune(config, start, config.tunings[1])
+    _, repeated = tune(config, start, tuning, **how)
     assert losses == repeated
     assert all(torch.equal(kept[name], start.weights[name]) for name in kept)
     forgetful = dataclasses.replace(start, averages={**start.averages, "state": {}})
-    _, first = ce.tune(config, forgetful, config.tunings[1])
+    _, first = tune(config, forgetful, tuning, **how)
     assert first[0] == losses[0] and first[1] != losses[1], "the averages count from the first update on"
     assert not torch.equal(one.head.weight, torch.as_tensor(kept["head.weight"]))
 
@@ -194,15 +210,16 @@ def test_a_seed_is_trained_once_and_the_record_is_the_same(record, checkpoints_i
     config = run_of("yarn")
     first = EXPERIMENT.run(config)
     (kept,) = checkpoints_in.iterdir()
-    whole, calls = ce.train, []
+    whole, calls = runs.train, []
 
     def counted(model, batches, training, **how):
         calls.append(training.length)
         return whole(model, batches, training, **how)
 
-    monkeypatch.setattr(ce, "train", counted)
+    for module in (ce, runs, resuming):
+        monkeypatch.setattr(module, "train", counted)
     second = EXPERIMENT.run(config)
-    long = config.tunings[0].length
+    long = extended(config).tunings[0].length
     # The fingerprint begins a training and a tuning; then come the two tunings, and no training.
     assert calls == [config.training.length, long, long, long]
     for one in (first, second):
@@ -218,12 +235,12 @@ def test_a_checkpoint_is_that_of_one_commit_and_one_config_and_code_without_a_na
     checkpoints_in, monkeypatch
 ):
     for state in (("a" * 40, True), (None, None)):
-        monkeypatch.setattr(trained_once, "code_state", lambda state=state: state)
-        ce.trained(run_of("yarn"))
+        monkeypatch.setattr(resuming, "code_state", lambda state=state: state)
+        trained_once(run_of("yarn"))
         assert not checkpoints_in.exists()
     for commit, seed, kept in (("a", 1, 1), ("a", 2, 2), ("b", 1, 3)):
-        monkeypatch.setattr(trained_once, "code_state", lambda commit=commit: (commit * 40, False))
-        ce.trained(run_of("yarn", seed=seed))
+        monkeypatch.setattr(resuming, "code_state", lambda commit=commit: (commit * 40, False))
+        trained_once(run_of("yarn", seed=seed))
         assert len(list(checkpoints_in.iterdir())) == kept
 
 
@@ -234,29 +251,29 @@ def test_a_training_that_diverges_is_a_record_without_a_score(monkeypatch):
     def explodes(config, **_):
         raise Diverged([6.0] * 7 + [float("nan")], config.training.learning_rate)
 
-    monkeypatch.setattr(ce, "trained", explodes)
+    monkeypatch.setattr(runs, "trained_once", explodes)
     record = EXPERIMENT.run(run_of("yarn"))
     assert record.metrics["diverged_at_step"] == 7 and "bits_per_byte" not in record.metrics
     assert record.rows == []
 
 
 def test_rates_that_diverge_are_not_chosen_and_without_one_left_nothing_is_tuned(monkeypatch):
-    config, whole = run_of("yarn"), ce.tune
+    config, whole = run_of("yarn"), ce.Extended.tune
 
     def at(bad: set[float]):
-        def tune(config, start, tuning, **how):
+        def tune(self, config, start, tuning, **how):
             if tuning.learning_rate in bad and "stop_after" not in how:
                 raise Diverged([6.0, float("nan")], tuning.learning_rate)
-            return whole(config, start, tuning, **how)
+            return whole(self, config, start, tuning, **how)
 
         return tune
 
-    low, high = (tuning.learning_rate for tuning in config.tunings)
-    monkeypatch.setattr(ce, "tune", at({low}))
+    low, high = (tuning.learning_rate for tuning in extended(config).tunings)
+    monkeypatch.setattr(ce.Extended, "tune", at({low}))
     record = EXPERIMENT.run(config)
     assert record.metrics["tuning_rate"] == high
     assert [row.get("diverged_at_step") for row in record.rows if row["kind"] == "tuning"] == [1, None]
-    monkeypatch.setattr(ce, "tune", at({low, high}))
+    monkeypatch.setattr(ce.Extended, "tune", at({low, high}))
     record = EXPERIMENT.run(config)
     assert "tuning_rate" not in record.metrics and "frozen/4x" in record.metrics
     assert not any(name.startswith("tuned") for name in record.metrics)

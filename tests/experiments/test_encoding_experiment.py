@@ -13,16 +13,17 @@ from sepnb import encodings, experiments
 from sepnb.evaluation import AtDrawnPositions, evaluate
 from sepnb.evaluation.long_windows import BLOCKS, Beyond
 from sepnb.evaluation.protocols import Protocol
-from sepnb.experiments import encodings as table
 from sepnb.experiments import extrapolation
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.encoding_methods import METHODS, SPINE
 from sepnb.experiments.methods import run_of
+from sepnb.experiments.run import Run, trained
 from sepnb.models import LanguageModel
 from sepnb.records.store import canonical
 from sepnb.training.positions import RandomPositions
 
-from .smoke_runs import differing, shortened
+from .smoke_runs import differing, shortened, texts_of
+from .smoke_runs import unseen as unseen_of
 
 TABLE = experiments.get("encodings")
 SAMPLERS = {
@@ -36,13 +37,13 @@ PUBLISHED = ("laptop", "gpu")
 SHORT = Beyond(64, 2, documents=2, windows=1, part=1, tight=1, batch_bytes=2048)
 
 
-def smoke_run(name: str, steps: int = 4) -> table.EncodingRun:
+def smoke_run(name: str, steps: int = 4) -> Run:
     """A smoke run of any method, with a shortened schedule and texts of two trained lengths."""
     config = TABLE.config("smoke", name, 1)
     return shortened(config, steps, beyond=SHORT)
 
 
-def model_of(config: table.EncodingRun) -> LanguageModel:
+def model_of(config: Run) -> LanguageModel:
     torch.manual_seed(0)
     return LanguageModel(config.model).eval()
 
@@ -66,11 +67,10 @@ def test_the_published_grid_runs_every_method_with_three_seeds_that_read_all_blo
     for profile in PUBLISHED:
         grid = TABLE.grid(profile)
         assert sorted((c.method, c.seed) for c in grid) == sorted(itertools.product(METHODS, (1, 2, 3)))
-        blocks = {config.seed: config.blocks for config in grid}
+        blocks = {config.seed: texts_of(config).blocks for config in grid}
         assert sorted(sum(blocks.values(), ())) == list(range(BLOCKS))
-        assert all(config.blocks == blocks[config.seed] for config in grid)
-        ours, theirs = TABLE.beyond(profile), extrapolation.BEYOND[profile]
-        assert {config.beyond for config in grid} == {ours}
+        assert all(texts_of(config).blocks == blocks[config.seed] for config in grid)
+        (ours,), theirs = {texts_of(config).beyond for config in grid}, extrapolation.BEYOND[profile]
         assert ours == dataclasses.replace(theirs, tight=ours.tight) and 2 * ours.tight >= theirs.tight
         assert {c.method for c in TABLE.grid(profile, seeds=[9])} == set(METHODS)
     assert {config.method for config in TABLE.grid("smoke")} == set(TABLE.smoke) < set(METHODS)
@@ -90,7 +90,7 @@ def test_the_spine_trains_as_in_window_does(name, profile):
 
 def test_all_methods_of_a_seed_read_the_same_bytes_in_the_same_order():
     def first(name: str) -> np.ndarray:
-        drawn = next(lm.batches(TABLE.config("smoke", name, 1)))
+        drawn = next(TABLE.config("smoke", name, 1).batches())
         return drawn if isinstance(drawn, np.ndarray) else np.c_[drawn.inputs, drawn.targets[:, -1]]
 
     expected = first("none")
@@ -104,7 +104,7 @@ def test_all_methods_of_a_seed_read_the_same_bytes_in_the_same_order():
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_is_read_natively_behind_a_window_sharpened_and_through_both_oracles(name):
     config = TABLE.config("laptop", name, 1)
-    asked = {reading.id: reading for reading in config.readings}
+    asked = {reading.id: reading for reading in texts_of(config).readings}
     rule = "clamp" if name.startswith("learned") else "native"
     last = {"contiguous"} if name in RANDOMISED else {f"{rule}-at-7x"}
     own = {rule, f"{rule}-log", f"{rule}-window", f"{rule}-window-sinks"}
@@ -120,7 +120,7 @@ def test_every_method_is_read_natively_behind_a_window_sharpened_and_through_bot
     assert asked[f"{rule}-log"].log_scale and not asked[rule].log_scale
     drawn = {id for id, reading in asked.items() if reading.drawn is not None}
     assert drawn == (asked.keys() - {"contiguous"} if name in RANDOMISED else set())
-    assert len({reading.described for reading in config.readings}) == len(config.readings)
+    assert len({reading.described for reading in texts_of(config).readings}) == len(texts_of(config).readings)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_every_method_is_read_natively_behind_a_window_sharpened_and_through_bot
 )
 def test_each_reading_says_what_training_never_showed(name, unseen):
     config = TABLE.config("laptop", name, 1)
-    asked = {reading.id: config.unseen(reading) for reading in config.readings}
+    asked = {reading.id: unseen_of(config, reading) for reading in texts_of(config).readings}
     assert {id: asked[id] for id in unseen} == unseen
     assert asked["oracle"] == asked["oracle-coarse"] == "none"
 
@@ -159,12 +159,12 @@ def test_buckets_that_training_never_reached_are_unseen_distances():
     """T5's last bucket begins at 113: within the trained length of a laptop, past that of smoke."""
     for profile, expected in (("laptop", "length"), ("smoke", "length+distance")):
         config = TABLE.config(profile, "t5", 1)
-        assert config.unseen(Protocol("native")) == expected
+        assert unseen_of(config, Protocol("native")) == expected
 
 
 def test_a_drawn_reading_is_the_mean_over_its_draws_under_its_rule():
     config = smoke_run("sinusoidal-randomised")
-    model, held = model_of(config), config.passages()
+    model, held = model_of(config), texts_of(config).passages(config)
     sampler = config.training.positions
     read, documents = held.tokens[:2, :33], held.documents[:2]
     found = Protocol("r", drawn=sampler, draws=3, window=8).losses(model, read, documents).bits
@@ -185,19 +185,19 @@ def test_random_positions_shift_steps_and_losses_cover_the_indices_that_are_read
         for name in RANDOMISED:  # a longest text leaves gaps between its positions
             config = TABLE.config(profile, name, 1)
             assert isinstance(config.training.positions, RandomPositions)
-            assert config.training.positions.maximum == 4 * config.beyond.longest
+            assert config.training.positions.maximum == 4 * texts_of(config).beyond.longest
         for name in SHIFTED:
             config = TABLE.config(profile, name, 1)
-            training, longest = config.training, config.beyond.longest
+            training, longest = config.training, texts_of(config).beyond.longest
             sampler, losses = training.positions, training.auxiliary
             assert sampler.maximum == losses.trained_indices(training.length) == 4 * longest
             assert losses.shifts == sampler and losses.windows.trained == (training.length,)
             (encoding,) = config.model.encodings
             assert encoding.base**encoding.digits > sampler.maximum
             bare = dataclasses.replace(training, positions=None, auxiliary=None)
-            (far,) = (reading for reading in config.readings if reading.start)
-            assert config.unseen(far) == "none"
-            assert dataclasses.replace(config, training=bare).unseen(far) == "index"
+            (far,) = (reading for reading in texts_of(config).readings if reading.start)
+            assert unseen_of(config, far) == "none"
+            assert unseen_of(dataclasses.replace(config, training=bare), far) == "index"
 
 
 def test_a_randomised_model_is_scored_at_drawn_positions_inside_the_trained_length_too():
@@ -205,9 +205,9 @@ def test_a_randomised_model_is_scored_at_drawn_positions_inside_the_trained_leng
     record = TABLE.run(config)
     torch.manual_seed(config.seed)
     model = LanguageModel(config.model)
-    lm.train(model, lm.batches(config), config.training)
-    split = lm.splits_of(config.text.name).test
-    cut = lm.text.windows(split, length=config.scored_length, per_document=config.text.test_bytes)
+    trained(config, model)
+    of = config.data
+    cut = lm.text.windows(of.splits.test, length=of.window, per_document=of.test_bytes)
     drawn = evaluate(AtDrawnPositions(model, config.training.positions), cut.tokens).bits_per_byte
     assert record.metrics["bits_per_byte"] == pytest.approx(drawn, abs=1e-6)
     assert drawn != pytest.approx(evaluate(model, cut.tokens).bits_per_byte, abs=1e-5)
@@ -225,10 +225,10 @@ def test_a_run_trains_and_holds_every_reading(name):
     losses = record.fingerprint["first_losses"]
     assert len(losses) == 4 and all(map(math.isfinite, losses)) and losses[-1] < losses[0]
     rows = [row for row in record.rows if row["kind"] == "reading"]
-    assert {row["reading"] for row in rows} == {reading.id for reading in config.readings}
+    assert {row["reading"] for row in rows} == {reading.id for reading in texts_of(config).readings}
     assert all(math.isfinite(row["bits_per_byte"]) for row in rows)
     assert 4 < record.metrics["bits_per_byte"] < 9 and re.fullmatch(r"[a-z0-9.-]+", config.key)
-    rule = "clamp" if config.encoding == "learned" else "native"
+    rule = "clamp" if config.model.encodings[0].name == "learned" else "native"
     for times in (1, 2):
         assert {f"{rule}/{times}x", f"gap/{rule}/{times}x", f"oracle/{times}x"} <= record.metrics.keys()
     assert canonical(record.config) and {row["kind"] for row in record.rows}.isdisjoint({"table", "seam"})

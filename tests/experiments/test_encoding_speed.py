@@ -2,6 +2,7 @@
 
 import subprocess
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ from sepnb.models.kernels import CompilerMissing
 
 from ..encodings.references import REFERENCES
 
-SPEED = es.EncodingSpeed()
+SPEED = es.EXPERIMENT
 B, H, N, D = 2, 2, 16, 4
 TINY = es.EncodingSpeedRun(
     experiment="encoding_speed",
@@ -256,7 +257,7 @@ def test_the_targets_that_need_the_package_install_it_and_run_beside_it(command,
 def test_bench_prints_every_column_and_without_a_compiler_what_is_missing(monkeypatch, tmp_path):
     monkeypatch.setenv("SEPNB_RESULTS", str(tmp_path))
     cells = [replace(TINY, compiler="inductor", method=method) for method in ("rope", "alibi")]
-    monkeypatch.setattr(es.EncodingSpeed, "grid", lambda self, profile: cells)
+    monkeypatch.setattr(es, "EXPERIMENT", SimpleNamespace(grid=lambda profile: cells))
     monkeypatch.setattr(es, "TARGETS", {("rope", N): 0.95})
     steps = {"fused": lambda: 0, "eager": lambda: 0}
     monkeypatch.setattr(es.EncodingSpeedRun, "steps", lambda self, device: steps)

@@ -8,7 +8,7 @@ from sepnb import experiments
 from sepnb.analysis.flops import per_token
 from sepnb.experiments import expected
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments.base import TrainedRun
+from sepnb.experiments.run import Run
 from sepnb.records.store import Store
 
 IN_WINDOW = experiments.get("in_window")
@@ -48,7 +48,7 @@ def test_every_experiment_is_expected_to_take_some_time_and_only_what_trains_no_
     experiment = experiments.get(name)
     config = experiment.grid("gpu")[0]
     assert expected.of_run(experiment, config).alone > 0
-    assert isinstance(config, TrainedRun) != ("gpu" in experiment.costs)
+    assert isinstance(config, Run) != ("gpu" in experiment.costs)
 
 
 def test_while_nothing_is_run_a_sentence_has_the_command_and_its_time_and_one_record_ends_it(tmp_path):

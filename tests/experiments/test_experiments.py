@@ -14,8 +14,10 @@ from sepnb.data import registry
 from sepnb.encodings import InputModule, QueryKeyModule, ScoreModule
 from sepnb.experiments import expected
 from sepnb.experiments import language_modelling as lm
+from sepnb.experiments import run as runs
 from sepnb.experiments.in_window import METHODS
 from sepnb.experiments.methods import model_config
+from sepnb.experiments.run import Run
 from sepnb.models import LanguageModel
 from sepnb.records.store import Record, Store
 from sepnb.training import Diverged
@@ -32,13 +34,13 @@ def store(tmp_path) -> Store:
     return Store(tmp_path)
 
 
-def run_of(method: str, experiment=IN_WINDOW, steps: int = 8) -> lm.LanguageModelRun:
+def run_of(method: str, experiment=IN_WINDOW, steps: int = 8) -> Run:
     """A smoke run of a method, shortened: every step and every window is the same code."""
     config = next(config for config in experiment.grid("smoke") if config.method == method)
     return shortened(config, steps)
 
 
-def record_of(config: lm.LanguageModelRun, **metrics: float) -> Record:
+def record_of(config: Run, **metrics: float) -> Record:
     return Record(
         experiment=config.experiment,
         profile=config.profile,
@@ -62,17 +64,12 @@ def test_what_chooses_a_setting_comes_before_what_uses_it():
     assert orders == sorted(orders)
     for name in names:
         experiment = experiments.get(name)
-        assert experiment.name == name and experiment.title and type(experiment).__doc__
+        assert experiment.name == name and experiment.title and experiment.question.endswith(("?", "read."))
 
 
 def test_an_experiment_from_outside_is_had_by_its_name_and_takes_no_other_s(monkeypatch):
-    class Mine(type(IN_WINDOW)):
-        """Is it mine?"""
-
-        name = "mine"
-
     monkeypatch.setattr(experiments, "_REGISTRY", dict(experiments._REGISTRY))
-    mine = Mine()
+    mine = dataclasses.replace(IN_WINDOW, name="mine", question="Is it mine?")
     experiments.register(mine)
     assert experiments.get("mine") is mine and experiments.names()[-1] == "mine"
     with pytest.raises(ValueError, match="there is an experiment 'mine' already"):
@@ -118,7 +115,7 @@ def test_any_change_of_a_setting_is_another_key():
         dataclasses.replace(config, seed=config.seed + 1),
         dataclasses.replace(config, training=dataclasses.replace(config.training, clip=2.0)),
         dataclasses.replace(config, model=dataclasses.replace(config.model, bias=True)),
-        dataclasses.replace(config, text=dataclasses.replace(config.text, test_bytes=1)),
+        dataclasses.replace(config, data=dataclasses.replace(config.data, test_bytes=1)),
     ]
     assert len({item.key for item in [config, *changed]}) == 5
 
@@ -166,7 +163,7 @@ def test_all_methods_of_a_seed_read_the_same_bytes_in_the_same_order(monkeypatch
         read[config.seed, config.method] = np.stack(list(itertools.islice(batches, 3)))
         return [0.0]
 
-    monkeypatch.setattr(lm, "train", reading)
+    monkeypatch.setattr(runs, "train", reading)
     for config in IN_WINDOW.grid("smoke", seeds=[1, 2]):
         IN_WINDOW.fingerprint(config)
     assert len(read) == 2 * len(METHODS)
@@ -251,8 +248,8 @@ def test_a_table_only_loads_and_says_of_every_run_of_the_grid_how_it_stands(stor
     def never(*_, **__):
         raise AssertionError("a table computed something")
 
-    for name in ("train", "evaluate", "LanguageModel"):
-        monkeypatch.setattr(lm, name, never)
+    for module, name in ((runs, "train"), (lm, "evaluate"), (lm, "LanguageModel")):
+        monkeypatch.setattr(module, name, never)
     grid = IN_WINDOW.grid("smoke")
     table = IN_WINDOW.table("smoke", store)
     assert list(table["status"]) == ["not run"] * len(grid)
@@ -299,10 +296,10 @@ def test_a_run_that_diverges_is_a_record_without_a_score_and_the_claims_hear_of_
     def explodes(model, batches, config, **options):
         raise Diverged([6.0] * 7 + [float("nan")], config.learning_rate)
 
-    monkeypatch.setattr(lm, "train", explodes)
+    monkeypatch.setattr(runs, "train", explodes)
     record = IN_WINDOW.run(IN_WINDOW.grid("smoke")[0])
     assert record.metrics["diverged_at_step"] == 7 and "bits_per_byte" not in record.metrics
-    assert len(record.fingerprint["first_losses"]) == lm.FINGERPRINT_STEPS
+    assert len(record.fingerprint["first_losses"]) == runs.FINGERPRINT_STEPS
     store.write(record)
     for config in IN_WINDOW.grid("smoke")[1:]:
         store.write(record_of(config, bits_per_byte=2.0))

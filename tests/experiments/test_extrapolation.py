@@ -13,30 +13,33 @@ from sepnb import experiments
 from sepnb.data import text
 from sepnb.data.text import Document, Text
 from sepnb.evaluation import evaluate, sliding
-from sepnb.evaluation.long_windows import BLOCKS
+from sepnb.evaluation.long_windows import BLOCKS, Beyond, long_windows
 from sepnb.evaluation.protocols import Protocol
 from sepnb.experiments import extrapolation as ex
 from sepnb.experiments import in_window
-from sepnb.experiments import language_modelling as lm
+from sepnb.experiments import long_windows as windows
+from sepnb.experiments import run as runs
+from sepnb.experiments.run import Run
 from sepnb.extrapolators import METHODS, SOURCE_METHODS, build
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.records.store import Store, canonical
+from sepnb.records.store import Record, Store, canonical
 from sepnb.streams import Streams
 from sepnb.training import Diverged
 
 from ..shared import MADE
-from .smoke_runs import bits_of, differing, shortened
+from .smoke_runs import bits_of, differing, shortened, texts_of, with_texts
+from .smoke_runs import unseen as unseen_of
 
 EXPERIMENT = experiments.get("extrapolation")
 LENGTH = ex.BEYOND["smoke"].length
 
 
-def run_of(method: str, seed: int = 1, steps: int = 6) -> ex.ExtrapolationRun:
+def run_of(method: str, seed: int = 1, steps: int = 6) -> Run:
     """A smoke run of any method, shortened."""
     return shortened(EXPERIMENT.config("smoke", method, seed), steps)
 
 
-def model_of(config: ex.ExtrapolationRun) -> LanguageModel:
+def model_of(config: Run) -> LanguageModel:
     """An untrained model, with a table large enough for its position to be seen in the losses."""
     torch.manual_seed(0)
     model = LanguageModel(config.model)
@@ -104,8 +107,8 @@ def test_a_learned_table_is_read_under_every_extrapolator_and_the_five_in_both_f
 )
 def test_each_reading_says_what_training_never_showed(encoding, reading, unseen):
     config = EXPERIMENT.config("laptop", encoding, 1)
-    asked = {item.id: item for item in config.readings}
-    assert config.unseen(asked[reading]) == unseen
+    asked = {item.id: item for item in texts_of(config).readings}
+    assert unseen_of(config, asked[reading]) == unseen
 
 
 DEFAULTS = {
@@ -232,7 +235,7 @@ def test_six_seeds_read_different_bytes_of_the_same_novels_more_than_a_megabyte(
     beyond = ex.BEYOND[profile]
     data_set("eltec-eng")
     novels = text.load("eltec-eng").test
-    blocks = [ex.long_windows(novels, beyond, [block]) for block in range(BLOCKS)]
+    blocks = [long_windows(novels, beyond, [block]) for block in range(BLOCKS)]
     assert len({item.tokens.shape for item in blocks}) == 1
     scored = sum(item.tokens[:, 1:].size for item in blocks)
     assert scored > 1_000_000
@@ -246,14 +249,14 @@ def test_six_seeds_read_different_bytes_of_the_same_novels_more_than_a_megabyte(
 
 @pytest.mark.parametrize("blocks", [(0,), (5,), (1, 4)])
 def test_scopes_lie_within_one_another_and_the_tight_one_changes_its_documents(blocks):
-    beyond = ex.Beyond(8, 4, documents=5, windows=3, part=2, tight=2, batch_bytes=64)
+    beyond = Beyond(8, 4, documents=5, windows=3, part=2, tight=2, batch_bytes=64)
     rng = np.random.default_rng(0)
     whole = 6 * 3 * 32 + 1
     documents = [
         book(str(n), rng.integers(256, size=size))
         for n, size in enumerate([whole, 40, whole - 1, whole + 99, whole, 3 * whole, whole, whole])
     ]
-    found = ex.long_windows(Text("made up", tuple(documents)), beyond, blocks)
+    found = long_windows(Text("made up", tuple(documents)), beyond, blocks)
     assert sorted(set(found.documents)) == [0, 3, 4, 5, 6]  # the first five that are long enough
     assert found.tokens.shape == (5 * 3 * len(blocks), 33)
     counts = {scope: int(inside.sum()) for scope, inside in found.scopes.items()}
@@ -269,16 +272,16 @@ def test_scopes_lie_within_one_another_and_the_tight_one_changes_its_documents(b
 
 
 def test_the_tight_scope_goes_round_all_documents_and_a_text_without_enough_long_ones_is_refused():
-    beyond = ex.Beyond(8, 2, documents=4, windows=1, part=1, tight=2, batch_bytes=64)
+    beyond = Beyond(8, 2, documents=4, windows=1, part=1, tight=2, batch_bytes=64)
     long = tuple(book(str(n), np.zeros(97)) for n in range(4))
     seen = [
         set(found.documents[found.scopes["tight"]].tolist())
-        for found in (ex.long_windows(Text("zeros", long), beyond, [block]) for block in range(6))
+        for found in (long_windows(Text("zeros", long), beyond, [block]) for block in range(6))
     ]
     assert seen == [{0, 1}, {2, 3}] * 3
     books = Text("books", (*long[:3], book("short", np.zeros(96))))
     with pytest.raises(ValueError, match="3 documents of books hold 6 blocks of 1 windows of 16 bytes; 4"):
-        ex.long_windows(books, beyond, [0])
+        long_windows(books, beyond, [0])
 
 
 # --- the grid
@@ -288,7 +291,7 @@ def test_the_grid_has_six_seeds_where_a_claim_compares_and_three_read_what_six_r
     for profile in ("laptop", "gpu"):
         blocks: dict[str, dict[int, tuple[int, ...]]] = {}
         for config in EXPERIMENT.grid(profile):
-            blocks.setdefault(config.method, {})[config.seed] = config.blocks
+            blocks.setdefault(config.method, {})[config.seed] = texts_of(config).blocks
         six, three = ({seed: (seed - 1,) for seed in range(1, 7)}, {1: (0, 3), 2: (1, 4), 3: (2, 5)})
         assert blocks == dict.fromkeys(ex.METHODS, six) | dict.fromkeys(ex.CONTROLS, three)
     assert {config.method for config in EXPERIMENT.grid("smoke")} == set(EXPERIMENT.smoke)
@@ -301,7 +304,7 @@ def test_a_run_trains_as_in_window_does(profile):
         inside = experiments.get("in_window").config(profile, method, 5)
         beyond = EXPERIMENT.config(profile, method, 5)
         assert {key.split(".")[0] for key in differing(beyond, inside)} == {"experiment", "beyond"}
-        assert beyond.scored_length == inside.scored_length
+        assert beyond.data.window == inside.data.window
 
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
@@ -310,12 +313,12 @@ def test_a_model_trained_at_the_long_length_differs_in_nothing_else(profile, met
     short, long = (EXPERIMENT.config(profile, f"{method}{end}", 1) for end in ("", "-long"))
     trained = {key for key in differing(long, short) if not key.startswith("beyond.")}
     assert trained == {"method", "training.length", "training.batch_size", "model.max_length"}
-    assert long.training.length == long.beyond.longest == 8 * short.training.length
+    assert long.training.length == texts_of(long).beyond.longest == 8 * short.training.length
     bytes_a_step = {run.training.length * run.training.batch_size for run in (long, short)}
-    assert len(bytes_a_step) == 1 and long.scored_length == short.scored_length
-    asked = [reading.id for reading in long.readings]
+    assert len(bytes_a_step) == 1 and long.data.window == short.data.window
+    asked = [reading.id for reading in texts_of(long).readings]
     assert asked == ["oracle", "oracle-coarse", "oracle-coarse-sinks", "native"]
-    assert long.readings[0].window == short.training.length
+    assert texts_of(long).readings[0].window == short.training.length
 
 
 @pytest.mark.parametrize(
@@ -330,15 +333,16 @@ def test_a_model_trained_at_the_long_length_differs_in_nothing_else(profile, met
 )
 def test_sizes_that_do_not_fit_together_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
-        dataclasses.replace(ex.Beyond(8, 4, 5, windows=3, part=2, tight=2, batch_bytes=64), **changes)
+        dataclasses.replace(Beyond(8, 4, 5, windows=3, part=2, tight=2, batch_bytes=64), **changes)
 
 
 def test_any_change_of_what_is_read_is_another_key():
     config = run_of("rope")
+    beyond = texts_of(config).beyond
     changed = [
-        dataclasses.replace(config, blocks=(1,)),
-        dataclasses.replace(config, beyond=dataclasses.replace(config.beyond, windows=2)),
-        dataclasses.replace(config, beyond=dataclasses.replace(config.beyond, times=4)),
+        with_texts(config, blocks=(1,)),
+        with_texts(config, beyond=dataclasses.replace(beyond, windows=2)),
+        with_texts(config, beyond=dataclasses.replace(beyond, times=4)),
     ]
     assert len({item.key for item in [config, *changed]}) == 4
     assert canonical(config.resolved())
@@ -348,10 +352,10 @@ def test_any_change_of_what_is_read_is_another_key():
 
 
 @pytest.fixture(scope="module")
-def rows_of_a_table() -> tuple[ex.ExtrapolationRun, LanguageModel, list[dict]]:
+def rows_of_a_table() -> tuple[Run, LanguageModel, list[dict]]:
     config = run_of("separated-learned")
     model = model_of(config)
-    return config, model, ex.read(config, model)
+    return config, model, windows.read(config, texts_of(config), model)
 
 
 def bins_of(rows: list[dict], reading: str, scope: str) -> list[float]:
@@ -359,21 +363,19 @@ def bins_of(rows: list[dict], reading: str, scope: str) -> list[float]:
 
 
 def test_a_bin_holds_the_mean_of_its_bytes_by_the_plain_formula():
-    config = dataclasses.replace(
-        run_of("rope"), beyond=dataclasses.replace(ex.BEYOND["smoke"], batch_bytes=1)
-    )
+    config = with_texts(run_of("rope"), beyond=dataclasses.replace(ex.BEYOND["smoke"], batch_bytes=1))
     model = model_of(config)
-    rows = ex.read(config, model)
-    windows = config.passages()
-    bits = bits_of(model, windows.tokens)
+    rows = windows.read(config, texts_of(config), model)
+    held = texts_of(config).passages(config)
+    bits = bits_of(model, held.tokens)
     edges = [0, LENGTH, 2 * LENGTH, 4 * LENGTH, 8 * LENGTH]
     for scope in ("all", "part", "tight"):
-        inside = bits[windows.scopes[scope]]
+        inside = bits[held.scopes[scope]]
         expected = [inside[:, start:stop].mean() for start, stop in itertools.pairwise(edges)]
         assert bins_of(rows, "native", scope) == pytest.approx(expected, abs=1e-5)
     mine = [row for row in rows if row["reading"] == "native" and row["scope"] == "all"]
     assert [(row["start"], row["stop"]) for row in mine] == list(itertools.pairwise(edges))
-    tight = windows.tokens[windows.scopes["tight"]]
+    tight = held.tokens[held.scopes["tight"]]
     oracle = sliding(model, tight, window=LENGTH, stride=1).by_position(edges)
     assert bins_of(rows, "oracle", "tight") == pytest.approx([r["bits_per_byte"] for r in oracle], abs=1e-5)
 
@@ -382,7 +384,7 @@ def test_inside_the_trained_length_all_corrected_readings_are_the_model_itself(r
     config, _, rows = rows_of_a_table
     plain = bins_of(rows, "oracle-coarse", "part")[0]
     rewritten = {"interpolate", "zero-everywhere"}
-    for reading in config.readings:
+    for reading in texts_of(config).readings:
         if reading.start or reading.scope == "tight":
             continue
         first = bins_of(rows, reading.id, "part")[0]
@@ -399,8 +401,8 @@ def test_readings_that_are_the_same_rule_give_the_same_bits(rows_of_a_table):
         wrapped = bins_of(rows, "wrap", "part")[place]
         assert bins_of(rows, "fourier-full", "part")[place] == pytest.approx(wrapped, abs=1e-4)
         assert bins_of(rows, "clamp", "part")[place] != pytest.approx(wrapped, abs=1e-4) or place == 0
-    windows = config.passages()
-    start = evaluate(model, windows.tokens[:, : LENGTH + 1]).bits_per_byte
+    held = texts_of(config).passages(config)
+    start = evaluate(model, held.tokens[:, : LENGTH + 1]).bits_per_byte
     (far,) = bins_of(rows, "wrap-at-7x", "far")  # seven whole turns: where it began
     assert far == pytest.approx(start, abs=1e-6)
     (far,) = bins_of(rows, "clamp-at-7x", "far")
@@ -409,7 +411,7 @@ def test_readings_that_are_the_same_rule_give_the_same_bits(rows_of_a_table):
 
 def test_indices_alone_mean_nothing_to_an_encoding_of_differences():
     config = run_of("rope")
-    rows = ex.read(config, model_of(config))
+    rows = windows.read(config, texts_of(config), model_of(config))
     (far,) = bins_of(rows, "native-at-7x", "far")
     assert far == pytest.approx(bins_of(rows, "native", "all")[0], abs=1e-4)
     assert bins_of(rows, "native-window", "part")[1:] != pytest.approx(bins_of(rows, "native", "part")[1:])
@@ -417,8 +419,8 @@ def test_indices_alone_mean_nothing_to_an_encoding_of_differences():
 
 def test_metrics_are_the_rows_by_name(rows_of_a_table):
     config, _, rows = rows_of_a_table
-    metrics = ex.metrics_of(rows, LENGTH)
-    for reading in config.readings:
+    metrics = windows.metrics_of(rows, LENGTH)
+    for reading in texts_of(config).readings:
         if reading.start:
             assert [metrics[reading.id]] == bins_of(rows, reading.id, "far")
             continue
@@ -430,13 +432,13 @@ def test_metrics_are_the_rows_by_name(rows_of_a_table):
             pairs = zip(bins_of(rows, reading.id, "tight"), bins_of(rows, "oracle", "tight"), strict=True)
             assert gaps == [one - bar for one, bar in pairs]
     named = {name.removeprefix("gap/").split("/")[0] for name in metrics}
-    assert named == {reading.id for reading in config.readings}
+    assert named == {reading.id for reading in texts_of(config).readings}
 
 
 def test_a_record_holds_the_score_of_in_window_and_all_readings_and_stays_small(tmp_path):
     config = run_of("separated-learned")
     inside = experiments.get("in_window").config("smoke", config.method, 1)
-    inside = dataclasses.replace(inside, training=config.training, text=config.text)
+    inside = dataclasses.replace(inside, training=config.training, data=config.data)
     done: list[tuple[int, int]] = []
     record = EXPERIMENT.run(config, progress=lambda *step: done.append(step))
     plain = experiments.get("in_window").run(inside)
@@ -446,14 +448,14 @@ def test_a_record_holds_the_score_of_in_window_and_all_readings_and_stays_small(
     own = [row for row in record.rows if row["kind"] not in ("reading", "table", "seam")]
     assert own == plain.rows
 
-    total = 6 + len(config.readings)
+    total = 6 + len(texts_of(config).readings)
     assert done == [(step, total) for step in range(1, total + 1)]
     reading = [row for row in record.rows if row["kind"] == "reading"]
-    assert {row["reading"] for row in reading} == {item.id for item in config.readings}
-    metrics = ex.metrics_of(reading, LENGTH)
+    assert {row["reading"] for row in reading} == {item.id for item in texts_of(config).readings}
+    metrics = windows.metrics_of(reading, LENGTH)
     assert {k: v for k, v in record.metrics.items() if k in metrics} == metrics
     left_out = {name for name in record.metrics if "/" in name} - set(metrics)
-    parts = {item.id for item in config.readings if item.scope == "part"}
+    parts = {item.id for item in texts_of(config).readings if item.scope == "part"}
     assert left_out == {f"gap/{name}/{k}x" for name in parts for k in (1, 2, 4, 8)}
     seams = {row["reading"]: row["value"] for row in record.rows if row["kind"] == "seam"}
     assert seams["clamp"] == 0 < seams["wrap"] == pytest.approx(seams["fourier-full"], rel=1e-6)
@@ -467,9 +469,9 @@ def test_a_record_holds_the_score_of_in_window_and_all_readings_and_stays_small(
 
 def test_a_model_trained_at_the_long_length_leaves_nothing_unseen():
     config = run_of("separated-sinusoidal-long")
-    rows = ex.read(config, model_of(config))
+    rows = windows.read(config, texts_of(config), model_of(config))
     assert {row["unseen"] for row in rows} == {"none"}
-    gained = ex.metrics_of(rows, LENGTH)["gap/native/8x"]
+    gained = windows.metrics_of(rows, LENGTH)["gap/native/8x"]
     native, oracle = bins_of(rows, "native", "tight")[3], bins_of(rows, "oracle", "tight")[3]
     assert gained == native - oracle != 0
 
@@ -481,8 +483,8 @@ def test_a_run_that_diverges_reads_nothing(monkeypatch):
     def never(*_, **__):
         raise AssertionError("a model that diverged was read")
 
-    monkeypatch.setattr(lm, "train", explodes)
-    monkeypatch.setattr(ex, "read", never)
+    monkeypatch.setattr(runs, "train", explodes)
+    monkeypatch.setattr(windows, "read", never)
     record = EXPERIMENT.run(run_of("rope"))
     assert record.metrics["diverged_at_step"] == 7 and "bits_per_byte" not in record.metrics
     assert {row["kind"] for row in record.rows} == {"curve"}
@@ -498,7 +500,7 @@ def test_bins_are_loaded_by_scope(tmp_path):
         about | {"reading": "native", "scope": "part", "bits_per_byte": 2.5},
         about | {"reading": "oracle", "scope": "tight", "bits_per_byte": 3.0},
     ]
-    record = lm.Record(
+    record = Record(
         "extrapolation", "smoke", config.key, config.resolved(), {}, rows, {}, {"seed": 1, **MADE}
     )
     store.write(record)

@@ -9,26 +9,30 @@ import torch
 from sepnb import experiments
 from sepnb.evaluation.losses import evaluate
 from sepnb.experiments import fitted_rows as fr
-from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.run import Run
 from sepnb.extrapolators import CONTROLS, SOURCE_METHODS
 from sepnb.models import LanguageModel
 from sepnb.training.rows import lengthened
 
-from .smoke_runs import assert_same, differing, shortened
+from .smoke_runs import assert_same, differing, shortened, texts_of, with_measure
 
 EXPERIMENT = experiments.get("fitted_rows")
 SWEEP = experiments.get("fitted_rows_sweep")
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def run_of(method: str, seed: int = 1) -> fr.FittedRun:
+def run_of(method: str, seed: int = 1) -> Run:
     config = shortened(EXPERIMENT.config("smoke", method, seed), steps=6)
-    return dataclasses.replace(config, fit=dataclasses.replace(config.fit, steps=2))
+    return with_measure(config, fit=dataclasses.replace(fit_of(config), steps=2))
 
 
-def model_of(config: fr.FittedRun) -> LanguageModel:
+def fit_of(config: Run):
+    return config.measures[-1].fit
+
+
+def model_of(config: Run) -> LanguageModel:
     """An untrained model, with a table large enough for its position to be seen in the losses."""
-    model = lm.build(config)
+    model = config.build()
     with torch.no_grad():
         for module in model.transformer.input_encodings:
             for table in module.parameters():
@@ -45,14 +49,16 @@ def test_a_run_trains_as_extrapolation_does(profile, method):
     own = EXPERIMENT.config(profile, method, 3)
     other = experiments.get("extrapolation").config(profile, method, 3)
     assert (own.model, own.training, own.seed) == (other.model, other.training, other.seed)
-    assert own.text.name == other.text.name and own.blocks == other.blocks
+    assert own.data.name == other.data.name and texts_of(own).blocks == texts_of(other).blocks
 
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 def test_fits_differ_in_their_rate_only_and_show_a_row_half_of_what_the_training_did(
     profile,
 ):
-    fits = {dataclasses.replace(EXPERIMENT.config(profile, m, 1).fit, learning_rate=1.0) for m in fr.METHODS}
+    fits = {
+        dataclasses.replace(fit_of(EXPERIMENT.config(profile, m, 1)), learning_rate=1.0) for m in fr.METHODS
+    }
     (fit,) = fits
     training = EXPERIMENT.config(profile, "learned", 1).training
     assert fit.batch_size * fit.length == 2 * training.batch_size * training.length
@@ -72,19 +78,19 @@ def test_the_plain_method_differs_from_its_base_in_the_norm():
 def test_a_verdict_has_six_seeds_and_a_gap_at_least_thirty_windows(profile):
     grid = EXPERIMENT.grid(profile)
     assert {(c.method, c.seed) for c in grid} == {(m, s) for m in fr.METHODS for s in range(1, 7)}
-    beyond = grid[0].beyond
+    beyond = texts_of(grid[0]).beyond
     assert beyond.part * beyond.documents >= 30
-    assert all(reading.scope == "part" for reading in grid[0].readings)
+    assert all(reading.scope == "part" for reading in texts_of(grid[0]).readings)
 
 
 def test_the_sweep_tries_the_rates_of_the_rows_on_one_training():
     runs = [c for c in SWEEP.grid("laptop") if c.method == "learned"]
-    assert [c.fit.learning_rate for c in runs] == SWEEP.tried("laptop", "learned")
+    assert [fit_of(c).learning_rate for c in runs] == SWEEP.tried("laptop", "learned")
     assert {c.seed for c in runs} == {0}
     assert len({c.training for c in runs}) == 1 and len({c.key for c in runs}) == 4
     assert len({c.label for c in runs}) == 4
-    own = EXPERIMENT.fitting("laptop", "learned", 0, SWEEP.rates[1])
-    assert differing(own, runs[1]) == {"experiment"}
+    own = EXPERIMENT.config("laptop", "learned", 0)
+    assert differing(own, runs[1]) <= {"experiment", "fit.learning_rate"}
 
 
 # --- what is read
@@ -92,8 +98,9 @@ def test_the_sweep_tries_the_rates_of_the_rows_on_one_training():
 
 def test_every_reading_says_what_was_never_shown():
     config = run_of("separated-learned")
-    told = {reading.id: config.unseen(reading) for reading in config.readings}
-    assert len(told) == len(config.readings)
+    _, rows = config.of(fr.Fitted)(config, model_of(config))
+    told = {row["reading"]: row["unseen"] for row in rows if row["kind"] == "reading"}
+    assert told.keys() == {reading.id for reading in texts_of(config).readings}
     assert {*SOURCE_METHODS, *CONTROLS} <= told.keys()
     expected = {
         "sliding": "none",
@@ -112,7 +119,7 @@ def test_every_reading_says_what_was_never_shown():
 def test_formula_two_continues_a_sinusoid_as_the_sinusoid_itself():
     config = run_of("separated-sinusoidal")
     model = model_of(config)
-    windows = config.passages().tokens[:1]
+    windows = texts_of(config).passages(config).tokens[:1]
     own, formula = (evaluate(reader, windows).bits for reader in (model, model.extended("sinusoidal")))
     np.testing.assert_allclose(own, formula, atol=1e-4)
     assert np.abs(evaluate(model.extended("wrap"), windows).bits - own)[:, 64:].max() > 1e-3
@@ -123,23 +130,23 @@ def test_a_fit_is_anew_from_the_same_windows_and_leaves_the_model_and_its_inside
     config = run_of("separated-learned")
     model = model_of(config)
     before = {key: value.clone() for key, value in model.state_dict().items()}
-    (one, losses), (other, again) = (fr.fitted(config, model, name) for _ in range(2))
+    (one, losses), (other, again) = (config.of(fr.Fitted).fitted(config, model, name) for _ in range(2))
     assert losses == again and all(
         torch.equal(a, b) for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True)
     )
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
-    windows = config.passages().tokens[:, : config.fit.length + 1]
-    length = config.beyond.length
+    windows = texts_of(config).passages(config).tokens[:, : fit_of(config).length + 1]
+    length = texts_of(config).beyond.length
     inside = windows[:, : length + 1]
     np.testing.assert_array_equal(evaluate(one, inside).bits, evaluate(model, inside).bits)
-    start = evaluate(lengthened(model, config.fit.length), windows).bits
+    start = evaluate(lengthened(model, fit_of(config).length), windows).bits
     assert np.abs(evaluate(one, windows).bits - start)[:, length:].max() > 1e-3
 
 
 def test_the_two_fits_are_of_different_rows():
     config = run_of("separated-learned")
     model = model_of(config)
-    native, masked = (fr.fitted(config, model, name)[0] for name in fr.FITS)
+    native, masked = (config.of(fr.Fitted).fitted(config, model, name)[0] for name in fr.FITS)
     tables = [m.transformer.input_encodings[0].table for m in (native, masked)]
     assert not torch.equal(*tables)
 
@@ -150,7 +157,7 @@ def test_a_record_holds_every_number_that_a_claim_reads_and_the_gaps_are_differe
     spent = {"fit_cpu_s": 0.0}
     assert_same(*(dataclasses.replace(r, metrics=r.metrics | spent) for r in (record, again)))
     metrics = record.metrics
-    for reading in config.readings:
+    for reading in texts_of(config).readings:
         if reading.start:
             assert np.isfinite(metrics[f"gap/{reading.id}"])
         elif reading.id != "sliding":
@@ -167,11 +174,14 @@ def test_a_record_holds_every_number_that_a_claim_reads_and_the_gaps_are_differe
     assert {row.get("scope") for row in record.rows if row["kind"] == "reading"} == {"part", "far"}
     rows = {row["rows"]: row["bits_per_byte"] for row in record.rows if row["kind"] == "recovered"}
     assert metrics["recovered"] == pytest.approx(rows["fitted"] - rows["trained"])
-    assert metrics["rows_learning_rate"] == config.fit.learning_rate
+    assert metrics["rows_learning_rate"] == fit_of(config).learning_rate
 
 
 def test_the_sweep_chooses_by_what_follows_the_trained_length_on_validation_text_only():
-    config = dataclasses.replace(run_of("learned"), experiment=SWEEP.name)
+    config = shortened(SWEEP.config("smoke", ("learned", SWEEP.rates[0]), 0), steps=6)
+    (validated,) = config.measures
+    less = dataclasses.replace(validated.fitting, fit=dataclasses.replace(validated.fit, steps=2))
+    config = dataclasses.replace(config, measures=(fr.Validated(less),))
     record = SWEEP.run(config)
     assert "bits_per_byte" not in record.metrics
     told = [row["bits_per_byte"] for row in record.rows if row["kind"] == "validated"]

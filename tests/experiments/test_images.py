@@ -1,5 +1,6 @@
 """The experiment `images`: pictures whose answers are right, and grids that are read as they say."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -10,8 +11,9 @@ from sepnb import experiments
 from sepnb.data import images as data
 from sepnb.encodings import AxialRoPE, Learned
 from sepnb.experiments import images as im
-from sepnb.experiments.classification import build, read, score, shuffled
+from sepnb.experiments.classification import Views, score, shuffled
 from sepnb.experiments.image_tasks import Direction, Frame, Pictures, WholeImage
+from sepnb.experiments.run import Run
 from sepnb.models import ImageClassifier
 from sepnb.seqpe import SeqPE
 from sepnb.training import Labelled, TrainingConfig, train
@@ -20,12 +22,14 @@ from sepnb.training.positions import RandomOffset
 EXPERIMENT, SCREEN = experiments.get("images"), experiments.get("image_screen")
 
 
-def smoke(method: str = "axial-rope/direction", steps: int = 6) -> im.ImageRun:
-    return im.ImageRun.of("images", "smoke", method, 1, 2e-3, steps)
+def smoke(method: str = "axial-rope/direction", steps: int = 6) -> Run:
+    config = im.run_of("images", "smoke", method, 1, 2e-3)
+    training = dataclasses.replace(config.training, steps=steps)
+    return dataclasses.replace(config, training=training, measures=(Views(),))
 
 
-def on_laptop(name: str, task: str = "class", profile: str = "laptop") -> im.ImageRun:
-    return im.ImageRun.of("images", profile, f"{name}/{task}", 1, 1e-3)
+def on_laptop(name: str, task: str = "class", profile: str = "laptop") -> Run:
+    return im.run_of("images", profile, f"{name}/{task}", 1, 1e-3)
 
 
 # --- the tasks
@@ -122,7 +126,7 @@ def test_models_of_a_profile_are_as_wide_as_they_say_and_have_the_encodings_of_t
     assert models["seqpe-multiply"].encoding == released
     del models["separated-sinusoidal-wide"]
     assert {model.streams.d_model for model in models.values()} == {64}
-    with pytest.raises(ValueError, match="unknown task 'clothes'; use one of class, direction"):
+    with pytest.raises(ValueError, match="unknown method 'axial-rope/clothes'"):
         smoke("axial-rope/clothes")
 
 
@@ -132,23 +136,23 @@ def test_a_wide_separated_model_has_about_the_parameters_of_the_dense_one(profil
         data_set(needed)  # how many classes there are stands in the data
     names = ("separated-sinusoidal-wide", "sinusoidal", "separated-sinusoidal")
     runs = [on_laptop(name, profile=profile) for name in names]
-    wide, dense, narrow = (build(run).parameter_counts()["total"] for run in runs)
+    wide, dense, narrow = (run.build().parameter_counts()["total"] for run in runs)
     assert abs(wide / dense - 1) < 0.025 and narrow / dense < 0.7
 
 
 # --- what is read
 
 
-def nats(config: im.ImageRun, model, column: str = "") -> float:
+def nats(config: Run, model, column: str = "") -> float:
     """Of a view, or as trained."""
-    views = {view.column: view for view in config.views(model)}
-    asked = views[column].asked if column else config.held_out("test")
+    views = {view.column: view for view in config.data.views(config, model)}
+    asked = views[column].asked if column else config.data.held_out("test")
     return score(config, model, asked, "cpu")["nats"]
 
 
 def test_the_score_is_the_share_of_right_answers_and_shuffling_only_moves_places(few):
     config = smoke("axial-rope/class")
-    model, asked = build(config), config.held_out("test")
+    model, asked = config.build(), config.data.held_out("test")
     with torch.no_grad():
         logits = model(asked.inputs)
         right = float((logits.argmax(-1) == asked.answers).double().mean())
@@ -160,14 +164,14 @@ def test_the_score_is_the_share_of_right_answers_and_shuffling_only_moves_places
     assert torch.equal(order.sort(dim=1).values, torch.arange(16).expand(12, -1))
     assert nats(config, model, "shuffled_accuracy") != pytest.approx(found["nats"], rel=1e-6)
     blind = smoke("none/class")
-    none = build(blind)
+    none = blind.build()
     assert nats(blind, none, "shuffled_accuracy") == pytest.approx(nats(blind, none), rel=1e-6)
 
 
 def test_larger_pictures_are_the_same_pictures(few):
     config = smoke("axial-rope/class")
-    plain = config.pictures("test")
-    upscaled, canvas = (config.pictures("test", change, 6) for change in ("upscaled", "canvas"))
+    plain = config.data.pictures("test")
+    upscaled, canvas = (config.data.pictures("test", change, 6) for change in ("upscaled", "canvas"))
     assert torch.equal(upscaled.images, data.upscaled(plain.images, 12))
     assert canvas.images.shape == (12, 1, 12, 12)
     torch.testing.assert_close(canvas.images.sum((1, 2, 3)), plain.images.sum((1, 2, 3)))
@@ -179,7 +183,7 @@ def test_the_control_is_read_on_canvases_too_and_no_places_cannot_notice_it(few)
     found = {}
     for name in ("axial-rope", "none"):
         config = smoke(f"{name}/direction")
-        metrics, rows = read(config, build(config), "cpu")
+        metrics, rows = Views()(config, config.build())
         found[name] = metrics
         (row,) = (row for row in rows if row["kind"] == "shuffled")
         assert (row["change"], row["grid"], row["rule"]) == ("canvas", 6, "grow")
@@ -191,7 +195,7 @@ def test_the_control_is_read_on_canvases_too_and_no_places_cannot_notice_it(few)
 def test_a_moved_grid_is_the_same_grid_read_elsewhere(few, monkeypatch):
     monkeypatch.setattr(im, "MOVED", {"nowhere": (0, 0), "away": (40, 3)})
     config = smoke("sinusoidal/class")
-    model = build(config)
+    model = config.build()
     assert nats(config, model, "moved-nowhere") == pytest.approx(nats(config, model))
     assert nats(config, model, "moved-away") != pytest.approx(nats(config, model))
 
@@ -199,7 +203,7 @@ def test_a_moved_grid_is_the_same_grid_read_elsewhere(few, monkeypatch):
 def test_a_table_and_no_encoding_are_read_by_the_one_rule_they_have(few):
     for name, rule in (("learned", "fit"), ("none", "grow")):
         config = smoke(f"{name}/direction")
-        _, rows = read(config, build(config), "cpu")
+        _, rows = Views()(config, config.build())
         assert {row["rule"] for row in rows} == {rule}
         assert [row["kind"] for row in rows] == ["view", "view", "shuffled", "view"]
 
@@ -220,16 +224,17 @@ def test_a_table_and_no_encoding_are_read_by_the_one_rule_they_have(few):
 def test_every_view_says_which_of_its_sides_are_new(name, grow, fit, moved):
     run = on_laptop(name)
     told = {"grow": grow, "fit": fit}
-    assert [rule for rule, sides in told.items() if sides] == list(run.rules)
-    for rule in run.rules:
-        assert run.unseen_at(14, rule) == told[rule]
-    found = {how: run.unseen_at(7, move=move) for how, move in run.moves.items()}
+    assert [rule for rule, sides in told.items() if sides] == list(im.rules_of(run))
+    for rule in im.rules_of(run):
+        assert run.data.unseen_at(run, 14, rule) == told[rule]
+    found = {how: run.data.unseen_at(run, 7, move=move) for how, move in im.moves_of(run).items()}
     reads_index = name not in ("none", "axial-rope")
     far = "index" if reads_index else "none"
     expected = {"covered-aligned": moved, "covered-misaligned": moved}
     expected |= {"never-seen-aligned": far, "never-seen-misaligned": far}
     assert found == (expected if moved else {})
-    assert run.unseen_at(7) == "none" and run.unseen_at(120).startswith("index") == reads_index
+    far = run.data.unseen_at(run, 120)
+    assert run.data.unseen_at(run, 7) == "none" and far.startswith("index") == reads_index
 
 
 @pytest.mark.parametrize(
@@ -243,9 +248,10 @@ def test_every_view_says_which_of_its_sides_are_new(name, grow, fit, moved):
 )
 def test_the_rule_that_suits_is_one_of_its_rules(name, upscaled, canvas):
     run = on_laptop(name, "direction")
-    assert (run.suited("upscaled"), run.suited("canvas"), run.suited("spread")) == (upscaled, canvas, canvas)
-    assert {upscaled, canvas} <= set(run.rules) and run.rules_of("upscaled") == run.rules
-    assert run.rules_of("canvas") == run.rules_of("spread") == (canvas,)
+    found = [im.suited(run, change) for change in ("upscaled", "canvas", "spread")]
+    assert found == [upscaled, canvas, canvas]
+    assert {upscaled, canvas} <= set(im.rules_of(run)) == set(im.rules_for(run, "upscaled"))
+    assert im.rules_for(run, "canvas") == im.rules_for(run, "spread") == (canvas,)
 
 
 # --- shift steps and losses
@@ -255,17 +261,17 @@ def test_the_rule_that_suits_is_one_of_its_rules(name, upscaled, canvas):
 def test_shift_steps_of_every_seed_come_near_the_larger_grids(profile):
     """At least ten of them put a patch on a cell of the largest grid outside the trained one."""
     run = on_laptop("sinusoidal-shifts", profile=profile)
-    shifts, largest = run.training.positions, max(run.size.grids)
+    shifts, largest = run.training.positions, max(run.data.size.grids)
     for seed in EXPERIMENT.seeds:
         moves = np.stack(list(shifts.drawn(seed=seed, steps=run.training.steps)))
         assert (moves.any(axis=1) & (moves < largest).all(axis=1)).sum() >= 10
-    assert largest < run.size.reach <= 2.5 * largest
+    assert largest < run.data.size.reach <= 2.5 * largest
 
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 def test_covered_places_are_covered_and_those_never_seen_are_not(profile):
     run = on_laptop("seqpe", profile=profile)
-    side, losses = run.side, run.training.auxiliary
+    side, losses = run.data.side, run.training.auxiliary
     for name, move in im.MOVED.items():
         assert (max(move) + side < losses.trained_indices(1)) == name.startswith("covered")
         assert (min(move) >= losses.trained_indices(1)) == name.startswith("never-seen")
@@ -304,10 +310,10 @@ def test_methods_with_shift_steps_see_the_same_pictures_at_the_same_places():
 
 def test_a_step_is_read_at_its_places_and_nothing_is_shifted_in_validation(few, monkeypatch):
     config = smoke("seqpe/direction", steps=3)
-    model, at = build(config), []
+    model, at = config.build(), []
     forward, home = model.transformer.forward, config.training.positions.home
     monkeypatch.setattr(model.transformer, "forward", lambda x, to: at.append(to.numpy()) or forward(x, to))
-    score(config, model, config.held_out("validation"), "cpu")
+    score(config, model, config.data.held_out("validation"), "cpu")
     assert at and all(np.array_equal(places[..., 1:, :], home) for places in at)
     at.clear()
     steps = [step._replace(positions=step.positions[::-1].copy()) for step in config.batches()]

@@ -14,7 +14,10 @@ from sepnb.experiments import inspection as look
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.inspection import RULES, Inspection, Sample, sample
 from sepnb.experiments.methods import model_config
+from sepnb.experiments.run import Run
 from sepnb.models import LanguageModel
+
+from .smoke_runs import with_measure
 
 INSIDE, IN_WINDOW = experiments.get("inside"), experiments.get("in_window")
 TINY = Inspection(
@@ -43,6 +46,10 @@ def built(method: str, **changes) -> LanguageModel:
     return LanguageModel(dataclasses.replace(model_config(method, SIZE), **changes))
 
 
+def inspection_of(config: Run) -> Inspection:
+    return config.of(ex.Inspected).inspection
+
+
 def of(rows: list[dict], kind: str, **values) -> list[dict]:
     return [
         row for row in rows if row["kind"] == kind and all(row.get(name) == v for name, v in values.items())
@@ -67,17 +74,16 @@ def test_a_run_is_the_one_of_in_window_with_less_text_scored(profile):
     for config in INSIDE.grid(profile):
         twin = IN_WINDOW.config(profile, config.method, config.seed)
         assert (config.model, config.training) == (twin.model, twin.training)
-        assert dataclasses.replace(config.text, test_bytes=twin.text.test_bytes) == twin.text
-        assert config.inspection.length == config.training.length and config.key != twin.key
-        assert dataclasses.asdict(config.inspection).items() <= config.resolved()["inspection"].items()
+        assert dataclasses.replace(config.data, test_bytes=twin.data.test_bytes) == twin.data
+        assert inspection_of(config).length == config.training.length and config.key != twin.key
+        assert dataclasses.asdict(inspection_of(config)).items() <= config.resolved()["inspection"].items()
 
 
 @pytest.mark.parametrize(
     ("module", "name", "value"),
     [
         (ex, "FAR", (2, 4)),
-        (ex, "SHOWN", 8),
-        (ex, "RULES", {"learned": ("clamp",)}),
+        (ex, "SHOWN_AT", 8),
         (ex, "RIDGE", 1e-2),
         (look, "HELD_OUT", 8),
     ],
@@ -195,8 +201,8 @@ def record():
     config = dataclasses.replace(
         config,
         training=dataclasses.replace(config.training, steps=6),
-        inspection=dataclasses.replace(config.inspection, fit_steps=5),
     )
+    config = with_measure(config, inspection=dataclasses.replace(inspection_of(config), fit_steps=5))
     return config, INSIDE.run(config)
 
 
@@ -217,7 +223,7 @@ def test_metrics_are_the_extremes_and_means_of_the_rows(record):
     gains = [row["accuracy"] - floor[row["target"]] for row in hits]
     assert metrics["byte/pos_less_position"] == max(gains)
     far = of(rows, "start", rule="clamp")
-    assert [row["start"] for row in far] == list(config.inspection.far_starts)
+    assert [row["start"] for row in far] == list(inspection_of(config).far_starts)
     assert metrics["drift/clamp"] == pytest.approx(np.mean([row["drift"] for row in far]))
     (at_zero,) = of(rows, "start", start=0)
     excess = np.mean([row["bits_per_byte"] for row in far]) - at_zero["bits_per_byte"]
@@ -229,7 +235,7 @@ def test_metrics_are_the_extremes_and_means_of_the_rows(record):
 def test_initial_rows_are_those_of_the_model_before_training(record):
     config, one = record
     torch.manual_seed(config.seed)
-    read = sample(lm.splits_of(config.text.name).test, config.inspection)
+    read = sample(config.data.splits.test, inspection_of(config))
     expected = look.position_rows(LanguageModel(config.model), read, "initial")
     found = [row for row in one.rows if row.get("state") == "initial" and row["kind"] != "leak"]
     assert len(found) == len(expected)

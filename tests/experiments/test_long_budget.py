@@ -1,6 +1,7 @@
 """Long trainings: what is compared, how a run that was killed goes on, and what is read at the key bytes."""
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,27 +12,48 @@ from sepnb.evaluation import evaluate
 from sepnb.evaluation.key_tokens import drawn_bytes
 from sepnb.experiments import key_bytes, long_budget, matched_loss, resuming
 from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.budget import budget_of
+from sepnb.experiments.run import record_of, recorded
+from sepnb.experiments.sweep import Sweep
 from sepnb.models import LanguageModel
+from sepnb.records.provenance import Clock
 from sepnb.records.store import Store
 from sepnb.training import Diverged, checkpoints
 
 from ..shared import MADE
-from .smoke_runs import assert_same, differing, shortened
+from .smoke_runs import assert_same, differing, shortened, texts_of
 
 MATCHED, LONG = experiments.get("matched_loss"), experiments.get("long_budget")
 SELECTORS = [experiments.get(name) for name in ("key_bytes", "key_bytes_small")]
 
 
 def smoke_run(experiment, method: str, steps: int = 6):
-    beyond = dataclasses.replace(experiment.beyond("smoke"), documents=2)
-    return shortened(experiment.config("smoke", method, 1), steps, beyond=beyond)
+    config = experiment.config("smoke", method, 1)
+    beyond = dataclasses.replace(texts_of(config).beyond, documents=2)
+    return dataclasses.replace(shortened(config, steps, beyond=beyond), every=None)
+
+
+def in_pieces(config, every: int):
+    return dataclasses.replace(config, every=every)
+
+
+def killed_while_reading(config) -> None:
+    """A run that is killed at the first step of progress after its training."""
+
+    def killed(done: int, total: int) -> None:
+        if done > config.training.steps:
+            raise KeyboardInterrupt
+
+    record_of(config, progress=killed)
 
 
 # --- what is compared
 
 
 def test_at_matched_loss_a_laptop_trains_as_at_sixteen_times_the_budget():
-    budget = {run.method: run for run in experiments.get("budget").grid("laptop", [1]) if run.budget == 16}
+    budget = {
+        run.method: run for run in experiments.get("budget").grid("laptop", [1]) if budget_of(run) == 16
+    }
     for method in ("learned", "rope"):
         ours = MATCHED.config("laptop", method, 1)
         changed = differing(ours, budget[method])
@@ -56,7 +78,7 @@ def test_a_laptop_reads_twenty_million_bytes_with_three_seeds_that_share_no_text
     grid = LONG.grid("laptop")
     assert {run.training.targets for run in grid} == {19_660_800}
     assert {run.seed for run in grid} == {1, 2, 3}
-    blocks = [block for run in grid if run.method == "rope" for block in run.blocks]
+    blocks = [block for run in grid if run.method == "rope" for block in texts_of(run).blocks]
     assert sorted(blocks) == list(range(6))
     assert {run.seed for run in LONG.grid("gpu")} == set(range(1, 7))
 
@@ -87,8 +109,8 @@ def kept(tmp_path, monkeypatch):
 
 def test_a_run_in_pieces_that_is_killed_and_resumed_is_the_uninterrupted_one(one_thread, kept):
     config = smoke_run(LONG, "rope", steps=9)
-    expected = lm.run(config)
-    assert_same(lm.run(config, every=4), expected)
+    expected = record_of(config)
+    assert_same(record_of(in_pieces(config, 4)), expected)
     assert not list(kept.iterdir()), "what is done needs no checkpoint"
 
     def killed(done: int, total: int) -> None:
@@ -96,49 +118,41 @@ def test_a_run_in_pieces_that_is_killed_and_resumed_is_the_uninterrupted_one(one
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        lm.run(config, every=4, progress=killed)
+        record_of(in_pieces(config, 4), progress=killed)
     (path,) = kept.iterdir()
     took = []
-    resumed = lm.run(config, every=4, progress=lambda done, total: took.append(done))
-    assert took == [5, 6, 7, 8, 9] and resumed.metrics.pop("resumed_at_step") == 4
+    resumed = record_of(in_pieces(config, 4), progress=lambda done, total: took.append(done))
+    assert took[:5] == [5, 6, 7, 8, 9] and resumed.metrics.pop("resumed_at_step") == 4
     assert_same(resumed, expected)
     assert not path.exists()
 
 
 def test_a_run_that_is_killed_while_it_reads_is_not_trained_again(one_thread, kept):
     config = smoke_run(LONG, "rope", steps=8)
-
-    def killed(model):
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        lm.run(config, every=3, after=killed)
+        killed_while_reading(in_pieces(config, 3))
     took = []
-    resumed = lm.run(config, every=3, progress=lambda done, total: took.append(done))
-    assert not took and resumed.metrics.pop("resumed_at_step") == 8
-    assert_same(resumed, lm.run(config))
+    resumed = record_of(in_pieces(config, 3), progress=lambda done, total: took.append(done))
+    assert min(took) == 9 and resumed.metrics.pop("resumed_at_step") == 8
+    assert_same(resumed, record_of(config))
 
 
 def test_a_checkpoint_of_code_that_computes_something_else_counts_for_nothing(one_thread, kept):
     config = smoke_run(LONG, "rope", steps=8)
-    path, about = resuming.place(config, lm.splits_of(config.text.name).sha256, "cpu")
+    path, about = resuming.place(config, "cpu")
     with pytest.raises(KeyboardInterrupt):
-        lm.run(config, every=5, after=_interrupt)
+        killed_while_reading(in_pieces(config, 5))
     found = checkpoints.load(path, about)
     checkpoints.save(path, dataclasses.replace(found, losses=[9.0, *found.losses[1:]]))
-    again = lm.run(config, every=5)
+    again = record_of(in_pieces(config, 5))
     assert "resumed_at_step" not in again.metrics
-    assert_same(again, lm.run(config))
-
-
-def _interrupt(model):
-    raise KeyboardInterrupt
+    assert_same(again, record_of(config))
 
 
 def test_a_tree_with_changes_keeps_no_checkpoint(one_thread, kept, monkeypatch):
     monkeypatch.setattr(resuming, "code_state", lambda: ("a commit", True))
     with pytest.raises(KeyboardInterrupt):
-        lm.run(smoke_run(LONG, "rope"), every=3, after=_interrupt)
+        killed_while_reading(in_pieces(smoke_run(LONG, "rope"), 3))
     assert not kept.exists()
 
 
@@ -149,7 +163,7 @@ def test_a_training_that_diverges_in_a_later_piece_tells_all_its_losses(kept, mo
         raise Diverged([5.0, float("nan")], 1.0)
 
     monkeypatch.setattr(checkpoints, "train", explodes)
-    record = lm.run(config, every=6)
+    record = record_of(in_pieces(config, 6))
     assert record.metrics["diverged_at_step"] == 7 and "bits_per_byte" not in record.metrics
 
 
@@ -162,40 +176,40 @@ def test_the_selector_reads_every_window_that_compared_models_read_and_is_none_o
     assert not set(selector.methods) & set(compared.methods)
     for profile in experiments.PROFILES:
         (run,) = selector.grid(profile)
-        assert run.blocks == tuple(range(6)) and run.seed not in compared.seeds
-        assert {other.beyond for other in compared.grid(profile)} == {run.beyond}
-        assert run.training.length == run.beyond.longest
+        assert texts_of(run).blocks == tuple(range(6)) and run.seed not in compared.seeds
+        assert {texts_of(other).beyond for other in compared.grid(profile)} == {texts_of(run).beyond}
+        assert run.training.length == texts_of(run).beyond.longest
         assert run.training.targets == compared.grid(profile)[0].training.targets
 
 
 def test_the_list_of_a_record_is_that_on_which_models_are_scored(one_thread, tmp_path, monkeypatch):
     monkeypatch.setenv("SEPNB_ROOT", str(tmp_path))
-    selector = key_bytes.KeyBytes()
-    monkeypatch.setattr(type(selector), "sizes", lm.SIZES | {"laptop": lm.SIZES["smoke"]})
-    beyond = dataclasses.replace(LONG.beyond("smoke"), documents=2)
-    monkeypatch.setattr(type(selector), "beyond", lambda self, profile: beyond)
-    assert selector.published("laptop") is None and selector.digest("laptop") == key_bytes.DRAWN
-    with pytest.raises(ValueError, match="run `sepnb run key_bytes --profile laptop` and commit"):
-        selector.require("laptop")
-
+    beyond = dataclasses.replace(long_budget.BEYOND["smoke"], documents=2)
+    sizes = lm.SIZES | {"laptop": lm.SIZES["smoke"]}
+    selector = key_bytes.selector(
+        {"laptop": beyond, "smoke": beyond}, name="key_bytes", title="", sizes=sizes, costs={}
+    )
+    published, digest_of = (partial(of, selector) for of in (key_bytes.published, key_bytes.digest_of))
+    assert published("laptop") is None and digest_of("laptop") == key_bytes.DRAWN
     (config,) = selector.grid("laptop")
-    model = lm.build(config)
-    metrics, rows = selector.look(config, model, device="cpu", progress=None)
+    with pytest.raises(ValueError, match="run `sepnb run key_bytes --profile laptop` and commit"):
+        key_bytes.require(selector, config)
+    metrics, rows = config.of(key_bytes.Chosen)(config, config.build())
     assert metrics["key/window"] > metrics["key/long"]
-    record = lm.recorded(config, lm.Clock("cpu"), metrics, rows, {})
+    record = recorded(config, Clock("cpu"), metrics, rows, {})
     made = {"dirty": False, "seed": config.seed, **MADE}
     Store(tmp_path / "results").write(dataclasses.replace(record, provenance=made))
-    keys = selector.published("laptop")
+    keys = published("laptop")
     assert sum(map(len, keys.values())) == metrics["key_bytes"]
-    assert selector.digest("laptop") not in (key_bytes.DRAWN, None) and selector.digest("smoke") == "drawn"
-    selector.require("laptop")
+    assert digest_of("laptop") not in (key_bytes.DRAWN, None) and digest_of("smoke") == "drawn"
+    key_bytes.require(selector, config)
 
 
 def test_what_is_read_at_key_bytes_is_what_the_plain_formulas_give(one_thread):
     config = smoke_run(LONG, "rope")
-    model = lm.build(config)
-    metrics, rows = key_bytes.at_key_bytes(config, model, None)
-    held, length = key_bytes.windows_of(config), config.beyond.length
+    model, texts = config.build(), texts_of(config)
+    metrics, rows = config.of(key_bytes.AtKeyBytes)(config, model)
+    held, length = texts.part(config), texts.beyond.length
     bits = evaluate(model, held.tokens).bits
     marked = drawn_bytes(bits.shape, share=key_bytes.SHARE, first=length)
     assert metrics["key/long"] == pytest.approx(bits[marked].mean(), abs=1e-6)
@@ -228,8 +242,7 @@ def test_a_run_at_matched_loss_has_what_its_claims_ask_for(one_thread, method):
 def test_learned_tables_are_drawn_at_the_scale_of_a_sweep_at_their_size(monkeypatch):
     chosen = {("budget_long_sweep", "learned"): 0.1, ("ablation_sweep", "separated-learned"): 0.05}
     chosen |= {("table_sweep", "learned"): 0.5}
-    kind = type(MATCHED.tables.sweeps[0])
-    monkeypatch.setattr(kind, "std", lambda self, profile, method: chosen.get((self.name, method)))
+    monkeypatch.setattr(Sweep, "std", lambda self, profile, method: chosen.get((self.name, method)))
     expected = {"learned": 0.1, "concatenated-learned": 0.1}
     expected |= dict.fromkeys(("separated-learned", "strict-learned", "untied-learned-constant"), 0.05)
     for method, std in expected.items():

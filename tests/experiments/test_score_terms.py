@@ -11,6 +11,8 @@ from sepnb.evaluation.tasks.grid import found
 from sepnb.experiments import score_terms, tasks
 from sepnb.experiments.readings import CHOSEN_AT, READINGS, read_by
 
+from .smoke_runs import untaught
+
 EXPERIMENT = experiments.get("score_terms")
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -20,16 +22,16 @@ def looked(request):
     """A run whose model has large weights, so that its answers differ from reading to reading; the model, and
     what is told of it."""
     config = EXPERIMENT.config("smoke", request.param, 1)
-    model = tasks.build(config).eval()
+    model = config.build().eval()
     for parameter in model.double().parameters():
         parameter.data.mul_(3)
-    return config, model, *score_terms.look(config, model, None, "cpu")
+    return config, model, *config.measures[0](config, model, start=untaught(config, model))
 
 
 def slowed(config, model, rows):
     told = {row["reading"]: row["nats"] for row in rows if row["kind"] == "reading"}
     assert set(told) == set(READINGS)
-    samples = config.generator("test")(
+    samples = config.data.generator("test")(
         score_terms.SAMPLES["smoke"], CHOSEN_AT * config.training.length, seed=tasks.TEST_SEED
     )
     return read_by(model, min(told, key=told.get), CHOSEN_AT), samples

@@ -10,19 +10,20 @@ import torch
 from sepnb import experiments
 from sepnb.data import text
 from sepnb.evaluation.long_windows import BLOCKS, long_windows
-from sepnb.experiments import extrapolation
+from sepnb.experiments import long_windows as windows
 from sepnb.experiments import second_text as second
+from sepnb.experiments.run import Run
 from sepnb.models import LanguageModel
 from sepnb.records.store import Store
 
-from .smoke_runs import bits_of, differing, shortened
+from .smoke_runs import bits_of, differing, shortened, texts_of, with_texts
 
 EXPERIMENT = experiments.get("extrapolation_wikitext")
 NOVELS = experiments.get("extrapolation")
 PUBLISHED = ["laptop", "gpu"]
 
 
-def run_of(method: str) -> second.SecondTextRun:
+def run_of(method: str) -> Run:
     """A smoke run of any method, shortened."""
     return shortened(EXPERIMENT.config("smoke", method, 1), steps=3)
 
@@ -44,21 +45,23 @@ def test_a_run_differs_from_that_on_novels_in_the_text_and_in_what_is_read_of_it
         ours, novels = (one.config(profile, method, 2) for one in (EXPERIMENT, NOVELS))
         changed = {key.split(".")[0] for key in differing(ours, novels)}
         assert changed <= {"experiment", "text", "beyond", "markers"}
-        assert (ours.beyond.length, ours.beyond.times) == (novels.beyond.length, novels.beyond.times)
+        assert [(texts_of(one).beyond.length, texts_of(one).beyond.times) for one in (ours, novels)] == 2 * [
+            (texts_of(ours).beyond.length, second.TIMES)
+        ]
 
 
 @pytest.mark.parametrize("method", second.METHODS)
 def test_the_readings_are_rules_of_extrapolation_on_whole_blocks(method):
     config = EXPERIMENT.config("laptop", method, 1)
-    theirs = {r.id: r for r in NOVELS.config("laptop", method, 1).readings}
-    for reading in config.readings:
+    theirs = {r.id: r for r in texts_of(NOVELS.config("laptop", method, 1)).readings}
+    for reading in texts_of(config).readings:
         assert dataclasses.replace(reading, scope=theirs[reading.id].scope) == theirs[reading.id]
         assert reading.scope == ("tight" if reading.id == "oracle" else "part")
-    asked = [reading.id for reading in config.readings]
+    asked = [reading.id for reading in texts_of(config).readings]
     rules = ["sinusoidal", "fourier", "cyclic", "learned", "alibi", "clamp", "wrap"]
     own = rules if method.endswith("learned") else ["native", "native-window"]
     assert asked == ["oracle", "oracle-coarse", *own]
-    assert config.beyond.part == config.beyond.windows
+    assert texts_of(config).beyond.part == texts_of(config).beyond.windows
 
 
 # --- what is read
@@ -69,9 +72,9 @@ def test_three_seeds_read_every_byte_of_the_beginnings_of_the_articles_once(prof
     data_set("wikitext-2")
     beyond = second.BEYOND[profile]
     runs = [EXPERIMENT.config(profile, "rope", seed) for seed in (1, 2, 3)]
-    assert sorted(block for config in runs for block in config.blocks) == list(range(BLOCKS))
+    assert sorted(block for config in runs for block in texts_of(config).blocks) == list(range(BLOCKS))
     articles = text.load("wikitext-2").test
-    pieces = [config.passages() for config in runs]
+    pieces = [texts_of(config).passages(config) for config in runs]
     assert [piece.tokens[:, 1:].size for piece in pieces] == [
         {"laptop": 163_840, "gpu": 147_456}[profile]
     ] * 3
@@ -103,24 +106,22 @@ def test_no_other_number_of_windows_would_score_more_bytes(profile, data_set):
 def test_the_marks_of_the_articles_are_found_in_every_window(data_set):
     data_set("wikitext-2")
     config = EXPERIMENT.config("laptop", "rope", 1)
-    assert config.markers == ("<unk>", "@-@", "@,@", "@.@")
-    held = config.passages()
+    assert texts_of(config).markers == ("<unk>", "@-@", "@,@", "@.@")
+    held = texts_of(config).passages(config)
     assert held.marked.shape == held.tokens[:, 1:].shape and held.marked.dtype == bool
     told = held.tokens[:, 1:][held.marked].astype(np.uint8).tobytes()
     assert set(told) == set(b"<unk>@-@,.")
     for tokens, marked in zip(held.tokens[:, 1:], held.marked, strict=True):
         line = tokens.astype(np.uint8).tobytes()
-        whole = sum(line.count(marker.encode()) * len(marker) for marker in config.markers)
+        whole = sum(line.count(marker.encode()) * len(marker) for marker in texts_of(config).markers)
         assert 0 <= marked.sum() - whole <= 2 * (len("<unk>") - 1)  # more only by marks that a border cuts
-    plain = long_windows(config.held_out, config.beyond, config.blocks)
+    plain = long_windows(config.data.splits.test, texts_of(config).beyond, texts_of(config).blocks)
     assert np.array_equal(held.tokens, plain.tokens) and plain.marked is None
 
 
-def test_the_marks_are_part_of_the_key(monkeypatch):
+def test_the_marks_are_part_of_the_key():
     config = run_of("rope")
-    before = config.key
-    monkeypatch.setitem(second.MARKERS, config.text.name, ("def",))
-    assert config.key != before
+    assert with_texts(config, markers=("def",)).key != config.key
 
 
 # --- a run
@@ -130,8 +131,8 @@ def test_each_row_tells_the_marks_from_the_rest_by_the_plain_formula():
     config = run_of("rope")
     torch.manual_seed(0)
     model = LanguageModel(config.model).eval()
-    rows = extrapolation.read(config, model)
-    held = config.passages()
+    rows = windows.read(config, texts_of(config), model)
+    held = texts_of(config).passages(config)
     bits = bits_of(model, held.tokens)
     for row in rows:
         if row["reading"] != "native":
@@ -148,20 +149,20 @@ def test_a_record_holds_every_reading_in_every_bin_with_its_marks_apart(tmp_path
     config = run_of("separated-learned")
     record = EXPERIMENT.run(config)
     rows = [row for row in record.rows if row["kind"] == "reading"]
-    length = config.beyond.length
+    length = texts_of(config).beyond.length
     bins = list(itertools.pairwise([0, length, 2 * length, 4 * length, 8 * length]))
     expected = {
         (reading.id, scope, *bounds)
-        for reading in config.readings
+        for reading in texts_of(config).readings
         for scope in (("tight",) if reading.id == "oracle" else ("part", "tight"))
         for bounds in bins
     }
     assert {(row["reading"], row["scope"], row["start"], row["stop"]) for row in rows} == expected
     assert len(rows) == len(expected)
     assert all({"marked_share", "marked", "rest"} <= row.keys() for row in rows)
-    metrics = extrapolation.metrics_of(rows, length)
+    metrics = windows.metrics_of(rows, length)
     assert metrics.keys() <= record.metrics.keys()
     assert {name.split("/")[1] for name in metrics if name.startswith("gap/")} == {
-        reading.id for reading in config.readings if reading.id != "oracle"
+        reading.id for reading in texts_of(config).readings if reading.id != "oracle"
     }
     assert Store(tmp_path).write(record).stat().st_size < 64_000

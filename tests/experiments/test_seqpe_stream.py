@@ -11,20 +11,26 @@ from sepnb import experiments
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import methods
 from sepnb.experiments import seqpe_stream as stream
+from sepnb.experiments.run import Run
 from sepnb.experiments.variant_methods import root
 from sepnb.models import LanguageModel
 from sepnb.seqpe.digits import digits
 from sepnb.training.seqpe_losses import encoder_of
 
-from .smoke_runs import differing, shortened
+from .smoke_runs import differing, shortened, texts_of, unseen
 
 STREAM, SCREEN = experiments.get("seqpe_stream"), experiments.get("seqpe_stream_screen")
 METHODS = stream.METHODS
 SEQPE = [name for name in METHODS if "seqpe" in name]
 
 
-def run(name: str, profile: str = "smoke") -> stream.StreamRun:
+def run(name: str, profile: str = "smoke") -> Run:
     return STREAM.config(profile, name, 1)
+
+
+def read_of(config: Run) -> tuple:
+    texts = texts_of(config)
+    return config.data, texts.beyond, texts.blocks, texts.split
 
 
 def test_digit_strings_have_the_heads_and_losses_that_their_columns_ask_for():
@@ -67,15 +73,15 @@ def test_what_is_published_has_six_seeds_and_stands_beside_runs_of_recipes(profi
     assert set(stream.PUBLISHED) <= set(METHODS) and set(stream.MODES.values()) < set(stream.BESIDE)
     ours, others = ({(c.method, c.seed): c for c in runs} for runs in (grid, there))
     for seed in range(1, 7):
-        same = {(c.text, c.beyond, c.blocks, c.reads_test) for c in grid if c.seed == seed}
-        same |= {(c.text, c.beyond, c.blocks, c.reads_test) for c in there if c.seed == seed}
+        same = {read_of(c) for c in grid if c.seed == seed}
+        same |= {read_of(c) for c in there if c.seed == seed}
         assert len(same) == 1 and all((name, seed) in others for name in stream.BESIDE)
     for mode, base in stream.MODES.items():
         assert {f"{mode}-sinusoidal-shifts", f"{mode}-seqpe"} <= {name for name, _ in ours}
         other = others[base, 1]
         one = methods.run_of("x", profile, base, 1, other.training.learning_rate)
         assert (one.model, one.training) == (other.model, other.training)
-        assert {"native", "native-window"} <= {reading.id for reading in other.readings}
+        assert {"native", "native-window"} <= {reading.id for reading in texts_of(other).readings}
 
 
 @pytest.mark.parametrize("profile", ["laptop", "gpu"])
@@ -83,7 +89,7 @@ def test_the_sweep_trains_the_whole_methods_over_the_whole_schedule(profile):
     published, tried = {run.method: run for run in STREAM.grid(profile, seeds=[0])}, {}
     for run in SCREEN.grid(profile):
         ours = published[run.method]
-        assert run.model == ours.model and run.text.name == ours.text.name
+        assert run.model == ours.model and run.data.name == ours.data.name
         assert replace(run.training, learning_rate=1.0) == replace(ours.training, learning_rate=1.0)
         tried.setdefault(run.method, []).append(run.training.learning_rate)
     whole = {STREAM.swept(name)[1] for name in stream.PUBLISHED}
@@ -109,14 +115,16 @@ def test_starts_are_covered_or_never_seen_and_share_their_low_digits_or_not(prof
 
 def test_the_sides_that_are_new_at_a_start():
     ours, bare = run("separated-seqpe"), run("separated-seqpe-plain")
-    readings = {reading.id: reading for reading in ours.readings}
-    assert "native-at-1m" not in readings and readings.keys() == {reading.id for reading in bare.readings}
+    readings = {reading.id: reading for reading in texts_of(ours).readings}
+    assert "native-at-1m" not in readings and readings.keys() == {
+        reading.id for reading in texts_of(bare).readings
+    }
     for name in stream.starts(64):
         reading = readings[f"native-at-{name}"]
-        assert ours.unseen(reading) == ("none" if name.startswith("covered") else "index"), name
-        assert bare.unseen(reading) == "index"
-    assert ours.unseen(readings["native"]) == "length+distance"
-    assert bare.unseen(readings["native"]) == "index+length+distance"
+        assert unseen(ours, reading) == ("none" if name.startswith("covered") else "index"), name
+        assert unseen(bare, reading) == "index"
+    assert unseen(ours, readings["native"]) == "length+distance"
+    assert unseen(bare, readings["native"]) == "index+length+distance"
 
 
 # --- a run
@@ -126,7 +134,7 @@ def test_the_sides_that_are_new_at_a_start():
 def test_a_run_trains_and_holds_every_reading_and_repeats_exactly(name, one_thread):
     config = shortened(run(name), steps=3)
     record = STREAM.run(config)
-    asked = {reading.id for reading in config.readings}
+    asked = {reading.id for reading in texts_of(config).readings}
     assert {row["reading"] for row in record.rows if row["kind"] == "reading"} == asked
     for key in [f"native-at-{one}" for one in stream.starts(64)]:
         assert math.isfinite(record.metrics[key]), key

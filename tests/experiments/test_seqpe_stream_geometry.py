@@ -9,13 +9,12 @@ import torch
 from sepnb import experiments
 from sepnb.claims import seqpe_stream as rules
 from sepnb.evaluation import evaluate
-from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import seqpe_stream as stream
 from sepnb.experiments import seqpe_stream_geometry as geo
 from sepnb.seqpe.geometry import displacement, geometry, likeness, spread
 from sepnb.training.seqpe_losses import encoder_of
 
-from .smoke_runs import shortened
+from .smoke_runs import shortened, texts_of
 
 EXPERIMENT, STREAM = experiments.get("seqpe_stream_geometry"), experiments.get("seqpe_stream")
 SEPARATED, SCORE = EXPERIMENT.grid("smoke")
@@ -37,9 +36,10 @@ def test_what_is_looked_at_is_trained_and_read_as_in_the_stream_seed_for_seed(pr
     assert len({run.key for run in grid}) == len(grid) == 42
     for run in grid:
         other = there[run.method, run.seed]
-        assert (run.model, run.training, run.text) == (other.model, other.training, other.text)
-        assert (run.beyond, run.blocks, run.reads_test) == (other.beyond, other.blocks, True)
-        assert run.taught == (run.method in (geo.SCORE, "separated-seqpe"))
+        assert (run.model, run.training, run.data) == (other.model, other.training, other.data)
+        ours, theirs = texts_of(run), texts_of(other)
+        assert (ours.beyond, ours.blocks, ours.split) == (theirs.beyond, theirs.blocks, "test")
+        assert geo.taught(run) == (run.method in (geo.SCORE, "separated-seqpe"))
 
 
 @pytest.mark.parametrize("profile", ["laptop", "gpu"])
@@ -62,7 +62,7 @@ def test_published_embeddings_are_to_the_bit_those_of_the_models_whose_costs_are
 
 
 def test_a_window_is_looked_at_as_its_embeddings_are():
-    encoder, length = encoder_of(lm.build(SEPARATED)), SEPARATED.training.length
+    encoder, length = encoder_of(SEPARATED.build()), SEPARATED.training.length
     rows, within = geo.windows_of(encoder, length, "drawn"), torch.arange(length)
     assert [(row["name"], row["start"]) for row in rows] == [("trained", 0), *stream.starts(length).items()]
     with torch.no_grad():
@@ -103,9 +103,11 @@ def test_a_run_repeats_exactly_and_its_rows_are_its_metrics(records, one_thread)
 def test_what_indices_cost_is_what_the_stream_reads_of_the_long_text(records, one_thread):
     for name, (config, record) in records.items():
         whole = STREAM.run(shortened(STREAM.config("smoke", name, 1), steps=3))
-        length = config.beyond.length
+        length = texts_of(config).beyond.length
         rows = [row for row in record.rows if row["kind"] == "index"]
-        assert [row["start"] for row in rows] == list(range(0, config.beyond.longest, length // geo.PIECES))
+        assert [row["start"] for row in rows] == list(
+            range(0, texts_of(config).beyond.longest, length // geo.PIECES)
+        )
         for k in (2, 4, 8):
             assert record.metrics[f"native/{k}x"] == pytest.approx(whole.metrics[f"native/{k}x"], rel=1e-6)
             inside = [row for row in rows if k * length // 2 <= row["start"] < k * length]
@@ -116,13 +118,13 @@ def test_what_indices_cost_is_what_the_stream_reads_of_the_long_text(records, on
 
 def test_folds_are_counted_past_the_trained_length_and_their_bytes_are_read_three_times(records, monkeypatch):
     config, _ = records[SCORE.method]
-    model, length, longest = lm.build(config), config.beyond.length, config.beyond.longest
+    model, texts = config.build(), texts_of(config)
+    length, longest = texts.beyond.length, texts.beyond.longest
     turned = torch.zeros(2 * longest, dtype=torch.bool)
     turned[length + 8 : length + 20] = turned[3 * length] = True
     monkeypatch.setattr(geo, "folded", lambda embeddings, slack: turned[: len(embeddings)])
-    metrics, rows = geo.folds_of(config, model)
-    held = config.passages()
-    tokens = held.tokens[held.scopes["part"]]
+    metrics, rows = geo.folds_of(config, texts_of(config), model)
+    tokens = texts.part(config).tokens
 
     def read(positions, start=0) -> np.ndarray:
         cut = tokens[:, start : start + len(positions) + 1]
@@ -150,12 +152,12 @@ def test_folds_are_counted_past_the_trained_length_and_their_bytes_are_read_thre
 
 def test_without_a_fold_or_with_too_many_nothing_is_left_out(records, monkeypatch):
     config, _ = records[SCORE.method]
-    model, longest = lm.build(config), config.beyond.longest
+    model, longest = config.build(), texts_of(config).beyond.longest
     found = []
     for start in (2 * longest, longest - 1):
         turned = torch.arange(2 * longest) >= start
         monkeypatch.setattr(geo, "folded", lambda embeddings, slack, turned=turned: turned)
-        found.append(geo.folds_of(config, model))
+        found.append(geo.folds_of(config, texts_of(config), model))
     (none, _), (many, rows) = found
     assert none["folded"] == 0 and none["mended/past"] == none["past"]
     assert not {"bits/folded", "bits/others", "mended/folded", "alone/folded"} & none.keys()

@@ -8,16 +8,17 @@ import torch
 from sepnb import experiments
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import shaw_clip as clips
+from sepnb.experiments.run import Run
 from sepnb.models import LanguageModel
 from sepnb.records.store import Store
 
-from .smoke_runs import shortened
+from .smoke_runs import shortened, with_measure
 
 EXPERIMENT = experiments.get("shaw_clip")
 PUBLISHED = ("laptop", "gpu")
 
 
-def short_run(method: str) -> clips.ClipRun:
+def short_run(method: str) -> Run:
     """A smoke run of any method, with a shortened schedule and texts."""
     return shortened(EXPERIMENT.config("smoke", method, 1), steps=3)
 
@@ -57,14 +58,14 @@ def test_size_schedule_and_text_are_those_of_the_ablation(profile):
     ours = EXPERIMENT.config(profile, "keys-8", 2)
     theirs = experiments.get("ablation").config(profile, "rope", 2)
     assert dataclasses.replace(ours.model, encoding="rope") == theirs.model
-    assert (ours.training, ours.text) == (theirs.training, theirs.text)
+    assert (ours.training, ours.data) == (theirs.training, theirs.data)
 
 
 def test_the_windows_and_sinks_are_part_of_what_a_run_is():
     config = EXPERIMENT.config("smoke", "keys-8", 1)
     assert (config.resolved()["windows"], config.resolved()["sinks"]) == (list(clips.CLIPS), 4)
-    assert dataclasses.replace(config, windows=(1,)).key != config.key
-    assert dataclasses.replace(config, sinks=1).key != config.key
+    assert with_measure(config, windows=(1,)).key != config.key
+    assert with_measure(config, sinks=1).key != config.key
 
 
 # --- the runs
@@ -80,10 +81,10 @@ def test_a_window_hides_the_keys_that_the_clip_of_its_size_takes_for_equally_far
     model = LanguageModel(config.model)
 
     def look(**changes):
-        return EXPERIMENT.look(dataclasses.replace(config, **changes), model, device="cpu", progress=None)[0]
+        return dataclasses.replace(config.of(clips.Windows), **changes)(config, model)[0]
 
     found = look(windows=(8, 64))
-    whole = lm.score(config, model, lm.splits_of(config.text.name).validation, 64, "cpu").bits_per_byte
+    whole = lm.score(config, model, "validation", "cpu").bits_per_byte
     assert found["val_bits_window_64"] == pytest.approx(whole, abs=1e-6)  # nothing is hidden
     assert abs(found["val_bits_window_8"] - whole) > 1e-4
     first_in_sight = look(windows=(8,), sinks=64)

@@ -18,9 +18,9 @@ from sepnb import cli
 from sepnb.analysis import flops
 from sepnb.companion.bench import bench_models
 from sepnb.experiments import speed, timed
-from sepnb.experiments.speed import Speed, SpeedRun, share_reached
+from sepnb.experiments.speed import SpeedRun, share_reached
 
-SPEED = Speed()
+SPEED = speed.EXPERIMENT
 CELL = {"width": 32, "n_heads": 4, "length": 8, "batch_size": 3, "pos_parts": 4, "n_layers": 2, "repeats": 9}
 TINY = SpeedRun(experiment="speed", profile="smoke", variant="separated", **CELL)
 
@@ -256,7 +256,7 @@ def test_bench_prints_what_is_reached_beside_limits_and_bounds_and_stores_nothin
 ):
     monkeypatch.setenv("SEPNB_RESULTS", str(tmp_path))
     cells = [{**CELL, "variant": "strict", "batch_size": size} for size in (8, 4)]
-    monkeypatch.setattr(speed.Speed, "cells", lambda self, profile: cells)
+    monkeypatch.setattr(speed, "EXPERIMENT", replace(SPEED, crossed=lambda *_: cells))
     monkeypatch.setattr(speed, "FLOORS", {("strict", 4, 32, 8, 4): 1.4})
     monkeypatch.setattr(speed, "AIMS", {("strict", 4, 32, 8, 4): 1.6})
     status, output = printed(monkeypatch, "strict", "--profile", "laptop", "--repeats", "11")
@@ -279,7 +279,7 @@ def test_bench_prints_what_is_reached_beside_limits_and_bounds_and_stores_nothin
 def test_bench_times_the_rest_where_a_cell_cannot_be(monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     cells = [{**CELL, "variant": "separated", "compiler": how} for how in ("inductor", None)]
-    monkeypatch.setattr(speed.Speed, "cells", lambda self, profile: cells)
+    monkeypatch.setattr(speed, "EXPERIMENT", replace(SPEED, crossed=lambda *_: cells))
     console = Console(width=200, highlight=False, record=True)
     assert not bench_models(console, profile="laptop", device="cpu", variants=("separated",), repeats=9)
     *_, first, second = console.export_text().splitlines()

@@ -11,22 +11,31 @@ import torch
 
 from sepnb import experiments
 from sepnb.analysis.timing import one_thread
-from sepnb.experiments import adapted, stretched, tasks, trained_once
+from sepnb.experiments import adapted, resuming, stretched, tasks
 from sepnb.experiments.readings import EXTENSIONS, READINGS, read_by
+from sepnb.experiments.run import Run
 from sepnb.models.extension import extension_of
 from sepnb.models.parts import counted, parts
 from sepnb.records.store import Record, Store
-from sepnb.training import Diverged, checkpoints
+from sepnb.training import Diverged
 from sepnb.training.adapting import low_rank, rank_for
-from sepnb.training.device import optimiser
 from sepnb.training.positions import DrawnFactors
 
-from .smoke_runs import differing
+from .smoke_runs import differing, untaught
 
 STRETCHED, ADAPTED = experiments.get("stretched_mqar"), experiments.get("adapted_mqar")
 PAIRS = [(one, stretched.EXPERIMENTS[n]) for n, one in enumerate(adapted.EXPERIMENTS)]
 METHOD, CELL = "separated-sinusoidal", "separated-sinusoidal/position"
 pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def tuning_of(config: Run) -> adapted.Tuning:
+    return config.of(adapted.Tuned).tuning
+
+
+def samples_of(config: Run):
+    """The batches of its first tuning."""
+    return config.of(adapted.Tuned).samples(config, tuning_of(config).each[0])
 
 
 # --- the grid
@@ -57,23 +66,24 @@ def test_arms_of_a_method_share_the_training_of_the_run_that_reads_it_and_differ
         method, arm = cell.split("/")
         read = reads.config(profile, method, 3)
         assert run.base == read.base and run.base.training == run.training
-        assert run.base.method == method and type(run.base) is tasks.TaskRun
+        assert run.base.method == method and not run.base.measures and run.base.data.times == (1,)
         assert run.base != arms.config(profile, cell, 4).base
         for other in (key for key in runs if key.startswith(f"{method}/")):
             assert differing(run, runs[other]) <= {"method", "tunings"}
-        rates, told, training = [one.learning_rate for one in run.tunings], adapted.ARMS[arm], run.training
+        told, training, tunings = adapted.ARMS[arm], run.training, tuning_of(run).each
+        rates = [one.learning_rate for one in tunings]
         assert rates == list(told.rates[-2 if profile == "smoke" else 0 :]) and len(told.rates) == 4
         texts = {"smoke": 1, "laptop": training.batch_size // 8, "gpu": training.batch_size // 4}
         expected = {"length": 8 * training.length, "batch_size": texts[profile]}
-        expected |= {"weight_decay": 0.0, "steps": run.tunings[0].steps}
+        expected |= {"weight_decay": 0.0, "steps": tunings[0].steps}
         expected["positions"] = DrawnFactors((8, 16), training.length) if told.factors else None
-        for tuning in run.tunings:
+        for tuning in tunings:
             changes = expected | {"learning_rate": tuning.learning_rate}
             assert tuning == dataclasses.replace(training, **changes), "nothing else differs"
         if profile != "smoke":
-            assert run.tunings[0].targets / training.targets == pytest.approx(told.share, rel=0.05)
-    assert {run.reading for cell, run in runs.items() if cell.startswith("rope/")} == {"yarn"}
-    assert {run.reading for cell, run in runs.items() if "sinus" in cell} == {"parts-1-32-log"}
+            assert tunings[0].targets / training.targets == pytest.approx(told.share, rel=0.05)
+    assert {tuning_of(run).reading for cell, run in runs.items() if cell.startswith("rope/")} == {"yarn"}
+    assert {tuning_of(run).reading for cell, run in runs.items() if "sinus" in cell} == {"parts-1-32-log"}
 
 
 def test_two_methods_train_on_the_same_and_choose_among_the_same_readings():
@@ -81,7 +91,7 @@ def test_two_methods_train_on_the_same_and_choose_among_the_same_readings():
     for other in others:
         allowed = ("method", "training.learning_rate", "model.")
         assert all(key.startswith(allowed) for key in differing(first, other))
-        assert other.readings == READINGS
+        assert other.of(stretched.Slowed).readings == READINGS
     assert len(READINGS) == len(set(READINGS)) == 2 * len(EXTENSIONS)
 
 
@@ -89,16 +99,16 @@ def test_a_sweep_chooses_the_rate_of_every_method_for_both_experiments():
     for arms, reads in PAIRS:
         assert arms.sweep is reads.sweep and set(reads.methods) == set(reads.sweep.methods)
         for cell in arms.methods:
-            sweep, method = arms.sweep_of(arms.config("laptop", cell, 1))
-            assert method in sweep.methods and method == cell.split("/")[0]
+            method = arms.config("laptop", cell, 1).base.method
+            assert method in arms.sweep.methods and method == cell.split("/")[0]
 
 
 # --- what is tuned
 
 
-def untrained(cell: str, profile: str = "laptop") -> tuple[adapted.AdaptedRun, torch.nn.Module]:
+def untrained(cell: str, profile: str = "laptop") -> tuple[Run, torch.nn.Module]:
     config = ADAPTED.config(profile, cell, 1)
-    return config, tasks.build(config)
+    return config, config.build()
 
 
 @pytest.mark.parametrize("profile", ["laptop", "gpu"])
@@ -106,9 +116,9 @@ def untrained(cell: str, profile: str = "laptop") -> tuple[adapted.AdaptedRun, t
 def test_the_change_of_low_rank_has_as_many_numbers_as_the_position_part(method, profile):
     separated, model = untrained(CELL, profile)
     numbers = counted(parts(model)["position"])
-    assert adapted.trained_numbers(separated, model) == numbers
+    assert tuning_of(separated).numbers(model) == numbers
     config, dense = untrained(f"{method}/low-rank", profile)
-    assert adapted.trained_numbers(config, dense) == numbers
+    assert tuning_of(config).numbers(dense) == numbers
     with low_rank(dense, rank_for(dense, numbers), 1):
         trained = sum(one.numel() for one in dense.parameters() if one.requires_grad)
     assert trained == pytest.approx(numbers, rel=0.03)
@@ -116,7 +126,8 @@ def test_the_change_of_low_rank_has_as_many_numbers_as_the_position_part(method,
 
 def test_the_parts_that_arms_tune_lie_in_one_another():
     def numbers(cell: str) -> int:
-        return adapted.trained_numbers(*untrained(cell, "smoke"))
+        config, model = untrained(cell, "smoke")
+        return tuning_of(config).numbers(model)
 
     of = {
         arm: numbers(f"separated-sinusoidal/{arm}") for arm in ("position-maps", "position", "content", "all")
@@ -128,28 +139,28 @@ def test_the_parts_that_arms_tune_lie_in_one_another():
 
 def test_an_arm_that_is_not_slowed_reads_as_it_was_trained_and_the_others_by_their_reading():
     config, model = untrained("separated-sinusoidal/position-not-slowed", "smoke")
-    assert adapted.reader(config, model, 8) is model
+    assert tuning_of(config).reader(model, 8) is model
     config, model = untrained(CELL, "smoke")
     for factor in (8, 16):
-        read = adapted.reader(config, model, factor)
+        read = tuning_of(config).reader(model, factor)
         assert extension_of(read) == EXTENSIONS["parts-1-32"](factor, 64) and read.transformer.log_scale
-    assert adapted.reader(config, model, 1) is model
+    assert tuning_of(config).reader(model, 1) is model
 
 
 def test_a_tuning_draws_the_same_new_samples_for_every_arm():
     runs = [ADAPTED.config("smoke", cell, 1) for cell in (CELL, "rope/all", "sinusoidal/low-rank")]
-    drawn = [list(adapted.samples_of(run, run.tunings[0])) for run in runs]
+    drawn = [list(samples_of(run)) for run in runs]
     for step in zip(*drawn, strict=True):
         for other in step[1:]:
             assert all(np.array_equal(a, b) for a, b in zip(step[0], other, strict=True))
-    tuning = runs[0].tunings[0]
+    tuning = tuning_of(runs[0]).each[0]
     sizes = {"length": tuning.length, "seed": 1, "steps": tuning.steps}
     at = [start for _, start in tuning.positions.draws(**sizes)]
     assert [int(one.positions[0]) for one in drawn[0]] == at
     plain = ADAPTED.config("smoke", "separated-sinusoidal/position-one-factor", 1)
-    for one, other in zip(drawn[0], adapted.samples_of(plain, plain.tunings[0]), strict=True):
+    for one, other in zip(drawn[0], samples_of(plain), strict=True):
         assert np.array_equal(one.inputs, other.inputs) and other.positions is None
-    begun = {row[:32].tobytes() for batch in tasks.batches(runs[0]) for row in batch.inputs}
+    begun = {row[:32].tobytes() for batch in runs[0].batches() for row in batch.inputs}
     assert not begun & {row[:32].tobytes() for batch in drawn[0] for row in batch.inputs}
 
 
@@ -171,17 +182,17 @@ def ways(monkeypatch) -> list:
 
 def test_native_is_the_model_window_hides_the_rest_and_stretched_is_the_reading_that_was_chosen(ways):
     config = STRETCHED.config("smoke", METHOD, 1)
-    model = tasks.build(config).eval()
-    metrics, rows = stretched.look(config, model, None, "cpu")
+    model = config.build().eval()
+    metrics, rows = config.of(stretched.Slowed)(config, model, start=untaught(config, model))
     scores = {row["reading"]: row["nats"] for row in rows}
     assert list(scores) == list(READINGS) and len(set(scores.values())) > 5
     reading = READINGS[metrics["reading"]]
     assert scores[reading] == min(scores.values())
-    samples = config.validation(8 * 64)
+    samples = config.data.held_out(8 * 64)
     again = tasks.score(config, read_by(model, reading, 8), samples, "cpu")["nats"]
     assert again == scores[reading]
     ((of, apart),) = ways
-    found = {times: dict(of(times)) for times in config.asked.times}
+    found = {times: dict(of(times)) for times in config.data.times}
     assert {times: sorted(own) for times, own in found.items()} == {
         1: ["native"],
         2: ["native", "stretched"],
@@ -205,7 +216,7 @@ def test_native_is_the_model_window_hides_the_rest_and_stretched_is_the_reading_
 
 @pytest.mark.parametrize("reading", READINGS)
 def test_a_reading_is_an_extension_of_its_factor_and_says_whether_logits_grow(reading):
-    model = tasks.build(STRETCHED.config("smoke", METHOD, 1)).eval()
+    model = STRETCHED.config("smoke", METHOD, 1).build().eval()
     name, log = reading.removesuffix("-log"), reading.endswith("-log")
     assert read_by(model, reading, 1) is model
     for factor in (2, 8):
@@ -225,7 +236,7 @@ def made(tmp_path_factory) -> tuple[dict[str, Record], list]:
     folder = tmp_path_factory.mktemp("build")
     with pytest.MonkeyPatch.context() as patch, one_thread():
         patch.setenv("SEPNB_BUILD", str(folder))
-        patch.setattr(trained_once, "code_state", lambda: ("a" * 40, False))
+        patch.setattr(resuming, "code_state", lambda: ("a" * 40, False))
         records = {METHOD: STRETCHED.run(STRETCHED.config("smoke", METHOD, 1))}
         records |= {cell: ADAPTED.run(ADAPTED.config("smoke", cell, 1)) for cell in ADAPTED.smoke}
     return records, sorted((folder / "checkpoints").iterdir())
@@ -255,7 +266,10 @@ def test_a_record_of_readings_has_every_way_at_every_length(made):
 def test_a_record_of_tunings_has_their_scores_and_the_best_of_them_is_read(made, cell):
     record, config = made[0][cell], ADAPTED.config("smoke", cell, 1)
     tunings = {row["learning_rate"]: row["nats"] for row in record.rows if row["kind"] == "tuning"}
-    assert list(tunings) == [one.learning_rate for one in config.tunings] and len(set(tunings.values())) == 2
+    assert (
+        list(tunings) == [one.learning_rate for one in tuning_of(config).each]
+        and len(set(tunings.values())) == 2
+    )
     assert record.metrics["tuning_rate"] == min(tunings, key=tunings.get)
     assert record.metrics["val_nats"] == min(tunings.values())
     assert record.metrics["tuned_numbers"] == made[0][CELL].metrics["tuned_numbers"]
@@ -272,27 +286,19 @@ def test_records_are_read_back_as_they_were_written_and_are_those_of_their_grid(
         assert one.fingerprint(one.config("smoke", name, 1)) == record.fingerprint
 
 
-def untaught(config: adapted.AdaptedRun, model: torch.nn.Module) -> checkpoints.Checkpoint:
-    """The checkpoint of a model that took no step."""
-    return checkpoints.take(model, optimiser(model, config.training), [], {})
-
-
 @pytest.mark.parametrize(
     "cell", [CELL, "separated-sinusoidal/content", "sinusoidal/low-rank", "sinusoidal/maps"]
 )
 def test_a_tuning_changes_its_part_and_is_read_as_before(cell):
     config = ADAPTED.config("smoke", cell, 1)
-    model = tasks.build(config)
+    model = config.build()
     start = untaught(config, model)
-    first = config.tunings[0]
+    tuning = tuning_of(config)
     (changed, losses), (again, repeated) = (
-        adapted.tuned(
-            config, adapted.restored(config, start, "cpu"), adapted.samples_of(config, first), first
-        )
-        for _ in range(2)
+        tuning.tuned(config, start, samples_of(config), tuning.each[0], device="cpu") for _ in range(2)
     )
     assert losses == repeated and extension_of(changed) is None and not changed.transformer.log_scale
-    masks = adapted.masks_of(model, "maps" if "low-rank" in cell else config.arm.part)
+    masks = adapted.masks_of(model, "maps" if "low-rank" in cell else tuning.arm.part)
     before, twice = dict(model.named_parameters()), dict(again.named_parameters())
     moved = {name: one != before[name] for name, one in changed.named_parameters()}
     assert not any((one & ~masks[name]).any() for name, one in moved.items())
@@ -303,22 +309,22 @@ def test_a_tuning_changes_its_part_and_is_read_as_before(cell):
 def test_a_rate_that_diverges_is_told_and_not_chosen_and_without_one_left_the_model_is_read_as_it_is(
     monkeypatch, ways
 ):
-    config, whole = ADAPTED.config("smoke", CELL, 1), adapted.tuned
-    model = tasks.build(config)
+    config, whole = ADAPTED.config("smoke", CELL, 1), adapted.Tuning.tuned
+    model = config.build()
     start = untaught(config, model)
-    rates = [one.learning_rate for one in config.tunings]
+    rates = [one.learning_rate for one in tuning_of(config).each]
 
     def at(bad: list[float]):
-        def tuned(config, model, batches, tuning, **how):
+        def tuned(self, config, start, batches, tuning, **how):
             if tuning.learning_rate in bad:
                 raise Diverged([6.0, float("nan")], tuning.learning_rate)
-            return whole(config, model, batches, tuning, **how)
+            return whole(self, config, start, batches, tuning, **how)
 
         return tuned
 
     for bad in (rates[:-1], rates):
-        monkeypatch.setattr(adapted, "tuned", at(bad))
-        metrics, rows = adapted.look(config, model, start, "cpu")
+        monkeypatch.setattr(adapted.Tuning, "tuned", at(bad))
+        metrics, rows = config.of(adapted.Tuned)(config, model, start=start)
         assert [row.get("diverged_at_step") for row in rows] == [1 if rate in bad else None for rate in rates]
         assert metrics.get("tuning_rate") == (rates[-1] if bad != rates else None)
     (some, _), (none, _) = ways
@@ -332,5 +338,5 @@ def test_cells_are_methods_of_the_other_experiment_and_arms():
     for cell, (arms, reads) in itertools.product(ADAPTED.methods, PAIRS):
         method, arm = cell.split("/")
         assert cell in arms.methods and method in reads.methods and arm in adapted.ARMS
-    with pytest.raises(ValueError, match="separated-sinusoidall"):
+    with pytest.raises(ValueError, match="unknown cell 'separated-sinusoidall/position'"):
         ADAPTED.config("smoke", "separated-sinusoidall/position", 1)

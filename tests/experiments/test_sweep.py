@@ -10,12 +10,13 @@ import pytest
 from sepnb import experiments, paths
 from sepnb.companion import runs
 from sepnb.encodings import Learned
-from sepnb.experiments import budget, images, table_sweep, task_grid
+from sepnb.experiments import budget, images, table_sweep, task_grid, volumes
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import methods as book
-from sepnb.experiments.base import Experiment
-from sepnb.experiments.scale_sweep import CONTENT, TABLES, ScaleSweep, scale_of
-from sepnb.experiments.sweep import LEVEL, MORE_SEEDS, RATES, MedianSweep, Sweep, Swept
+from sepnb.experiments.in_window import LR_SCREEN
+from sepnb.experiments.run import Run
+from sepnb.experiments.scales import CONTENT, TABLES, scale_of
+from sepnb.experiments.sweep import LEVEL, MORE_SEEDS, RATES, Sweep
 from sepnb.records.store import Record, Store
 
 from ..shared import MADE
@@ -23,7 +24,20 @@ from .smoke_runs import differing
 
 ALL = {name: experiments.get(name) for name in experiments.names()}
 SWEEPS = {name: one for name, one in ALL.items() if isinstance(one, Sweep)}
-GRIDS = {name: one for name, one in ALL.items() if isinstance(one, Swept)}
+GRIDS = {
+    name: one for name, one in ALL.items() if name not in SWEEPS and isinstance(one.grid("smoke")[0], Run)
+}
+SINGLE = {"context_extension": LR_SCREEN, "images": images.SCREEN, "volumes": volumes.SCREEN}
+
+
+def sweep_of(experiment, config: Run) -> tuple[Sweep, str]:
+    """The sweep that chose the rate of a run, and the run's method there."""
+    method = (config.base or config).method
+    if hasattr(experiment, "swept"):
+        return experiment.swept(method)
+    if experiment.name == "budget":
+        return budget.SWEEPS[budget.budget_of(config)], method
+    return getattr(experiment, "sweep", None) or SINGLE[experiment.name], method
 
 
 @pytest.fixture
@@ -33,14 +47,13 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
-def sweep(kind: type[Sweep] = Sweep, **changes) -> Sweep:
+def sweep(**changes) -> Sweep:
     how = {"title": "t", "order": 0, "methods": ("rope", "alibi"), "smoke": ("rope",)}
-    how |= {"config_of": book.run_of, "costs": {}, "beyond": {"alibi": (1e-3,)}}
-    return kind("lr_screen", **how | changes)
+    return Sweep(name="lr_screen", **how | {"config_of": book.run_of, "costs": {}} | changes)
 
 
 def publish(root, one: Sweep, profile: str, losses: dict[str, list[float | None]], seed: int = 0) -> None:
-    """Records of these losses by trial, None where a run diverged."""
+    """Records of these losses by trial, of those that are tried then, None where a run diverged."""
     for method, own in losses.items():
         for trial, loss in zip(one.trials(profile, method), own, strict=False):
             config = one.config(profile, trial, seed)
@@ -55,7 +68,7 @@ def publish(root, one: Sweep, profile: str, losses: dict[str, list[float | None]
 def test_a_rate_is_that_of_the_profile_else_that_of_the_laptop_else_the_default(checkout):
     one = sweep()
     assert {one.rate(profile, "rope") for profile in experiments.PROFILES} == {one.default}
-    publish(checkout, one, "laptop", {"rope": [2.4, 2.5, 2.6], "alibi": [2.5, 2.6, 2.4, 2.5]})
+    publish(checkout, one, "laptop", {"rope": [2.4, 2.5, 2.6], "alibi": [2.6, 2.4, 2.5]})
     assert one.best("laptop") == {"rope": 2e-3, "alibi": 4e-3}
     assert {one.rate(profile, "rope") for profile in experiments.PROFILES} == {2e-3}
     publish(checkout, one, "gpu", {"rope": [2.6, 2.5, 2.4]})
@@ -68,7 +81,7 @@ def test_a_rate_is_that_of_the_profile_else_that_of_the_laptop_else_the_default(
 
 def test_a_method_is_swept_when_it_was_tried_at_every_rate_and_a_diverged_run_is_never_the_best(checkout):
     one = sweep()
-    publish(checkout, one, "laptop", {"rope": [2.4, 2.3], "alibi": [None, 2.6, None, 2.7]})
+    publish(checkout, one, "laptop", {"rope": [2.4, 2.3], "alibi": [2.6, None, 2.7]})
     assert one.best("laptop") == {"alibi": 2e-3}
     publish(checkout, one, "laptop", {"rope": [None, None, None]})
     assert "rope" not in one.best("laptop"), "diverged at every rate"
@@ -76,14 +89,17 @@ def test_a_method_is_swept_when_it_was_tried_at_every_rate_and_a_diverged_run_is
 
 def test_a_rate_at_an_end_is_told_and_one_beyond_it_is_tried_at_the_size_where_it_stood(checkout):
     one = sweep()
-    publish(checkout, one, "laptop", {"rope": [2.4, 2.5, 2.6], "alibi": [2.5, 2.4, 2.6, 2.7]})
+    publish(checkout, one, "laptop", {"rope": [2.4, 2.5, 2.6], "alibi": [2.5, 2.4, 2.6]})
     assert one.at_an_end("laptop") == {"rope": 2e-3}
-    assert one.tried("laptop", "alibi") == [1e-3, *RATES]
-    assert one.tried("smoke", "alibi") == one.tried("gpu", "alibi") == list(RATES)
+    assert one.tried("laptop", "rope") == [1e-3, *RATES] and one.tried("laptop", "alibi") == list(RATES)
+    assert one.tried("smoke", "rope") == one.tried("gpu", "rope") == list(RATES)
+    assert sweep(stops=("rope",)).tried("laptop", "rope") == list(RATES), "it guesses"
+    rungs = sweep(ladder=(7e-4, *RATES))
+    assert rungs.tried("laptop", "rope") == [7e-4, *RATES]
 
 
 def test_a_rate_beyond_an_end_counts_once_its_run_is_published_and_nothing_is_trained_before(checkout):
-    one = sweep(beyond={"rope": (1.6e-2,)})
+    one = sweep()
     publish(checkout, one, "laptop", {"rope": [2.6, 2.5, 2.4]})
     assert one.best("laptop") == one.at_an_end("laptop") == {"rope": 8e-3}
     assert one.waiting("laptop", "rope") == [("rope", 1.6e-2)]
@@ -91,28 +107,38 @@ def test_a_rate_beyond_an_end_counts_once_its_run_is_published_and_nothing_is_tr
         one.require("laptop", "rope")
     publish(checkout, one, "laptop", {"rope": [2.6, 2.5, 2.4, 2.3]})
     assert one.best("laptop") == one.at_an_end("laptop") == {"rope": 1.6e-2}
+    assert one.waiting("laptop", "rope") == [("rope", 3.2e-2)], (
+        "until the best has a worse one on either side"
+    )
+    publish(checkout, one, "laptop", {"rope": [2.6, 2.5, 2.4, 2.3, 2.5]})
     one.require("laptop", "rope")
 
 
 def test_of_trials_that_one_seed_does_not_rank_the_mean_of_three_decides(checkout):
-    level = {"rope": ((2e-3,), (4e-3,))}
-    one = sweep(methods=("rope",), beyond={}, level=level)
-    publish(checkout, one, "laptop", {"rope": [2.400, 2.401, 2.5]})
-    assert one.rate("laptop", "rope") == 2e-3 and one.waiting("laptop", "rope") == one.level_trials("rope")
-    with pytest.raises(ValueError, match=r"'rope' is to be tried at 0.002, 0.004 too"):
+    one = sweep(methods=("rope",), level=LEVEL, stops=())
+    publish(checkout, one, "laptop", {"rope": [2.5, 2.400, 2.401, 2.5]})
+    with pytest.raises(ValueError, match=r"'rope' is to be tried at 0.004, 0.008 too"):
         one.require("laptop", "rope")
-    publish(checkout, one, "laptop", {"rope": [2.410, 2.400, 2.3]}, seed=7)
-    assert one.rate("laptop", "rope") == 2e-3, "two seeds are not all"
-    publish(checkout, one, "laptop", {"rope": [2.400, 2.401, 2.3]}, seed=8)
-    assert one.rate("laptop", "rope") == 4e-3, "of what is level; another has one seed"
-    assert not one.waiting("laptop", "rope")
-    assert [run.seed for run in one.grid("laptop") if run.training.learning_rate == 8e-3] == [0]
+    assert one.rate("laptop", "rope") == 4e-3 and one.level_trials("laptop", "rope") == [
+        ("rope", 4e-3),
+        ("rope", 8e-3),
+    ]
+    assert not sweep(methods=("rope",)).level_trials("laptop", "rope"), "where one seed ranks"
+    for seed, losses in ((7, (2.41, 2.40)), (8, (2.42, 2.401))):
+        for trial, loss in zip(one.level_trials("laptop", "rope"), losses, strict=True):
+            config = one.config("laptop", trial, seed)
+            about = {"rows": [], "fingerprint": {}, "provenance": {"dirty": False, "seed": seed, **MADE}}
+            record = Record.of(config, metrics={one.score: loss}, **about)
+            Store(checkout / "results").write(record)
+    assert one.rate("laptop", "rope") == 8e-3, "the mean of three"
+    seeds = {run.seed for run in one.grid("laptop") if run.training.learning_rate == 2e-3}
+    assert seeds == {0} and one.waiting("laptop", "rope") == [("rope", 1.6e-2)]
 
 
 def test_where_every_trial_has_three_seeds_their_median_decides_and_none_counts_before_all_are_there(
     checkout,
 ):
-    one = sweep(MedianSweep, methods=("rope",), beyond={})
+    one = sweep(methods=("rope",), seeds=(0, *MORE_SEEDS))
     assert sorted({run.seed for run in one.grid("laptop")}) == [0, *MORE_SEEDS] == [0, 7, 8]
     assert {run.seed for run in one.grid("smoke")} == {0}
     publish(checkout, one, "laptop", {"rope": [2.1, 2.5, 2.9]})
@@ -125,12 +151,11 @@ def test_where_every_trial_has_three_seeds_their_median_decides_and_none_counts_
     publish(checkout, one, "laptop", {"rope": [2.7, None, 2.3]}, seed=8)
     assert one.scores("laptop") == {("rope", 2e-3): 2.7, ("rope", 4e-3): 2.5, ("rope", 8e-3): 2.4}
     assert one.rate("laptop", "rope") == 8e-3, "one seed, and the mean of two, would take others"
-    assert not one.waiting("laptop", "rope")
-    one.require("laptop", "rope")
+    assert one.waiting("laptop", "rope") == [("rope", 1.6e-2)]
 
 
 def test_a_table_is_drawn_at_the_scale_that_is_best_with_its_rate_and_by_default_as_ever(checkout):
-    one = sweep(ScaleSweep, methods=("learned", "separated-learned"), beyond={})
+    one = sweep(scaled=True, methods=("learned", "separated-learned"))
     trials = one.trials("laptop", "learned")
     assert (
         set(trials) == {("learned", rate, std) for rate in RATES for std in TABLES.stds} and len(trials) == 9
@@ -146,19 +171,22 @@ def test_a_table_is_drawn_at_the_scale_that_is_best_with_its_rate_and_by_default
     assert table == Learned(std=trials[6][2]) and one.std("laptop", "separated-learned") is None
 
 
-def test_a_scale_beyond_an_end_is_tried_at_some_rates_and_counts_once_it_is_published(checkout):
-    one = sweep(ScaleSweep, methods=("learned",), beyond={}, further={"learned": ((8e-3, 1.0),)})
-    first, trials = one.trials("gpu", "learned"), one.trials("laptop", "learned")
-    assert trials == [*first, ("learned", 8e-3, 1.0)] and len(first) == 9
+def test_a_scale_beyond_an_end_is_tried_at_the_best_rate_and_counts_once_it_is_published(checkout):
+    one = sweep(scaled=True, methods=("learned",))
+    first = one.declared("learned")
+    assert one.trials("laptop", "learned") == one.trials("gpu", "learned") == first and len(first) == 9
     publish(checkout, one, "laptop", {"learned": [2.9, 2.8, 2.7, 2.6, 2.4, 2.5, 2.4, 2.3, 2.7]})
-    assert one.chosen("laptop") == {"learned": trials[7]} and one.waiting("laptop", "learned") == trials[9:]
-    with pytest.raises(ValueError, match=r"'learned' is to be tried at 0.008 at scale 1 too"):
+    further = ("learned", 4e-3, 1.0)
+    assert one.chosen("laptop") == {"learned": first[7]}
+    assert one.trials("laptop", "learned") == [*first, further]
+    assert one.waiting("laptop", "learned") == [further]
+    with pytest.raises(ValueError, match=r"'learned' is to be tried at 0.004 at scale 1 too"):
         one.require("laptop", "learned")
-    publish(checkout, one, "laptop", {"learned": [2.9, 2.8, 2.7, 2.6, 2.4, 2.5, 2.4, 2.3, 2.7, 2.2]})
-    assert one.chosen("laptop") == {"learned": trials[9]} and not one.waiting("laptop", "learned")
+    publish(checkout, one, "laptop", {"learned": [2.9, 2.8, 2.7, 2.6, 2.4, 2.5, 2.4, 2.3, 2.7, 2.5]})
+    assert one.chosen("laptop") == {"learned": first[7]} and not one.waiting("laptop", "learned")
 
 
-OF_TEXTS = [name for name, one in SWEEPS.items() if isinstance(one, ScaleSweep) and one.rates == RATES]
+OF_TEXTS = [name for name, one in SWEEPS.items() if one.scaled and one.rates == RATES]
 
 
 @pytest.mark.parametrize("name", OF_TEXTS)
@@ -172,8 +200,7 @@ def test_the_trials_of_a_table_differ_in_its_scale_and_in_the_rate_and_in_nothin
         assert set().union(*changed) == {"model.encoding", "training.learning_rate"}
         drawn = [table for run in (first, *others) for table in run.model.encodings]
         assert {replace(table, std=1.0) for table in drawn} == {replace(drawn[0], std=1.0)}
-        further = {std for _, std in one.further.get(method, ())}
-        assert {table.std for table in drawn} == {*TABLES.stds, *further}
+        assert {table.std for table in drawn} >= {*TABLES.stds}
 
 
 def test_the_rates_of_a_grid_hang_on_no_store_that_a_command_reads_or_writes(tmp_path, monkeypatch):
@@ -203,11 +230,11 @@ def test_what_will_be_published_is_not_trained_at_a_rate_that_nobody_swept(check
     one.require("smoke", "rope")
     with pytest.raises(ValueError, match=r"gives 'rope' a learning rate for 'gpu'; run `sepnb run lr_screen"):
         one.require("gpu", "rope")
-    publish(checkout, one, "laptop", {"rope": [2.4, 2.5, 2.6]})
+    publish(checkout, one, "laptop", {"rope": [2.5, 2.4, 2.6]})
     one.require("laptop", "rope")
     with pytest.raises(ValueError, match="run `sepnb run lr_screen --profile gpu`"):
         one.require("gpu", "rope")  # a rate of another size of model is none
-    publish(checkout, one, "gpu", {"rope": [2.4, 2.5, 2.6]})
+    publish(checkout, one, "gpu", {"rope": [2.5, 2.4, 2.6]})
     one.require("gpu", "rope")
 
 
@@ -276,15 +303,13 @@ def test_tables_and_the_content_beside_an_added_sinusoid_are_drawn_at_the_best_o
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-def test_where_the_best_rate_of_a_laptop_stands_at_an_end_a_further_one_is_declared(name):
+def test_where_the_best_rate_of_a_laptop_stands_at_an_end_a_further_one_is_waited_for(name):
     one = SWEEPS[name]
-    settled_elsewhere = {method for method in table_sweep.SWEEP.methods if not isinstance(one, ScaleSweep)}
-    guesses = {*images.GUESSES, *task_grid.GUESSES.get(name.removesuffix("_sweep"), ())}
-    ends = set(one.at_an_end("laptop")) - guesses - settled_elsewhere
-    assert not {method for method in ends if not one.waiting("laptop", method)}, "declare one beyond the end"
+    ends = set(one.at_an_end("laptop")) - {*one.stops}
+    assert not {method for method in ends if not one.waiting("laptop", method)}
     whole = {config.method for config in one.grid("laptop")}
     assert whole == set(one.methods)
-    seeds, published = {config.seed for config in one.grid("laptop")}, set(Experiment.seeds)
+    seeds, published = {config.seed for config in one.grid("laptop")}, set(range(1, 7))
     assert 0 in seeds <= {0, *MORE_SEEDS} and not seeds & published, "no seed of a published run chooses"
 
 
@@ -309,7 +334,7 @@ def test_the_trials_that_are_run_with_more_seeds_are_those_that_one_seed_does_no
     for method in set(sweep.methods) - {"sinusoidal"}:
         own = {trial: scores[trial] for trial in sweep.trials("laptop", method) if trial in scores}
         near = {trial for trial, score in own.items() if score <= min(own.values()) + LEVEL}
-        level = set(sweep.level_trials(method))
+        level = set(sweep.level_trials("laptop", method))
         assert near < level if method in MISLED else level == (near if len(near) > 1 else set()), method
 
 
@@ -327,7 +352,7 @@ def test_every_published_run_has_the_rate_of_a_sweep_that_tried_all_of_its_metho
     for config in experiment.grid("laptop"):
         if config.key not in published:
             continue
-        sweep, as_one = experiment.sweep_of(config)
+        sweep, as_one = sweep_of(experiment, config)
         assert as_one in sweep.best("laptop"), f"run `sepnb run {sweep.name} --profile laptop`"
 
 
@@ -336,7 +361,7 @@ def test_a_grid_trains_at_the_rate_of_its_sweep_with_seeds_that_chose_none(name)
     experiment, swept = GRIDS[name], set()
     for profile in experiments.PROFILES:
         for config in experiment.grid(profile):
-            sweep, as_one = experiment.sweep_of(config)
+            sweep, as_one = sweep_of(experiment, config)
             assert config.training.learning_rate == sweep.rate(profile, as_one)
             assert config.seed != 0 or name == "recipe_screen"
             swept.add(as_one)

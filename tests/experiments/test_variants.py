@@ -1,6 +1,5 @@
 """Variants: one change each, rates of the method they start from, and four numbers asked of all of them."""
 
-import dataclasses
 import json
 import math
 import re
@@ -15,17 +14,19 @@ from sepnb.evaluation.protocols import Protocol
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import variants
 from sepnb.experiments.in_window import LR_SCREEN
+from sepnb.experiments.long_windows import ReplacedContext
 from sepnb.experiments.methods import SPINE, series
+from sepnb.experiments.run import Run
 from sepnb.experiments.variant_methods import BASES, MATCHED, VARIANTS, reference, root
 from sepnb.models import LanguageModel
 
-from .smoke_runs import shortened
+from .smoke_runs import shortened, texts_of, unseen, with_texts
 
 SCREEN, PUBLISHED = experiments.get("recipe_screen"), experiments.get("recipes")
 run_of = PUBLISHED.training_of
 
 
-def smoke_run(name: str, experiment: str = "recipes") -> variants.VariantRun:
+def smoke_run(name: str, experiment: str = "recipes") -> Run:
     """A shortened smoke run of any recipe."""
     return shortened(experiments.get(experiment).config("smoke", name, 1), steps=4)
 
@@ -92,19 +93,22 @@ def test_a_price_is_counted_from_a_model_of_the_same_width():
 def test_a_seed_reads_the_bytes_that_it_reads_in_extrapolation():
     other = experiments.get("extrapolation")
     for profile in ("laptop", "gpu"):
-        blocks = {config.seed: (config.beyond, config.blocks) for config in PUBLISHED.grid(profile)}
+        blocks = {
+            config.seed: (texts_of(config).beyond, texts_of(config).blocks)
+            for config in PUBLISHED.grid(profile)
+        }
         for config in other.grid(profile):
             if config.method == "rope" and config.seed in blocks:
-                assert blocks[config.seed] == (config.beyond, config.blocks)
+                assert blocks[config.seed] == (texts_of(config).beyond, texts_of(config).blocks)
 
 
 def test_the_split_and_what_a_foreign_past_leaves_are_part_of_the_key(monkeypatch):
     config = smoke_run("rope")
-    length = config.beyond.length
+    length = texts_of(config).beyond.length
     assert config.resolved()["foreign"] == {"recent": length, "stride": length // 2}
-    assert dataclasses.replace(config, reads_test=False).key != config.key
+    assert with_texts(config, split="validation").key != config.key
     before = config.key
-    monkeypatch.setattr(variants.VariantRun, "foreign", {"recent": length, "stride": length})
+    monkeypatch.setattr(ReplacedContext, "foreign", {"recent": length, "stride": length})
     assert config.key != before
 
 
@@ -149,7 +153,7 @@ def test_what_is_published_uses_other_seeds_than_the_screening_and_holds_every_b
     ],
 )
 def test_the_sides_of_a_reading_that_training_never_showed(name, reading, sides):
-    assert smoke_run(name).unseen(reading) == sides
+    assert unseen(smoke_run(name), reading) == sides
 
 
 def test_a_run_holds_the_four_numbers_and_repeats_exactly(one_thread):
@@ -159,8 +163,8 @@ def test_a_run_holds_the_four_numbers_and_repeats_exactly(one_thread):
     assert record.rows == again.rows and json.dumps(record.config)
     metrics, rows = record.metrics, record.rows
     readings = {row["reading"] for row in rows if row["kind"] == "reading"}
-    assert readings == {reading.id for reading in config.readings}
-    length = config.beyond.length
+    assert readings == {reading.id for reading in texts_of(config).readings}
+    length = texts_of(config).beyond.length
 
     def level(reading: str, scope: str, stop: int) -> float:
         of = {"kind": "reading", "reading": reading, "scope": scope, "stop": stop}
@@ -182,12 +186,12 @@ def test_the_gain_is_what_a_foreign_past_costs_over_the_native_reading(one_threa
     config = smoke_run("rope")
     torch.manual_seed(0)
     model = LanguageModel(config.model).eval()
-    held = config.passages()
-    length = config.beyond.length
+    held = texts_of(config).passages(config)
+    length = texts_of(config).beyond.length
     sizes = {"recent": length, "stride": length // 2}
     foreign = with_replaced_context(model, held.tokens, held.documents, **sizes).bits
     native = evaluate(model, held.tokens, held.documents).bits
-    rows = variants.gains(config, model)
+    _, rows = config.of(ReplacedContext)(config, model)
     assert [(row["start"], row["stop"]) for row in rows] == [(length * k, 2 * length * k) for k in (1, 2, 4)]
     for row in rows:
         expected = (foreign - native)[:, row["start"] : row["stop"]].mean()
@@ -197,7 +201,7 @@ def test_the_gain_is_what_a_foreign_past_costs_over_the_native_reading(one_threa
 
 def test_the_screening_reads_the_validation_text_only(one_thread, monkeypatch):
     splits = lm.splits_of(lm.SIZES["smoke"].text.name)
-    assert smoke_run("rope").held_out is splits.test
+    assert texts_of(smoke_run("rope")).held_out(smoke_run("rope")) is splits.test
     monkeypatch.setattr(lm, "splits_of", lambda name: Closed(splits))
     record = SCREEN.run(smoke_run("rope", "recipe_screen"))
     assert "val_bits_per_byte" in record.metrics and "bits_per_byte" not in record.metrics

@@ -9,15 +9,17 @@ import torch
 
 from sepnb.data.draws import generator_of
 from sepnb.experiments import volumes as vol
-from sepnb.experiments.classification import build, score
+from sepnb.experiments.classification import score
 from sepnb.experiments.points import PointClassifier, TwoThings
+from sepnb.experiments.run import Run
 from sepnb.models import TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training import train
 
 
-def smoke(name: str = "axial-rope", steps: int = 6) -> vol.VolumeRun:
-    return vol.VolumeRun.of("volumes", "smoke", name, 1, 2e-3, steps)
+def smoke(name: str = "axial-rope", steps: int = 6) -> Run:
+    config = vol.run_of("volumes", "smoke", name, 1, 2e-3)
+    return dataclasses.replace(config, training=dataclasses.replace(config.training, steps=steps))
 
 
 @pytest.mark.parametrize("axes", [1, 3])
@@ -104,18 +106,19 @@ def test_methods_read_the_same_arrangements_moved_alike_in_shift_steps():
     ],
 )
 def test_every_view_says_which_of_its_sides_are_new(name, canvas, spread):
-    run = vol.VolumeRun.of("volumes", "laptop", name, 1, 1e-3)
-    assert (run.unseen_at("canvas", 12), run.unseen_at("spread", 12)) == (canvas, spread)
+    run = vol.run_of("volumes", "laptop", name, 1, 1e-3)
+    told = [run.data.unseen_at(run, change, 12) for change in vol.CHANGES]
+    assert told == [canvas, spread]
 
 
 def test_without_places_the_answer_is_a_guess_and_places_of_others_are_no_help(one_thread):
     blind = smoke("none")
-    model, points = build(blind), blind.held_out("test")
+    model, points = blind.build(), blind.data.held_out("test")
     counts = np.bincount(points.answers, minlength=6) / len(points.answers)
     assert score(blind, model, points, "cpu")["accuracy"] in counts  # one answer for all
     config = smoke("axial-rope", steps=250)
-    trained = build(config)
+    trained = config.build()
     train(trained, config.batches(), config.training)
     plain = score(config, trained, points, "cpu")["accuracy"]
-    mixed = next(view for view in config.views(trained) if view.column == "shuffled_accuracy")
+    mixed = next(view for view in config.data.views(config, trained) if view.column == "shuffled_accuracy")
     assert plain > 0.5 and score(config, trained, mixed.asked, "cpu")["accuracy"] < 0.35

@@ -13,7 +13,9 @@ from sepnb.claims.asks import gap, levels
 from sepnb.claims.evidence import inside
 from sepnb.data import text as texts
 from sepnb.evaluation.long_windows import BLOCKS, Beyond
-from sepnb.experiments import extrapolation
+from sepnb.experiments.extrapolation import asked
+from sepnb.experiments.long_windows import LongTexts, metrics_of, read
+from sepnb.experiments.run import Run
 from sepnb.models import LanguageModel
 from sepnb.protocol import probe
 from sepnb.records.verdicts import DEARER, SURVIVES, USES, WORSE
@@ -22,36 +24,36 @@ from sepnb.training import TrainingConfig, train
 L, TIMES, DOCUMENTS = 32, 4, 5
 
 
-def trained(method: str) -> tuple[extrapolation.ExtrapolationRun, LanguageModel]:
+def trained(method: str) -> tuple[Run, LanguageModel]:
     """A run of the smoke profile, at a length that makes reading byte by byte cheap, trained for a moment."""
     beyond = Beyond(L, TIMES, DOCUMENTS, windows=1, part=1, tight=DOCUMENTS, batch_bytes=4096)
     found = experiments.get("extrapolation").config("smoke", method, 1)
-    run = replace(
-        found, beyond=beyond, blocks=tuple(range(BLOCKS)), training=TrainingConfig(150, 16, L, 8e-3)
-    )
+    run = replace(found, training=TrainingConfig(150, 16, L, 8e-3))
+    run = replace(run, measures=(LongTexts(beyond, tuple(range(BLOCKS)), asked(run, beyond)),))
     torch.manual_seed(0)
     model = LanguageModel(run.model)
-    library = texts.load(run.text.name)
+    library = run.data.splits
     batches = texts.sample_batches(library.train, batch_size=16, length=L, seed=0, steps=150)
     train(model, batches, run.training)
     return run, model
 
 
-def measured(config: extrapolation.ExtrapolationRun, model: LanguageModel) -> dict[str, float]:
+def measured(config: Run, model: LanguageModel) -> dict[str, float]:
     """What the experiment says of a checkpoint."""
-    asked = [one for one in config.readings if one.id in ("oracle", "native")]
-    return extrapolation.metrics_of(extrapolation.read(config, model, asked=asked), L)
+    (read_of,) = config.measures
+    chosen = [one for one in read_of.readings if one.id in ("oracle", "native")]
+    return metrics_of(read(config, read_of, model, asked=chosen), L)
 
 
-def bytes_read(config: extrapolation.ExtrapolationRun) -> np.ndarray:
+def bytes_read(config: Run) -> np.ndarray:
     """The bytes that the experiment read, document after document."""
     cut = BLOCKS * TIMES * L
-    held = islice((one.data for one in config.held_out.documents if len(one) > cut), DOCUMENTS)
+    held = islice((one.data for one in config.data.splits.test.documents if len(one) > cut), DOCUMENTS)
     return np.concatenate([data[:cut] for data in held] + [np.zeros(1, np.uint8)])
 
 
 @pytest.fixture(scope="module")
-def run() -> tuple[extrapolation.ExtrapolationRun, LanguageModel]:
+def run() -> tuple[Run, LanguageModel]:
     return trained("rope")
 
 
@@ -72,7 +74,7 @@ def test_survives_is_what_the_readings_and_the_rule_of_extrapolation_say(run, wi
 
 
 @pytest.fixture(scope="module")
-def alibi() -> tuple[extrapolation.ExtrapolationRun, LanguageModel]:
+def alibi() -> tuple[Run, LanguageModel]:
     return trained("alibi")
 
 

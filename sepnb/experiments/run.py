@@ -1,0 +1,345 @@
+"""A run as data, and the one way from its config to its record.
+
+A run is one model, one training, what it is trained on, and what is measured of the trained model.
+`record_of` reads from top to bottom: build, train, score, measure, record. A run can be computed anywhere and
+in any order.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..models import TransformerConfig, kernels
+from ..records.provenance import Clock
+from ..records.settings import plain
+from ..records.store import Record, digest
+from ..training import checkpoints
+from ..training.checkpoints import Checkpoint
+from ..training.config import TrainingConfig
+from ..training.device import optimiser
+from ..training.loop import Diverged, train
+from .resuming import forget, trained_in_pieces, trained_once
+
+FINGERPRINT_STEPS = 5
+FIRST_STEPS: ContextVar[int] = ContextVar("the steps of a fingerprint", default=FINGERPRINT_STEPS)
+"""Fewer where a small fingerprint is taken."""
+
+Progress = Callable[[int, int], None]
+"""Called as `progress(done, total)` while a run computes."""
+OWN = ("experiment", "profile", "method", "seed", "model", "training")
+"""Fields of a run that a record holds by these names; data and measures say themselves what it holds."""
+
+Metrics = dict[str, float | int]
+Rows = list[dict[str, Any]]
+Fingerprint = dict[str, list[float]]
+
+
+class Data(ABC):
+    """What the models of an experiment are trained on and scored by: a text, a task, pictures. A subclass is
+    a frozen dataclass; `config` is the run that asks."""
+
+    data_sets: tuple[str, ...] = ()
+    """Names of what has to be at hand."""
+
+    @abstractmethod
+    def resolved(self) -> dict[str, Any]:
+        """What a record says of it, by the name that the record has for it."""
+
+    @abstractmethod
+    def model(self, config: "Run") -> nn.Module:
+        """The model, with weights from the generator of the process."""
+
+    @abstractmethod
+    def batches(self, config: "Run") -> Iterator[Any]:
+        """The same batches in the same order for every method of a seed that does not choose its own."""
+
+    @abstractmethod
+    def begins(self, config: "Run", model: nn.Module, device: str) -> Fingerprint:
+        """What the untrained model pays: a part of the fingerprint."""
+
+    @abstractmethod
+    def ends(
+        self, config: "Run", model: nn.Module | None, losses: list[float], watch: Any, device: str
+    ) -> tuple[Metrics, Rows]:
+        """What is said of the training and, where it did not diverge (`model` is None), of its model."""
+
+    @abstractmethod
+    def sources(self, config: "Run", trainings: Sequence[TrainingConfig]) -> dict[str, Any]:
+        """What `recorded` is told: hashes of the data, and the bytes that these trainings read."""
+
+    def watch(self, config: "Run", model: nn.Module, device: str) -> Callable[[int], None] | None:
+        """What is called after every step with how many were taken, if anything."""
+        return None
+
+    def tokens(self, training: TrainingConfig) -> int:
+        """Of one input of the model in training."""
+        return training.length
+
+
+class Measure(ABC):
+    """What is asked of a trained model. A subclass is a frozen dataclass."""
+
+    tunings: tuple[TrainingConfig, ...] = ()
+    """Trainings of the trained model that belong to it."""
+
+    def resolved(self) -> dict[str, Any]:
+        """What a record says of it, by the names that the record has for it."""
+        return {}
+
+    @property
+    def looks(self) -> int:
+        """How many steps of progress it reports."""
+        return 0
+
+    @abstractmethod
+    def __call__(
+        self,
+        config: "Run",
+        model: Any,
+        *,
+        device: str = "cpu",
+        start: Checkpoint | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[Metrics, Rows]:
+        """Metrics and rows of the trained model of a run.
+
+        Args:
+            start: of a training that several runs share, the state at its end.
+            progress: called as `progress(done, looks)`.
+        """
+
+    def begins(self, config: "Run", start: Checkpoint, device: str) -> Fingerprint:
+        """Of a run on a shared training, its part of the fingerprint, after the first steps."""
+        return {}
+
+
+Kind = TypeVar("Kind", bound=Measure)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The frozen config of a run that trains one model.
+
+    Args:
+        experiment, profile, method, seed: who declares it, and its cell of the grid.
+        model, training: the configs of both.
+        data: what it is trained on.
+        measures: what is asked of the trained model, in this order.
+        base: where several runs share one training, the run that is this training; None trains its own.
+        every: steps after which a long training is kept, so that it can be resumed; None keeps nothing.
+        besides: settings that a record holds by name and nothing else does.
+        told: what a table calls the run, see `label`.
+    """
+
+    experiment: str
+    profile: str
+    method: str
+    seed: int
+    model: TransformerConfig
+    training: TrainingConfig
+    data: Data
+    measures: tuple[Measure, ...] = ()
+    base: "Run | None" = None
+    every: int | None = None
+    besides: tuple[tuple[str, Any], ...] = ()
+    told: str = "{name}, learning rate {rate:g}"
+
+    @property
+    def label(self) -> str:
+        """What a table calls its row: `told`, with its method, rate, steps and last measure."""
+        about = {"name": self.method.replace("/", ", "), "rate": self.training.learning_rate}
+        last = self.measures[-1] if self.measures else None
+        return self.told.format(**about, steps=self.training.steps, last=last)
+
+    @property
+    def key(self) -> str:
+        """The file name of its record: readable, and different for every different config."""
+        name = f"{self.method.replace('/', '-')}-lr{self.training.learning_rate:g}-seed{self.seed}"
+        return f"{name}-{digest(self.resolved())[:8]}"
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        return self.data.data_sets
+
+    @property
+    def tokens(self) -> int:
+        """Of one input of the model in training."""
+        return self.data.tokens(self.training)
+
+    def of(self, kind: type[Kind]) -> Kind:
+        """Its one measure of this kind."""
+        (found,) = (one for one in self.measures if isinstance(one, kind))
+        return found
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting in plain JSON types. What was added when records existed is left out at its default:
+        the name of a record is a digest of this."""
+        settings = {name: plain(getattr(self, name)) for name in OWN}
+        for part in (self.data, *self.measures):
+            settings |= part.resolved()
+        return settings | dict(self.besides)
+
+    def build(self) -> nn.Module:
+        """The untrained model."""
+        torch.manual_seed(self.seed)
+        return self.data.model(self)
+
+    def batches(self) -> Iterator[Any]:
+        """All batches of the training."""
+        return self.data.batches(self)
+
+
+def record_of(config: Run, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+    """Train the model of a run, or take it from the run that shares its training, and measure it. A training
+    that diverged is a result like any other: it is kept, and nothing is measured."""
+    clock, done = Clock(device), config.training.steps
+    total = done + sum(measure.looks for measure in config.measures)
+
+    def report(before: int) -> Progress | None:
+        return None if progress is None else lambda step, _: progress(before + step, total)
+
+    get = _trained_here if config.base is None else _trained_before
+    model, start, metrics, rows, fingerprint = get(config, device, report(0))
+    for measure in config.measures if model is not None else ():
+        found, more = measure(config, model, device=device, start=start, progress=report(done))
+        metrics, rows, done = metrics | found, rows + more, done + measure.looks
+    if config.every is not None:
+        forget(config, device)
+    trainings = (config.training, *(tuning for measure in config.measures for tuning in measure.tunings))
+    return recorded(config, clock, metrics, rows, fingerprint, **config.data.sources(config, trainings))
+
+
+def _trained_here(
+    config: Run, device: str, progress: Progress | None
+) -> tuple[nn.Module | None, None, Metrics, Rows, Fingerprint]:
+    data, model = config.data, config.build().to(device)
+    fingerprint = data.begins(config, model, device)
+    watch = data.watch(config, model, device)
+    losses, metrics = attempted(config, model, device, progress, watch)
+    ended = None if "diverged_at_step" in metrics else model
+    told, rows = data.ends(config, ended, losses, watch, device)
+    fingerprint["first_losses"] = losses[:FINGERPRINT_STEPS]
+    return ended, None, metrics | told, rows, fingerprint
+
+
+def _trained_before(
+    config: Run, device: str, progress: Progress | None
+) -> tuple[nn.Module | None, Checkpoint | None, Metrics, Rows, Fingerprint]:
+    begun = fingerprint(config, device=device)
+    metrics: Metrics = {"learning_rate": config.training.learning_rate}
+    try:
+        start = trained_once(config.base, device=device, progress=progress)
+    except Diverged as error:
+        return None, None, metrics | {"diverged_at_step": error.step}, [], begun
+    metrics["train_cpu_s"] = start.cpu_s
+    return restored(config, start, device), start, metrics, [], begun
+
+
+def restored(config: Run, start: Checkpoint, device: str) -> Any:
+    """The trained model of a checkpoint, ready to be read."""
+    model = config.build().to(device)
+    checkpoints.restore(start, model, config.training)
+    return model.eval()
+
+
+def trained(config: Run, model: nn.Module, **how: Any) -> list[float]:
+    """Train a model in place on the batches of a run; returns its losses, in nats.
+
+    Args:
+        how: as of `sepnb.training.train`.
+
+    Raises:
+        Diverged: a loss is not finite.
+    """
+    auxiliary = config.training.bound_auxiliary(config.seed)
+    return train(model, config.batches(), config.training, auxiliary=auxiliary, **how)
+
+
+def attempted(
+    config: Run,
+    model: nn.Module,
+    device: str,
+    progress: Progress | None = None,
+    watch: Callable[[int], None] | None = None,
+) -> tuple[list[float], Metrics]:
+    """The losses of a training, in nats, and what every record says of it. One with a compiler says in how
+    many steps compiled graphs ran, and how many in the last of them. `watch` is called after each step."""
+    training, counts = config.training, model.parameter_counts()
+    compiled = kernels.CompiledSteps()
+
+    def on_step(step: int) -> None:
+        compiled.end_step()
+        if watch is not None:
+            watch(step + 1)
+        if progress is not None:
+            progress(step + 1, training.steps)
+
+    metrics: Metrics = {
+        "parameters": counts["total"],
+        "block_parameters": counts["blocks"],
+        "learning_rate": training.learning_rate,
+    }
+    begun, before = Clock(device), 0.0
+    try:
+        if config.every is None:
+            losses = trained(config, model, device=device, on_step=on_step)
+        else:
+            again = partial(_first_losses, config, device)
+            losses, before, step = trained_in_pieces(
+                config, model, every=config.every, device=device, replayed=again, on_step=on_step
+            )
+            metrics |= {"resumed_at_step": step} if step else {}
+    except Diverged as error:
+        losses = error.losses
+        metrics["diverged_at_step"] = error.step
+    if training.compiler is not None:
+        metrics |= {"compiled_steps": compiled.steps, "graphs_a_step": compiled.graphs}
+    metrics |= {f"train_{name}": seconds for name, seconds in begun.gpu_s.items()}
+    return losses, metrics | {"train_cpu_s": round(before + begun.cpu_s, 3)}
+
+
+def _first_losses(config: Run, device: str) -> list[float]:
+    return fingerprint(config, device=device)["first_losses"]
+
+
+def fingerprint(config: Run, *, device: str = "cpu") -> Fingerprint:
+    """The first numbers of a run, in about a second: what the untrained model pays, the first losses of its
+    schedule in nats and, on a shared training, what its measures begin with."""
+    model = config.build().to(device)
+    found = config.data.begins(config, model, device)
+    adamw = optimiser(model, config.training)
+    losses = trained(config, model, device=device, adamw=adamw, stop_after=FIRST_STEPS.get())
+    found["first_losses"] = losses
+    if config.base is not None:
+        start = checkpoints.take(model, adamw, losses, {})
+        for measure in config.measures:
+            found |= measure.begins(config, start, device)
+    return found
+
+
+def last(config: Run, losses: list[float]) -> float:
+    """The mean loss of the last twentieth of a training, in nats."""
+    return float(np.mean(losses[-max(1, config.training.steps // 20) :]))
+
+
+def recorded(
+    config: Any,
+    clock: Clock,
+    metrics: Mapping[str, float | int],
+    rows: Sequence[Mapping[str, Any]],
+    fingerprint: Mapping[str, Sequence[float]],
+    *,
+    data: Mapping[str, str] | None = None,
+    bytes_seen: int = 0,
+) -> Record:
+    """The record of a run that began when the clock did, with the hashes of its data and the bytes that it
+    read in training: none, where all inputs are drawn."""
+    facts = clock.facts(seed=config.seed, data=data or {}, bytes_seen=bytes_seen)
+    return Record.of(config, metrics=metrics, rows=rows, fingerprint=fingerprint, provenance=facts)
