@@ -11,7 +11,7 @@ swept.
 
 from functools import partial
 
-from sepnb.claims.asks import gap, levels, pairs
+from sepnb.claims.asks import changes, gap, levels, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.language_model import BAR
 from sepnb.claims.recall import LEARNT, uses_claim
@@ -105,13 +105,72 @@ def adapted(task: str, does: str) -> dict[str, Claim]:
     }
 
 
+READINGS = tuple(
+    f"{name}{log}"
+    for name in ("interpolation", "ntk", "parts-1-32", "parts-0.5-4", "yarn")
+    for log in ("", "-log")
+)
+EACH = [f"accuracy/{reading}/16x" for reading in READINGS]
+READING_REMARK = "What models recall by the reading that they chose had been seen, and no other reading."
+EVERY = {
+    "every-reading-separated-more-than-dense": Claim(
+        "By each of the ten ways of slowing positions down, a separated model recalls values at sixteen "
+        "trained lengths more often than a dense one",
+        pairs(f"{SEPARATED} - {DENSE}", *EACH, low=0.0),
+        higher_is_better=True,
+        floors=(LEARNT,),
+        experiments=("experiment/every_reading",),
+        remark=READING_REMARK,
+    ),
+    "every-reading-as-often-as-slowed-rope": Claim(
+        "By each of the ten ways of slowing positions down, a separated model recalls values at sixteen "
+        "trained lengths as often as RoPE slowed down alike, within 3 points",
+        pairs(f"{SEPARATED} - {ROPE}", *EACH, low=-0.03),
+        higher_is_better=True,
+        floors=(LEARNT,),
+        experiments=("experiment/every_reading",),
+        remark=READING_REMARK,
+    ),
+    "every-reading-log-alone-is-not-enough": Claim(
+        "A separated model recalls values at sixteen trained lengths more often with slowed positions and "
+        "logits scaled by log n than with log n alone",
+        changes(SEPARATED, [("accuracy/parts-1-32-log/16x", "accuracy/log/16x")], low=0.0),
+        higher_is_better=True,
+        floors=(LEARNT,),
+        experiments=("experiment/every_reading",),
+        remark=READING_REMARK,
+    ),
+}
+
+FEW_WAVES = {
+    "stretched-mqar-it-is-not-the-number-of-waves": _of(
+        "A separated model with positions slowed down recalls values at sixteen trained lengths more often "
+        "than a dense one to which as few waves are added",
+        pairs(f"{SEPARATED} - {DENSE}-quarter", *AT_16X, low=0.0),
+        experiments=("experiment/stretched_mqar",),
+    ),
+    "stretched-mqar-beside-beats-as-few-waves-added": _of(
+        "A model with position beside its content, slowed down, recalls values at sixteen trained lengths "
+        "more often than one to which as few waves are added",
+        pairs(f"{BESIDE} - {DENSE}-quarter", *AT_16X, low=0.0),
+        experiments=("experiment/stretched_mqar",),
+    ),
+}
+
 PAST = ("8x", "16x")
 GAP = gap("slowed", PAST)
 """At slowed positions, minus the sliding window of the same model as it was trained."""
 LEVEL = [f"slowed/{place}" for place in PAST]
 CONSTANT = f"{SEPARATED}-constant/position"
+(AT_8X,) = gap("slowed", ("8x",))
 
 _text = partial(Claim, floors=(BAR,), remark=REMARK)
+_one = partial(
+    Claim,
+    floors=(BAR,),
+    experiments=("experiment/adapted_text",),
+    remark="Runs in which the factor was drawn had been seen, of every model that is compared.",
+)
 TEXTS = {
     "stretched-text-beside-can-be-slowed-added-cannot": _text(
         "Past its trained length a model with position beside its content loses less at slowed positions "
@@ -163,6 +222,17 @@ TEXTS = {
         pairs(f"{TUNED} - {DENSE}/low-rank", *GAP, high=0.0),
         experiments=("experiment/adapted_text",),
     ),
+    "adapted-text-no-dense-adapter-of-its-size-with-one-factor": _one(
+        "A separated model of which the position part is tuned with the factor 8 loses less at eight trained "
+        "lengths than a dense one with a low-rank adapter of as many numbers, tuned alike, each against its "
+        "own sliding window",
+        pairs(f"{TUNED}-one-factor - {DENSE}/low-rank-one-factor", AT_8X, high=0.0),
+    ),
+    "adapted-text-as-good-as-rope-tuned-alike-with-one-factor": _one(
+        "A separated model of which the position part is tuned with the factor 8 pays no more at eight "
+        "trained lengths than RoPE with YaRN of which W_Q and W_K are tuned alike, within 0.03 bits",
+        pairs(f"{TUNED}-one-factor - {ROPE}/maps-one-factor", LEVEL[0], high=0.03),
+    ),
     "adapted-text-as-good-as-rope-tuned-alike": _text(
         "A separated model of which the position part is tuned pays no more than RoPE with YaRN of which "
         "everything is, W_Q and W_K are, or a low-rank adapter is, within 0.03 bits",
@@ -171,8 +241,13 @@ TEXTS = {
     ),
 }
 
-CLAIMS = TEXTS | {
-    key: claim
-    for task, does in TASKS.items()
-    for key, claim in (slowed(task, does) | adapted(task, does)).items()
-}
+CLAIMS = (
+    EVERY
+    | FEW_WAVES
+    | TEXTS
+    | {
+        key: claim
+        for task, does in TASKS.items()
+        for key, claim in (slowed(task, does) | adapted(task, does)).items()
+    }
+)

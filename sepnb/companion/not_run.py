@@ -13,6 +13,7 @@ REASONS = {
         (
             *(f"stretched_{name}" for name in ("mqar", "latest_value", "needle", "indirect_index", "text")),
             *(f"adapted_{name}" for name in ("mqar", "latest_value", "needle", "text")),
+            "every_reading",
         ),
         SLOWED,
     ),

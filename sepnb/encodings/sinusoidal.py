@@ -9,7 +9,7 @@ from math import pi
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..validation import FARTHEST, WIDEST, angular, floating_dtype, number, one_of, option, reals, whole
 from .base import Encoding, Extendable, InputModule, Site, check_base
@@ -133,9 +133,12 @@ class SinusoidalInput(InputModule, Extendable):
 
     def __init__(self, width: int, encoding: "Sinusoidal") -> None:
         super().__init__()
-        self.width, self.encoding = width, encoding
-        for _, columns in _shares(torch.zeros(1, encoding.dims), width):
-            _check(columns, encoding.base, encoding.layout)
+        columns = width if encoding.columns is None else encoding.columns
+        if columns > width:
+            raise ValueError(f"columns is {columns}; the input has {width}, give at most as many")
+        self.width, self.columns, self.encoding = width, columns, encoding
+        for _, share in _shares(torch.zeros(1, encoding.dims), columns):
+            _check(share, encoding.base, encoding.layout)
         self.extend(None)
 
     def extend(self, extension: ContextExtension | None) -> None:
@@ -143,7 +146,7 @@ class SinusoidalInput(InputModule, Extendable):
         base, layout = self.encoding.base, self.encoding.layout
         # Plain attributes, not buffers: model.to(bfloat16) must not round the frequencies.
         self.frequencies = []
-        for _, columns in _shares(torch.zeros(1, self.encoding.dims), self.width):
+        for _, columns in _shares(torch.zeros(1, self.encoding.dims), self.columns):
             # With an endpoint the last of the columns / 2 frequencies is 1 / base itself.
             dim = columns - 2 if layout == "halves-endpoint" else columns
             plain = _frequencies(columns, base, layout)
@@ -152,30 +155,34 @@ class SinusoidalInput(InputModule, Extendable):
 
     def forward(self, positions: Tensor) -> Tensor:
         points = positions if self.encoding.dims > 1 else positions[..., None]
-        shares = zip(_shares(points, self.width), self.frequencies, strict=True)
+        shares = zip(_shares(points, self.columns), self.frequencies, strict=True)
         # The model has checked the positions: none is read here.
         how = self.encoding.layout, torch.float64
-        return torch.cat([_embedding(one, width, waves, *how) for (one, width), waves in shares], dim=-1)
+        waves = torch.cat([_embedding(one, width, waves, *how) for (one, width), waves in shares], dim=-1)
+        return nn.functional.pad(waves, (0, self.width - self.columns))
 
 
 @dataclass(frozen=True)
 class Sinusoidal(Encoding):
     """Fixed sines and cosines at the input, unscaled; with `dims` coordinates, each in its share of the
-    columns."""
+    columns. The waves stand in the first `columns` of the width, and the others are zero; None: in all."""
 
     name = "sinusoidal"
     order = 1
     sites = frozenset({Site.INPUT})
     reads_index = True
     real_positions = True
-    later = ("dims",)
+    later = ("dims", "columns")
 
     base: float = 10_000.0
     layout: str = "interleaved"
     dims: int = 1
+    columns: int | None = None
 
     def __post_init__(self) -> None:
         check_dims(self.dims)
+        if self.columns is not None:
+            whole("columns", self.columns, self.dims, WIDEST, needs="each coordinate needs a column")
         _check(4, self.base, self.layout)
 
     @property

@@ -3,7 +3,8 @@
 A run takes the trained model of `stretched`, slows its positions down, and tunes a part of it on texts of
 8 L, a quarter of the tokens of the training. Texts of 8 L, 16 L and 32 L are then read at positions slowed
 down as much; 16 L and 32 L were never tuned on. Every tuning is made at four learning rates, of which
-validation texts of 8 L choose. What is tuned, and how, is the *arm* of a run: `<method>/<arm>`.
+validation texts of 8 L choose; where they choose the lowest or the highest, a further one is tried, twice at
+most. What is tuned, and how, is the *arm* of a run: `<method>/<arm>`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -72,6 +73,8 @@ ARMS: Mapping[str, Arm] = {
     "content": Arm("content", SLOW),
     "position-one-factor": Arm("position", FAST, ()),
     "all-one-factor": Arm("all", SLOW, ()),
+    "maps-one-factor": Arm("maps", MIDDLE, ()),
+    "low-rank-one-factor": Arm("low rank", FAST, ()),
     "position-not-slowed": Arm("position", FAST, (), slowed=False),
     "position-5": Arm("position", FAST, share=0.05),
     "position-1": Arm("position", FAST, share=0.01),
@@ -114,12 +117,15 @@ class Tuning:
     Args:
         arm: what is tuned.
         reading: how the model is slowed down.
-        each: the trainings.
+        each: the trainings that every run has.
+        further: how many more there may be: while the best of them has the lowest or the highest rate of all,
+            one of half that rate, or of twice.
     """
 
     arm: Arm
     reading: str
     each: tuple[TrainingConfig, ...]
+    further: int = 0
 
     def reader(self, model: LanguageModel, factor: int) -> LanguageModel:
         """The model as this arm reads texts of `factor` trained lengths."""
@@ -180,7 +186,7 @@ class Tuning:
             unit, nats: of the losses that are told, and how many nats it is.
         """
         least, best, metrics, rows = inf, None, {}, []
-        for tuning in self.each:
+        for tuning in self.tried(metrics):
             row: dict[str, Any] = {"kind": "tuning", "learning_rate": tuning.learning_rate}
             try:
                 model, losses = self.tuned(config, start, samples(tuning), tuning, device=device)
@@ -192,8 +198,20 @@ class Tuning:
             rows.append(row | ends | scores)
             if (score := next(iter(scores.values()))) < least:
                 least, best = score, model
-                metrics = {"tuning_rate": tuning.learning_rate, f"val_{unit}": score}
+                metrics |= {"tuning_rate": tuning.learning_rate, f"val_{unit}": score}
         return best, metrics, rows
+
+    def tried(self, metrics: Metrics) -> Iterator[TrainingConfig]:
+        """The trainings in turn: those that every run has, then further ones while the best of all, whose
+        rate `metrics` holds by then, is at an end of them."""
+        yield from self.each
+        rates = {one.learning_rate for one in self.each}
+        for _ in range(self.further):
+            best = metrics.get("tuning_rate")
+            if best is None or best not in (min(rates), max(rates)):
+                return
+            rates.add(rate := best / 2 if best == min(rates) else best * 2)
+            yield replace(self.each[0], learning_rate=rate)
 
 
 def tuning_of(run: Run, arm: str) -> Tuning:
@@ -213,7 +231,8 @@ def tuning_of(run: Run, arm: str) -> Tuning:
     tuning = replace(tuning, steps=2, batch_size=1) if smoke else tuning
     rates = one.rates[-2 if smoke else 0 :]
     reading = TURNED if run.model.encodings[0].name == "rope" else OTHERS
-    return Tuning(one, reading, tuple(replace(tuning, learning_rate=rate) for rate in rates))
+    each = tuple(replace(tuning, learning_rate=rate) for rate in rates)
+    return Tuning(one, reading, each, further=0 if smoke else 2)
 
 
 @dataclass(frozen=True)

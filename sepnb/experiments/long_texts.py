@@ -63,6 +63,8 @@ CELLS = {
     **cells("separated-sinusoidal", "position-maps", "content", "position-not-slowed"),
     **cells("separated-sinusoidal", "position-5", "position-1", "position-one-factor"),
     **cells("separated-sinusoidal-constant", "position-one-factor"),
+    **cells("rope", "maps-one-factor"),
+    **cells("sinusoidal", "low-rank-one-factor"),
 }
 SLOWED = tuple(Protocol(name) for name in FACTORS)
 

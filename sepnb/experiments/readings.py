@@ -25,6 +25,8 @@ SLOW = "parts-1-32-log"
 
 WAYS = {f"{name}{log}": (make, bool(log)) for name, make in EXTENSIONS.items() for log in ("", "-log")}
 READINGS = tuple(WAYS)
+LOG_ONLY = "log"
+"""Logits scaled with log n and positions as trained: a control, and none of the choice."""
 CHOSEN_AT = 8
 """Trained lengths of the validation texts that choose."""
 

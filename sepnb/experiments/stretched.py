@@ -12,13 +12,15 @@ from typing import Any
 
 from torch import nn
 
+from ..encodings import Sinusoidal
 from ..models import LanguageModel
 from ..training.checkpoints import Checkpoint
 from . import tasks
 from .ablation import COMPARED
-from .methods import SPINE, Method
+from .methods import POS_SHARE, SPINE, Method, listed
 from .readings import CHOSEN_AT, READINGS, SLOW, read_by
 from .run import Fingerprint, Measure, Metrics, Rows, Run, last, restored
+from .scales import Scales
 from .sweep import MORE_SEEDS, Sweep
 from .task_grid import GRIDS, TaskExperiment, run_of, sweep_of
 from .variant_methods import VARIANTS
@@ -35,8 +37,20 @@ METHODS: dict[str, Method] = {
 stays as it is, one that never reads the text, the separated model with dense's parameters, and the one with a
 content-to-position term."""
 
+QUARTER = "sinusoidal-quarter"
+FEW_WAVES = listed(
+    Method(
+        QUARTER,
+        "dense, sinusoid added to a quarter of the columns",
+        "sinusoidal",
+        {"encoding": lambda size: Sinusoidal(columns=size.width // POS_SHARE)},
+    )
+)
+"""The dense control of a task: as many waves as the separated model has, added to content instead of beside
+it. It tells a sum from a small number of waves."""
+
 MAIN = ("sinusoidal", "concatenated-sinusoidal", "separated-sinusoidal", "rope")
-"""What the rules compare: twelve seeds. The others have six."""
+"""What the rules of every task compare: twelve seeds, as the control has. The others have six."""
 
 TIMES = (1, 2, 4, 8, 16, 32)
 NATIVE, WINDOW, APART = (1, 2, 4, 8, 16), (8, 16), (8, 16, 32)
@@ -111,8 +125,8 @@ class Slowed(Measure):
 def base_of(experiment: str, profile: str, method: str, seed: int, rate: float, *, task: str) -> Run:
     """The training of a method on a task. What adds position to content is drawn at the scale that the sweep
     of the task chose for it."""
-    run, known = run_of(experiment, profile, method, seed, rate, task=task), TASKS[task].sweep
-    return known.settled(profile, method, run) if method in known.methods else run
+    run = run_of(experiment, profile, method, seed, rate, task=task)
+    return Scales(TASKS[task].sweep).settled(profile, method, run)
 
 
 def plan(sweep: Sweep, experiment: str, profile: str, cell: str, seed: int) -> Run:
@@ -125,12 +139,13 @@ SEEDS = (*range(1, 7), *range(9, 15))
 
 def _stretched(task: str) -> TaskExperiment:
     grid, name, smoke = TASKS[task], f"stretched_{task}", ("separated-sinusoidal",)
+    methods = (*METHODS, *(FEW_WAVES if task == "mqar" else ()))
     sweep = sweep_of(
         f"{name}_sweep",
         task,
         title=f"Learning rates of slowed positions: {grid.title.lower()}",
         order=8,
-        methods=tuple(METHODS),
+        methods=methods,
         smoke=smoke,
         seeds=(0, *MORE_SEEDS),
         config_of=partial(base_of, task=task),
@@ -143,7 +158,7 @@ def _stretched(task: str) -> TaskExperiment:
         question="""Does a trained model find answers in longer texts once its positions are slowed down,
             and nothing else is changed?""",
         order=9,
-        methods=tuple(METHODS),
+        methods=methods,
         smoke=smoke,
         seeds=SEEDS,
         other_seeds={name: SEEDS[:6] for name in METHODS if name not in MAIN},

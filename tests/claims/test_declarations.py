@@ -18,6 +18,7 @@ from sepnb.claims import (
 from sepnb.claims.claim import by_seeds
 from sepnb.claims.evidence import methods_of
 from sepnb.experiments import task_grid
+from sepnb.experiments.budget import budget_of
 
 OF_EXPERIMENTS = [claim for claim in CLAIMS if claim.asks and claim.experiments[0].startswith("experiment/")]
 
@@ -51,8 +52,11 @@ def grid(name: str) -> dict[str, set[int]]:
     """The seeds of every method, as the claims call it."""
     seeds: dict[str, set[int]] = {}
     for config in experiments.get(name).grid("laptop"):
-        at = {"budget": "at {0.budget}x", "encoding_speed": "at {0.length}"}.get(name)
-        method = f"{config.method} {at.format(config)}" if at else config.method
+        at = {
+            "budget": lambda run: f" at {budget_of(run)}x",
+            "encoding_speed": lambda run: f" at {run.length}",
+        }
+        method = config.method + (at[name](config) if name in at else "")
         seeds.setdefault(method, set()).add(getattr(config, "seed", 0))
     return seeds
 
@@ -141,6 +145,7 @@ def test_bits_per_byte_have_the_floor_below_byte_pairs():
         name = claim.experiments[0].partition("/")[2]
         floors = {(floor.bound, floor.column) for floor in claim.floors}
         task = name.removeprefix("stretched_").removeprefix("adapted_")
+        task = "mqar" if name == "every_reading" else task
         if name in ("encoding_speed", "reading_cost") or (
             name.startswith("seqpe_") and name != "seqpe_stream"
         ):

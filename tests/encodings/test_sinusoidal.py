@@ -7,7 +7,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sepnb.encodings import Sinusoidal, base_of_longest_wave, grid_sinusoidal, sinusoidal
+from sepnb.encodings import (
+    PositionInterpolation,
+    Sinusoidal,
+    base_of_longest_wave,
+    grid_sinusoidal,
+    sinusoidal,
+)
 
 F64 = torch.float64
 
@@ -137,6 +143,35 @@ def test_a_longest_wave_that_cannot_be_is_refused():
         ValueError, match=r"length is 6.28; the longest wave must be longer than the shortest"
     ):
         base_of_longest_wave(8, 6.28)
+
+
+# --- some columns of a width
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "halves"])
+def test_waves_in_the_first_columns_are_those_of_that_width_and_the_rest_is_zero(layout):
+    positions, encoding = torch.tensor([0, 5, 4095]), Sinusoidal(37.0, layout, columns=6)
+    module = encoding.at_input(20, max_length=4)
+    expected = sinusoidal(positions, 6, base=37.0, layout=layout, dtype=F64)
+    assert torch.equal(module(positions)[:, :6], expected) and module(positions)[:, 6:].eq(0).all()
+    module.extend(PositionInterpolation(4))
+    slowed = sinusoidal(positions.double() / 4, 6, base=37.0, layout=layout)
+    torch.testing.assert_close(module(positions)[:, :6], slowed, rtol=0, atol=1e-12)
+
+
+def test_columns_of_all_the_width_are_the_same_as_none_given():
+    at = torch.arange(9)
+    every, none = (Sinusoidal(columns=given).at_input(8, max_length=4)(at) for given in (8, None))
+    assert torch.equal(every, none)
+
+
+def test_columns_that_cannot_be_are_refused(unhooked):
+    with pytest.raises(ValueError, match="columns is 9; the input has 8, give at most as many"):
+        Sinusoidal(columns=9).at_input(8, max_length=4)
+    with pytest.raises(ValueError, match="columns is 1; each coordinate needs a column"):
+        Sinusoidal(dims=2, columns=1)
+    with pytest.raises(TypeError, match="columns"):
+        Sinusoidal(columns=2.5)
 
 
 # --- points

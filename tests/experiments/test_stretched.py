@@ -11,6 +11,7 @@ import torch
 
 from sepnb import experiments
 from sepnb.analysis.timing import one_thread
+from sepnb.claims import stretched as rules
 from sepnb.experiments import adapted, resuming, stretched, tasks
 from sepnb.experiments.readings import EXTENSIONS, READINGS, read_by
 from sepnb.experiments.run import Run
@@ -43,11 +44,11 @@ def samples_of(config: Run):
 
 @pytest.mark.parametrize("one", [*stretched.EXPERIMENTS, *adapted.EXPERIMENTS], ids=lambda one: one.name)
 def test_what_the_rules_compare_has_twelve_seeds_and_the_rest_six(one):
-    compared = stretched.MAIN if one in stretched.EXPERIMENTS else adapted.COMPARED
+    compared = (*stretched.MAIN, stretched.QUARTER) if one in stretched.EXPERIMENTS else adapted.COMPARED
     seeds = {method: one.seeds_of("laptop", method) for method in one.methods}
     assert {len(own) for method, own in seeds.items() if method in compared} == {12}
     assert {len(own) for method, own in seeds.items() if method not in compared} == {6}
-    assert set(compared) <= set(one.methods)
+    assert set(compared) - {stretched.QUARTER} <= set(one.methods)
 
 
 def test_no_seed_that_is_compared_chose_a_rate():
@@ -101,6 +102,44 @@ def test_a_sweep_chooses_the_rate_of_every_method_for_both_experiments():
         for cell in arms.methods:
             method = arms.config("laptop", cell, 1).base.method
             assert method in arms.sweep.methods and method == cell.split("/")[0]
+
+
+def test_the_control_adds_as_many_waves_as_the_separated_model_has_and_changes_nothing_else():
+    control, dense = (STRETCHED.config("laptop", name, 1) for name in (stretched.QUARTER, "sinusoidal"))
+    separated = STRETCHED.config("laptop", METHOD, 1)
+    assert differing(control, dense) <= {"method", "model.encoding", "training.learning_rate"}
+    module = control.model.encodings[0].at_input(control.model.streams.d_model, 64)
+    rows, waves = module(torch.arange(5)), separated.model.streams.widths["pos"]
+    assert torch.equal(rows[:, :waves], separated.model.encodings[0].at_input(waves, 64)(torch.arange(5)))
+    assert rows[:, waves:].eq(0).all() and rows.shape == (5, separated.model.streams.d_model)
+
+
+def test_every_reading_reads_the_model_of_stretched_in_each_way_of_the_claims_and_by_log_n_alone():
+    every = experiments.get("every_reading")
+    config = every.config("smoke", METHOD, 1)
+    assert config.base == STRETCHED.config("smoke", METHOD, 1).base
+    assert READINGS == rules.READINGS
+    metrics = every.run(config).metrics
+    ways = {name.split("/")[1] for name in metrics if name.startswith("accuracy/") and name.endswith("/16x")}
+    assert ways == {*READINGS, "native", "log"}
+
+
+def test_further_rates_are_tried_while_the_best_stands_at_an_end_twice_at_most():
+    tuning = tuning_of(ADAPTED.config("laptop", CELL, 1))
+    rates = [one.learning_rate for one in tuning.each]
+
+    def tried(best: Callable[[list[float]], float]) -> list[float]:
+        found, metrics = [], {}
+        for one in tuning.tried(metrics):
+            found.append(one.learning_rate)
+            metrics["tuning_rate"] = best(found)
+        return found
+
+    assert tried(max) == [*rates, 0.032, 0.064] and tried(min) == [*rates, 0.001, 0.0005]
+    assert tried(lambda found: 0.008) == rates
+    assert tried(lambda found: min(max(found), 0.032)) == [*rates, 0.032, 0.064]
+    assert tried(lambda found: 0.016) == [*rates, 0.032]
+    assert list(tuning.tried({})) == list(tuning.each), "all diverged"
 
 
 # --- what is tuned
