@@ -24,11 +24,15 @@ from ..models.plain import F64, Plain
 
 
 def sinusoid(layer: Layer, width: int) -> Tensor:
-    layout, n_sines = layer.encoding.layout, (width + 1) // 2
+    layout = layer.encoding.layout
+    waves = width if layer.encoding.columns is None else layer.encoding.columns
+    n_sines = (waves + 1) // 2
 
     def column(c: int) -> Tensor:
+        if c >= waves:
+            return torch.zeros_like(layer.at, dtype=F64)
         m, even = (c // 2, c % 2 == 0) if layout == "interleaved" else (c % n_sines, c < n_sines)
-        exponent = m / (width / 2 - 1) if layout == "halves-endpoint" else 2 * m / width
+        exponent = m / (waves / 2 - 1) if layout == "halves-endpoint" else 2 * m / waves
         angle = layer.at.to(F64) / layer.encoding.base**exponent
         return angle.sin() if even else angle.cos()
 
