@@ -13,12 +13,9 @@
 # %% [markdown]
 # # 1. Attention does not know order
 #
-# **Finding.** Without a position encoding and without a mask, a shuffle of the words shuffles the outputs of a transformer and changes
-# nothing else: they agree to {num}`01_order/equivariance_error:.0e`, which is rounding. A causal mask alone lets a model notice
-# order, but its last token does so only from the second block on ({numref}`fig-order-depth`).
-#
-# ```{chapter-figure} 01_order/fig-order-depth
-# ```
+# **Finding.** Without a position encoding and without a mask, a transformer cannot tell *the dog bit the man* from *the man bit the dog*:
+# every word gets the same output in both ({numref}`fig-order-attention`). A causal mask alone lets a model notice order, but the last
+# token, which predicts the next one, notices it only from the second block on ({numref}`fig-order-depth`).
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -93,42 +90,39 @@ figures.show(
     alt="Two five by five tables of attention weights, for 'the dog bit the man' and "
     "'the man bit the dog'. The second has the same entries as the first, with the "
     "rows and columns of dog and man exchanged.",
-    caption="The attention weights of the shuffle are those of the sentence with rows "
-    "and columns exchanged: *dog* looks at *bit* with the same weight in both. The "
-    "two rows of *the* are equal, because nothing tells the two apart.",
+    caption="A shuffle only moves the attention weights: *dog* looks at *bit* with the "
+    "same weight in both sentences. The two rows of *the* are equal, because without "
+    "positions nothing distinguishes the two words.",
 )
 
 # %% [markdown]
-# > **Question.** What does a transformer without any position encoding make of a shuffled sentence, and where can
-# > position enter to change that?
+# > **Question.** What does a transformer without any position encoding make of a shuffled sentence? And where can position enter to
+# > change that?
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 12 s of one CPU core at profile `smoke`, about 20 s at `laptop`; no GPU is used. Memory: under 1 GB.
-#   Nothing is downloaded.
-# - **You need**: matrix products and the softmax. Symbols are those of {doc}`/book/notation`, words those of
-#   {doc}`/book/glossary`.
-# - **You will learn**: why {term}`self-attention <attention weight>` is *equivariant* to order and not *invariant*. What
-#   averaging makes of that. How a {term}`causal mask` breaks it, and at which depth. At which {term}`site` each encoding
-#   acts, and one thing that a popular encoding cannot do.
-# - **Claims tested** (see {doc}`/book/claims`): `attention-is-permutation-equivariant`,
-#   `attention-is-permutation-invariant`, `position-breaks-the-symmetry`.
+# - **Time**: about 12 s of one CPU core at profile `smoke`, about 20 s at `laptop`; no GPU is used, nothing is downloaded. Memory: under
+#   1 GB.
+# - **You need**: matrix products and the softmax. {doc}`Notation </book/notation>` and {doc}`glossary </book/glossary>` have pages of
+#   their own.
+# - **You will learn**: why {term}`self-attention <attention weight>` is *equivariant* to order and not *invariant*; how a
+#   {term}`causal mask` brings order in, and at which depth; at which {term}`site` each encoding acts.
+# - **Claims tested** (see {doc}`/book/claims`): `attention-is-permutation-equivariant`, `attention-is-permutation-invariant`,
+#   `position-breaks-the-symmetry`.
 # ```
 #
-# A web article among the sources of this book proposes an experiment: shuffle the words of a sentence, and "a basic
-# Transformer would process these shuffled sentences identically", because attention "produces the same output regardless
-# of input order". The first half of this chapter does that experiment with exact arithmetic and finds the statement
-# wrong in an instructive way. The second half puts order back, site by site.
+# A web article among the sources of this book proposes an experiment: shuffle the words of a sentence, and "a basic Transformer would
+# process these shuffled sentences identically", because attention "produces the same output regardless of input order". We do that
+# experiment with exact arithmetic. The statement is wrong, in an instructive way.
 #
 # ## A sentence and its shuffle
 #
-# *The dog bit the man* has five words, two of them equal. Shuffling them turns one event into its opposite.
+# *The dog bit the man* has five words, two of them equal. A shuffle turns it into its opposite.
 #
-# The model is the {term}`dense model` of the book: two pre-norm blocks, no biases, no position encoding, and no causal
-# mask, so every token sees every other. Its weights are random; nothing in this half of the chapter depends on training.
-# Everything is computed in float64, so that "equal" can mean "equal to rounding". The code of {numref}`fig-order-attention`
-# builds it and catches the weights of its first head. Word $n$ of the shuffle is word `order[n]` of the sentence, and its row and
-# column have moved with it:
+# The model is the {term}`dense model` of the book: two pre-norm blocks without biases, here without position encoding and causal mask, so
+# every token sees every other. Its weights are random, because nothing before the last experiment depends on training. We compute in
+# float64, so that "equal" can mean "equal to rounding". The code of {numref}`fig-order-attention` builds the model and keeps the weights
+# of its first head. Word $n$ of the shuffle is word `order[n]` of the sentence, and its row and column have moved with it:
 
 # %%
 print("attention weights", tuple(weights_before.shape), "  logits", tuple(before.shape))
@@ -137,15 +131,14 @@ torch.testing.assert_close(weights_after, moved_with_the_words, rtol=0, atol=1e-
 torch.testing.assert_close(after, before[:, order], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# {numref}`fig-order-attention` already contains the whole argument. A weight $a_{ij}$ depends on what token $i$ asks and
-# what token $j$ offers, and not on where either stands. Shuffle the tokens, and the table of weights is shuffled with
-# them.
+# {numref}`fig-order-attention` already contains the whole argument. A weight $a_{ij}$ depends on what token $i$ asks and what token $j$
+# offers, but not on where the two are.
 #
 # ## The derivation
 #
-# Write the tokens as the rows of a matrix $U \in \mathbb{R}^{N \times D}$ and a shuffle as a permutation matrix $\Pi$
-# (each row and column holds a single 1; $\Pi^\top \Pi = 1$), so that the shuffled input is $\Pi U$. In one head of
-# {eq}`eq-attention` without the mask, the scores of the shuffled input are
+# Write the tokens as the rows of a matrix $U \in \mathbb{R}^{N \times D}$ and a shuffle as a permutation matrix $\Pi$ (each row and
+# column holds a single 1; $\Pi^\top \Pi = 1$). The shuffled input is then $\Pi U$. In one head of {eq}`eq-attention` without the mask,
+# the scores of the shuffled input are
 #
 # $$
 # \begin{aligned}
@@ -154,29 +147,27 @@ torch.testing.assert_close(after, before[:, order], rtol=0, atol=1e-12)
 # \end{aligned}
 # $$ (eq-order-scores)
 #
-# The softmax works on each row alone, and it does not care how the entries of a row are ordered: it commutes with
-# $\Pi$ on either side. So the weights become $\Pi A \Pi^\top$, and with the values $\Pi U W_V$ the head returns
+# The softmax works on each row alone, and the order of the entries in a row does not matter to it, so it commutes with $\Pi$ on either
+# side. The weights become $\Pi A \Pi^\top$, and with the values $\Pi U W_V$ the head returns
 #
 # $$
 # (\Pi A \Pi^\top)(\Pi U W_V) = \Pi\, (A\, U W_V) .
 # $$ (eq-order-head)
 #
-# The two inner permutations cancel: this is where the sum over keys forgets the order of the keys. Norm, MLP, output
-# map and residual sum act on each token alone, so they commute with $\Pi$ as well. By induction over the blocks, for the
-# whole model $f$,
+# The two inner permutations cancel, because the sum over keys forgets the order of the keys. Norm, MLP, output map and residual sum act
+# on each token alone, so they commute with $\Pi$ too. By induction over the blocks, for the whole model $f$,
 #
 # $$
 # f(\Pi x) = \Pi f(x) .
 # $$ (eq-order-equivariance)
 #
-# A map with this property is {term}`permutation equivariant`. A map with $f(\Pi x) = f(x)$ would be permutation
-# *invariant*.
+# A map with this property is {term}`permutation equivariant`. A map with $f(\Pi x) = f(x)$ would be permutation *invariant*.
 #
 # ### By hand
 #
-# Two tokens, one head, width 1, all matrices equal to 1. Take $x = (0, \sqrt{\ln 2})$. The scores of the first token are
-# $(0, 0)$, its weights $(1/2, 1/2)$. Those of the second are $(0, \ln 2)$, its weights $(1/3, 2/3)$. Exchange the tokens,
-# and the two outputs are exchanged.
+# Take two tokens, $x = (0, \sqrt{\ln 2})$, and one head of width 1 with all matrices equal to 1. The scores of the first token are
+# $(0, 0)$ and its weights $(1/2, 1/2)$. Those of the second are $(0, \ln 2)$ and $(1/3, 2/3)$. Exchange the tokens, and the two outputs
+# are exchanged.
 
 # %%
 x = torch.tensor([0.0, np.log(2) ** 0.5], dtype=torch.float64)
@@ -194,9 +185,9 @@ torch.testing.assert_close(head(x.flip(0)), by_hand.flip(0), rtol=0, atol=1e-15)
 # %% [markdown]
 # ### The check
 #
-# Two errors, on random bytes and a random shuffle. The first compares $f(\Pi x)$ with $\Pi f(x)$ and must vanish. The
-# second compares $f(\Pi x)$ with $f(x)$ and must **not** vanish, or the first would prove nothing: a model that returns
-# the same logits for everything passes the first test.
+# We measure two errors on random bytes and a random shuffle. The first compares $f(\Pi x)$ with $\Pi f(x)$ and must vanish. The second
+# compares $f(\Pi x)$ with $f(x)$ and must **not** vanish. Without it the first would prove nothing: a model that always returns the same
+# logits passes it too.
 
 
 # %%
@@ -225,25 +216,24 @@ assert numbers["invariance_error"] > 1e-3, "and they do move: it is not invarian
 # %% [markdown]
 # ```{admonition} Deviation from the source
 # :class: warning
-# The source says that attention "is permutation equivalent" and "produces the same output regardless of input order". The
-# first half is a slip for *equivariant*; the second half describes *invariance*, which is another property. Measured
-# on logits of order one: $f(\Pi x)$ differs from $\Pi f(x)$ by {num}`01_order/equivariance_error:.1e`, and from $f(x)$ by
-# {num}`01_order/invariance_error:.2f`. Each token keeps its own output and carries it along. What the model cannot
-# do is tell *dog* at place 1 from *dog* at place 4.
+# The source says that attention "is permutation equivalent" and "produces the same output regardless of input order". The first is a slip
+# for *equivariant*, the second describes *invariance*. On logits of order one, $f(\Pi x)$ differs from $\Pi f(x)$ by
+# {num}`01_order/equivariance_error:.1e`, which is rounding, but from $f(x)$ by {num}`01_order/invariance_error:.2f`. Each token takes its
+# own output along. But the model cannot distinguish *dog* at place 1 from *dog* at place 4.
 # ```
 #
 # ## What averaging makes of it
 #
-# The statement becomes true one step later. Many models reduce the token outputs to one vector, for instance by their
-# mean, $\frac{1}{N} \mathbf{1}^\top f(x)$ with $\mathbf{1}$ the vector of ones. A sum does not change when its terms are
-# reordered, $\mathbf{1}^\top \Pi = \mathbf{1}^\top$, so
+# The statement becomes true one step later. Many models reduce the token outputs to one vector, for instance to their mean,
+# $\frac{1}{N} \mathbf{1}^\top f(x)$ with $\mathbf{1}$ the vector of ones. A sum does not change when its terms are reordered,
+# $\mathbf{1}^\top \Pi = \mathbf{1}^\top$, so
 #
 # $$
 # \mathbf{1}^\top f(\Pi x) = \mathbf{1}^\top \Pi f(x) = \mathbf{1}^\top f(x) .
 # $$ (eq-order-invariance)
 #
-# The pooled model *is* invariant: it sees a bag of words. Our sentence has $5!/2! = 60$ distinct orders. How many
-# different answers does a pooled model give?
+# The pooled model *is* invariant: it sees a bag of words. Our sentence has $5!/2! = 60$ distinct orders. How many different answers does
+# a pooled model give?
 
 # %%
 from itertools import permutations
@@ -274,14 +264,13 @@ assert numbers["distinct_learned"] == 60
 # | RoPE | {num}`01_order/distinct_rope` |
 # | ALiBi | {num}`01_order/distinct_alibi` |
 #
-# Without an encoding all orders give one answer. That ALiBi has fewer answers than sentences is not an error of the code, and
-# we come back to it below.
+# Without an encoding all orders get one answer. We explain below why ALiBi has fewer answers than there are sentences.
 #
-# ## The causal mask is a position encoding of its own
+# ## A causal mask gives position too
 #
-# A language model may not look ahead. Its mask removes the weights with $j > i$, and "ahead" is a statement about order:
-# the mask is tied to the places, not to the tokens, so it does not commute with $\Pi$, and the step from
-# {eq}`eq-order-scores` to {eq}`eq-order-head` fails. This is a negative check: the same test must now fail.
+# A language model must not look ahead, so its mask removes the weights with $j > i$. But "ahead" is a statement about order. The mask
+# belongs to the places and not to the tokens, and the step from {eq}`eq-order-scores` to {eq}`eq-order-head` fails. The same test must
+# now fail too:
 
 # %%
 causal = build_model(causal=True)
@@ -290,9 +279,9 @@ print(f"with a causal mask: {numbers['causal_equivariance_error']:.2f}")
 assert numbers["causal_equivariance_error"] > 1e-3, "it must notice the shuffle"
 
 # %% [markdown]
-# A causal model without an encoding is called {term}`NoPE`. It is known to pick up positional information in training
-# {cite:p}`haviv2022,kazemnejad2023`. But *how deep* must it be? Keep the last token in place and shuffle only what
-# comes before it. The last token sees all keys in any order, so for it the mask removes nothing.
+# A causal model without an encoding is called {term}`NoPE`. Such models pick up positional information in training
+# {cite:p}`haviv2022,kazemnejad2023`. But *how deep* must they be? We keep the last token in place and shuffle only what comes before it.
+# The last token sees all keys in any order, so the mask removes nothing from its row.
 
 
 # %%
@@ -338,21 +327,20 @@ figures.show(
     "logarithmic scale, for one to four blocks. Without a mask the change stays at "
     "rounding error for all depths. With a causal mask it is rounding error for one "
     "block and about one from two blocks on.",
-    caption="With one block the last token of a causal model without encoding still "
-    "treats the past as a bag; from two blocks on it does not. Every dot is a random "
-    f"model ({n_seeds} seeds), the line their median.",
+    caption="With a causal mask and one block, the last token does not notice that the "
+    "tokens before it were shuffled; with two or more blocks it does. Every dot is a "
+    f"random model without encoding ({n_seeds} seeds), the lines are their medians.",
 )
 
 # %% [markdown]
-# {numref}`fig-order-depth` is sharper than "causal models know order". With **one** block the last token's change is at most
-# {num}`01_order/last_token_change_depth_1:.1e`: rounding. The next byte is predicted from a bag of the past. With **two** it
-# is at least {num}`01_order/last_token_change_depth_2:.2f`. In the first block each earlier token has summed up what came
-# before *it*, these sums depend on the order, and the second block reads them. Position in a NoPE model is not given. It
-# is computed, and it takes a layer to do so.
+# With **one** block the last token's logits change by at most {num}`01_order/last_token_change_depth_1:.1e`, which is rounding: the next
+# byte is predicted from a bag of the past. With **two** blocks they change by at least {num}`01_order/last_token_change_depth_2:.2f`. In
+# the first block each earlier token sums up what came before *it*. These sums depend on the order, and the second block reads them. A
+# NoPE model has to compute position, and that takes a layer.
 #
 # ## Where position can enter
 #
-# A causal mask breaks {eq}`eq-order-equivariance` without any encoding. An encoding breaks it on purpose, at one or more of four
+# A causal mask breaks {eq}`eq-order-equivariance` as a side effect. An encoding breaks it on purpose, at one or more of four
 # {term}`sites <site>`.
 
 # %% tags=["hide-input"]
@@ -397,25 +385,24 @@ figures.show(
     "the weighted sum of values is the result. Arrows mark four sites: input "
     "(sinusoidal, learned), query/key (RoPE), score (ALiBi) and value (none of these "
     "encodings).",
-    caption="The four sites at which position can enter a block, and the encodings of "
-    "this chapter that act there. All but the input site act inside every block.",
+    caption="Position can enter a transformer at four sites; named above each are the "
+    "encodings of this chapter that act there. The input site acts once, the others in "
+    "every block.",
 )
 
 # %% [markdown]
-# - **input**: a vector that depends on the index is added to the token's embedding, from sines and cosines
-#   {cite:p}`vaswani2017` or from a learned table;
-# - **query/key**: RoPE turns $q_i$ and $k_j$ by angles proportional to their indices {cite:p}`su2021`;
-# - **score**: ALiBi subtracts a penalty that grows with $|i - j|$ {cite:p}`press2022`;
-# - **value**: a vector is added to what is read. None of these four encodings acts there; one of
-#   {doc}`chapter 3 <03_relative>` does.
+# - **input**: a vector that depends on the index is added to the token's embedding. It comes from sines and cosines {cite:p}`vaswani2017`
+#   or from a learned table.
+# - **query/key**: RoPE rotates $q_i$ and $k_j$ by angles proportional to their indices {cite:p}`su2021`.
+# - **score**: ALiBi subtracts a penalty that grows with $|i - j|$ {cite:p}`press2022`.
+# - **value**: a vector is added to the values. None of these four encodings does that; one of {doc}`chapter 3 <03_relative>` does.
 #
-# Three experiments tell them apart, all on a bidirectional model with random weights, so that the mask adds nothing:
+# Three experiments distinguish them. The models are bidirectional, so that no mask helps, and have random weights.
 #
-# 1. *tokens alone*: shuffle the tokens, leave the indices. An encoding that carries order must break
-#    {eq}`eq-order-equivariance`.
-# 2. *tokens with their positions*: shuffle both. Now every token keeps its index, and equivariance must **return**: order
-#    lies in the indices that we hand over, and nowhere else. A model that reads the order of its rows fails here.
-# 3. *shift*: add 7 to every index. A relative encoding sees the same distances and must not change.
+# 1. *Tokens alone*: we shuffle the tokens and leave the indices. An encoding that contains order must break {eq}`eq-order-equivariance`.
+# 2. *Tokens with their positions*: we shuffle both. Every token keeps its index, so equivariance must **return**. A model that uses the
+#    order of its rows fails here.
+# 3. *Shift*: we add 7 to every index. A relative encoding sees the same distances, so its outputs must not change.
 
 
 # %%
@@ -435,8 +422,8 @@ def measure(encoding):
 table = pd.DataFrame([measure(encoding) for encoding in compared])
 figures.show_table(
     table,
-    caption="Largest difference of logits in each experiment (float64). Differences "
-    "below 1e-12 are rounding.",
+    caption="Largest change of a logit in each experiment (float64). What is below "
+    "1e-12 is rounding.",
     formats=dict.fromkeys(table.columns[1:], ".1e"),
 )
 errors = table.set_index("encoding")
@@ -450,22 +437,21 @@ numbers["worst_error_with_positions"] = errors["with positions"].max()
 numbers |= {f"{name}_shift_error": shift[name] for name in compared}
 
 # %% [markdown]
-# Read row by row, the table sorts the encodings. *none* passes everything and knows nothing. *sinusoidal* and *learned*
-# notice a shift: they are absolute, an index alone means something. *RoPE* and *ALiBi* do not: only differences
-# of indices reach the scores. Every encoding passes the second experiment, the worst with an error of
-# {num}`01_order/worst_error_with_positions:.1e`. Without a mask the model has no other source of order than the indices it is
-# given, and the book relies on that whenever it gives a model indices it has never seen. (A causal model has one more source:
-# its mask goes by the order of the rows, whatever indices they carry.)
+# *None* passes everything and knows nothing. *Sinusoidal* and *learned* notice a shift, because they are absolute: an index alone means
+# something. *RoPE* and *ALiBi* do not notice it, because only differences of indices reach the scores. Every encoding passes the second
+# experiment, the worst with an error of {num}`01_order/worst_error_with_positions:.1e`. So without a mask the indices are a model's only
+# source of order, and the book relies on that whenever it gives a model indices it has never seen. (A causal mask is one more source: it
+# goes by the order of the rows, whatever their indices.)
 #
 # ## A task that needs order
 #
-# So far the models were random. Does it matter for what they can *learn*? The smallest task that needs order: a sequence
-# of eight symbols holds *A* and *B* once each, among four kinds of filler. Did *A* come first? We train a
-# bidirectional model with one block; its logits are averaged over the tokens, and the first two columns are the two
-# answers. Chance is one half. One factor changes, the encoding, with the same seeds, data and learning rate.
+# So far the models were random. What can they *learn*? The smallest task that needs order is this one: a sequence of eight symbols holds
+# *A* and *B* once each, among four kinds of filler. Did *A* come first? We train a bidirectional model with one block. Its logits are
+# averaged over the tokens, and the first two columns are the two answers. Only the encoding changes; seeds, data and learning rate stay
+# the same.
 #
-# The test set holds every sequence together with its mirror image, which has the opposite answer. A model that cannot
-# tell left from right then scores exactly one half, not about one half.
+# The test set holds every sequence together with its mirror image, which has the opposite answer. A model that cannot distinguish left
+# from right therefore scores one half exactly.
 
 # %%
 A, B, SYMBOLS, LENGTH = 0, 1, 6, 8
@@ -487,8 +473,8 @@ print("test set", tuple(x_test.shape), " share of 'B first':", share)
 assert y_test.sum() * 2 == len(y_test)
 
 # %% [markdown]
-# The book's training loop predicts next tokens. This task has one label per sequence, so it brings its own few lines; the
-# optimiser and the learning rate schedule are the book's.
+# The book's training loop predicts next tokens. This task has one label per sequence, so it brings its own loop, with the book's
+# optimiser and schedule.
 
 
 # %%
@@ -549,30 +535,28 @@ figures.show(
     alt="Five panels of test accuracy over training steps, one line per seed, chance "
     "drawn at one half. Sinusoidal, learned and RoPE rise from one half to one. The "
     "model without encoding and the one with ALiBi stay at one half.",
-    caption="In a bidirectional model with averaged outputs, *which of two symbols "
-    "came first?* cannot be learned without an encoding. With ALiBi it cannot either: "
-    f"order is not direction. Every line is one of {n_seeds} seeds.",
+    caption="*Which of two symbols came first?* A bidirectional model with averaged "
+    "outputs cannot learn it without an encoding, nor with ALiBi, which does not "
+    f"distinguish left from right. Every line is one of {n_seeds} seeds.",
 )
 assert abs(final["none"] - 0.5).max() < 0.02 and abs(final["alibi"] - 0.5).max() < 0.02
 assert min(final[name].mean() for name in ("sinusoidal", "learned", "rope")) > 0.9
 
 # %% [markdown]
-# Without an encoding the mean accuracy over {num}`01_order/training_seeds` seeds is {num}`01_order/accuracy_none:.3f`, which
-# {eq}`eq-order-invariance` foretold. Sinusoidal, learned and RoPE all answer nearly every question, RoPE
-# {num}`01_order/accuracy_rope:.3f` of them. The gap between these and chance is the finding; their order among each other is not, at this
-# size and with one learning rate.
+# Without an encoding the mean accuracy over {num}`01_order/training_seeds` seeds is {num}`01_order/accuracy_none:.3f`, as
+# {eq}`eq-order-invariance` predicts. Sinusoidal, learned and RoPE answer nearly every question, RoPE {num}`01_order/accuracy_rope:.3f` of
+# them. A task of this size does not rank the three.
 #
 # ### What went wrong: ALiBi
 #
-# We expected ALiBi to join the three. It scores {num}`01_order/accuracy_alibi:.3f`, for every seed. The reason takes one line.
-# Its penalty is $|i - j|$, and reading a sequence backwards does not change $|i - j|$. So if $\Pi$ is the *reversal*,
-# the argument of {eq}`eq-order-head` goes through again: a bidirectional ALiBi model is equivariant to reversal, and
-# pooled, it gives the mirror image the same answer. It knows near from far, but not left from right. That also
-# explains its {num}`01_order/distinct_alibi` distinct answers among {num}`01_order/orders` sentences: each sentence shares one with its
-# mirror image (and none of them is its own).
+# We expected ALiBi to join the three. It scores {num}`01_order/accuracy_alibi:.3f` with every seed, because its penalty $|i - j|$ stays
+# the same when a sequence is read backwards. If $\Pi$ is the *reversal*, the argument of {eq}`eq-order-head` applies again: a
+# bidirectional ALiBi model is equivariant to reversal, and pooled, it gives a sentence and its mirror image the same answer. It
+# distinguishes near from far, but not left from right. That also explains its {num}`01_order/distinct_alibi` answers for
+# {num}`01_order/orders` sentences: each sentence shares one with its mirror image.
 #
-# This is no defect of ALiBi in its own habitat: it was made for causal models, where the mask supplies direction
-# {cite:p}`press2022`. RoPE rotates by $i - j$, sign included, and has no such trouble.
+# ALiBi was made for causal models, where the mask supplies the direction {cite:p}`press2022`, so there this does no harm. RoPE rotates by
+# $i - j$ with its sign and needs no mask for that.
 
 # %%
 reversal = torch.arange(n_tokens - 1, -1, -1, device=device)
@@ -587,25 +571,24 @@ assert numbers["distinct_alibi"] == len(up_to_mirror)
 # %% [markdown]
 # ## What to take away
 #
-# 1. Self-attention without positions and without a mask is permutation **equivariant**: a shuffle moves the outputs and
-#    changes none. It becomes **invariant**, a bag of words, only when the outputs are pooled.
-# 2. A causal mask alone breaks this. But the last token, the one that predicts, notices order only from the **second** block on.
-# 3. An encoding puts order back at one or more of four sites. *Order* comes in kinds: absolute encodings know the index, RoPE the
-#    signed distance, bidirectional ALiBi the distance without its sign.
+# 1. Self-attention without positions and without a mask is permutation **equivariant**: a shuffle moves the outputs and changes none of
+#    them. It becomes **invariant**, a bag of words, only when the outputs are pooled.
+# 2. A causal mask alone breaks this, but the last token notices order only from the **second** block on.
+# 3. An encoding puts order back at one or more of four sites. Absolute encodings know the index, RoPE knows the signed distance, and
+#    bidirectional ALiBi knows the distance without its sign.
 #
-# **Limits.** The equivariance results are exact and hold for any weights; float64 shows them to rounding. The training
-# task is tiny, has one learning rate and one block, and shows *can* against *cannot*. It does not rank the
-# encodings that can, and says nothing about text.
+# **Limits.** The equivariance results are exact and hold for any weights; float64 shows them to rounding. The training task is tiny, with
+# one block and one learning rate. It shows which encodings can learn it, does not rank them, and says nothing about text.
 #
-# **What would change our mind.** An error of the second experiment above rounding: then order would enter somewhere other
-# than through the positions. Or a bidirectional model without an encoding that beats chance on the mirrored test set: then
-# {eq}`eq-order-invariance` or its code would be wrong.
+# **What would change our mind.** An error above rounding in the second experiment: then order would enter somewhere other than through
+# the positions. Or a bidirectional model without an encoding that beats chance on the mirrored test set: then {eq}`eq-order-invariance`
+# or its code would be wrong.
 #
-# The verdicts on the claims named in the box are computed from this chapter's numbers, on the page {doc}`/book/claims`.
+# The page {doc}`/book/claims` computes its verdicts on the three claims from this chapter's numbers.
 #
 # ## Exercises
 #
-# Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
+# Try each before you unfold its solution. Every solution ends with a check that fails if it is wrong.
 #
 # **1. (easy)** Without an encoding, what are the outputs of the two *the* in "the dog bit the man"? Predict from
 # {eq}`eq-order-equivariance`, then look.
@@ -619,8 +602,8 @@ learned = build_model("learned", vocab=len(vocabulary))(tokens)[0]
 assert (learned[0] - learned[3]).abs().max() > 1e-3
 
 # %% [markdown]
-# **2. (medium)** Replace the mean by the output of the *first* token, as encoders with a classification token do.
-# Which shuffles does a model without an encoding still not notice? Write the property as an equation and check it.
+# **2. (medium)** Replace the mean by the output of the *first* token, as encoders with a classification token do. Which shuffles does a
+# model without an encoding still not notice? Write the property as an equation and check it.
 
 # %% tags=["hide-cell"]
 # Solution. f(Pi x)_0 = f(x)_0 for every Pi that keeps token 0 in place: the rest is
@@ -632,9 +615,9 @@ torch.testing.assert_close(plain(text[:, keeps_first])[:, 0], first, rtol=0, ato
 assert (plain(text[:, shuffle.roll(1)])[:, 0] - first).abs().max() > 1e-3
 
 # %% [markdown]
-# **3. (medium)** A packed batch holds two documents of equal length in one row, with the indices of each starting at 0.
-# Without a mask between them, can a model with *learned* positions tell "document 1, then document 2" from the
-# reverse? Predict, then check with `positions`.
+# **3. (medium)** A packed batch holds two documents of equal length in one row, with the indices of each starting at 0. Without a mask
+# between them, can a model with *learned* positions distinguish "document 1, then document 2" from the reverse? Predict, then check with
+# `positions`.
 
 # %% tags=["hide-cell"]
 # Solution. No: exchanging the documents moves tokens with their positions, and
@@ -647,9 +630,8 @@ one, other = table_model(row, packed), table_model(row[:, exchange], packed)
 torch.testing.assert_close(other, one[:, exchange], rtol=0, atol=1e-12)
 
 # %% [markdown]
-# **4. (hard)** Give ALiBi a direction: penalise keys to the right of the query twice as much as keys to the left. Write it
-# as an encoding of your own (a frozen dataclass and a module), and show that it is no longer blind to reversal but is still
-# relative.
+# **4. (hard)** Give ALiBi a direction: penalise keys to the right of the query twice as much as keys to the left. Write it as an encoding
+# (a frozen dataclass and a module), and show that it now notices reversal but is still relative.
 
 # %% tags=["hide-cell"]
 # Solution
