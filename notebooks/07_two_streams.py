@@ -13,13 +13,11 @@
 # %% [markdown]
 # # 7. Two streams: values and output
 #
-# **Finding.** While the attention weights are held fixed, text cannot reach position in a separated model: the derivative is
-# {num}`07_two_streams/frozen_jacobian_split:.0f`, exactly ({numref}`fig-streams-jacobian`). With one full value matrix it is at least
-# {num}`07_two_streams/frozen_jacobian_full_value:.2f` in every random model. Attention weights that are not fixed read both streams, so that through them
-# each still influences the other.
-#
-# ```{chapter-figure} 07_two_streams/fig-streams-jacobian
-# ```
+# **Finding.** Give position its own columns, and split attention's value and output matrices along the same border. While the attention
+# weights are held fixed, text then cannot influence position at all: the derivative is {num}`07_two_streams/frozen_jacobian_split:.0f`,
+# exactly ({numref}`fig-streams-jacobian`). With one unsplit value matrix it is at least
+# {num}`07_two_streams/frozen_jacobian_full_value:.2f` in every random model. Live attention weights read both streams, so each stream
+# still influences the other through them.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -46,37 +44,8 @@ n_tokens, n_seeds = {"smoke": (5, 3), "laptop": (8, 8), "gpu": (12, 16)}[profile
 D, H = 32, 4
 numbers = {}
 
-# %% [markdown]
-# > **Question.** If position gets its own columns, what must attention's value path look like so that position and semantics never
-# > mix in it, and what still passes between them?
-#
-# ```{admonition} Before you start
-# :class: note
-# - **Time**: about 7 s of one CPU core at profile `smoke`, about 10 s at `laptop`; no GPU is used. Memory: under 1 GB.
-#   Nothing is downloaded, nothing is trained.
-# - **You need**: {doc}`chapter 1 <01_order>`; block matrices; what a Jacobian is.
-# - **You will learn**: why values do not mix and weights do; what a *straddling* head is and why it is harmless; how to
-#   measure isolation exactly, with controls that must fail; what the split costs in parameters.
-# - **Claims tested** (see {doc}`/book/claims`): `block-values-keep-streams-apart`,
-#   `semantics-do-not-depend-on-position`.
-# ```
-#
-# The source of this part of the book is a set of slides in French. Its idea: instead of *adding* a position vector to a
-# token's embedding, reserve some dimensions for position, exclusively, and take precautions so that they stay so.
-# This chapter builds the precautions inside attention, {doc}`the next one <08_split_mlp_norm>` those outside it.
-#
-# The architecture is older than the slides. {cite:t}`kitaev2018` concatenated content and position and split the weights of
-# attention and of the feed-forward layers in 2018, and {cite:t}`lequeu2026` study such models in depth. What the book
-# adds is not the idea but exact tests of it, and comparisons in which only one factor changes.
-#
-# ## What goes in
-#
-# The width is divided, $D = d_{\text{pos}} + d_{\text{sem}}$, and a token enters as $x_i = [\,p_i \,\Vert\, s_t\,]$, equation
-# {eq}`eq-input`: position first. Two texts of the same length then share their position columns, and a letter has the
-# same semantic columns wherever it stands.
 
-
-# %%
+# %% tags=["hide-input"]
 def build_model(d_pos=8, *, seed=seed, dtype=torch.float64, **changes):
     """Separated, with random weights; `readout="both"` keeps the last pos stream."""
     torch.manual_seed(seed)
@@ -95,6 +64,110 @@ def input_state(model, text):
     tokens = torch.tensor([list(text.encode())], device=device)
     positions = torch.arange(len(text), device=device)
     return model.transformer.input_state(model.embedding(tokens), positions)
+
+
+# %% tags=["hide-input"]
+def measure(d_pos, seed, control=()):
+    """The largest entry of each block of the Jacobian from stream to stream."""
+    model = build_model(d_pos, seed=seed)
+    state = input_state(model, "semantic streams"[:n_tokens])
+    streams = model.config.streams
+    for where in control:  # full matrices instead of blocks
+        join_streams(model.transformer, where)
+    frozen, live = (
+        jacobian(model.transformer, state, frozen=flag) for flag in (True, False)
+    )
+    return {
+        "frozen, pos by sem": leak(frozen, streams),
+        "frozen, sem by pos": leak(frozen, streams, "pos", "sem"),
+        "live, pos by sem": leak(live, streams),
+        "live, sem by pos": leak(live, streams, "pos", "sem"),
+        "jacobians": (frozen, live),
+    }
+
+
+# %% tags=["hide-input"]
+variants = {
+    "d_pos = 8": (8, ()),
+    "d_pos = 5 (head 0 straddles)": (5, ()),
+    "d_pos = 12 (head 1 straddles)": (12, ()),
+    "control: full W_V": (8, ("value",)),
+    "control: full W_O": (8, ("output",)),
+    "control: full W_V and W_O": (8, ("value", "output")),
+}
+seeds = range(seed, seed + n_seeds)
+measured = {
+    name: [measure(d_pos, s, control) for s in seeds]
+    for name, (d_pos, control) in variants.items()
+}
+
+# %% tags=["hide-input"]
+separated = measured["d_pos = 8"][0]["jacobians"]
+joined = measured["control: full W_V and W_O"][0]["jacobians"]
+pictures = {"separated, frozen": separated[0], "separated, live": separated[1]}
+pictures["full $W_V$ and $W_O$, frozen"] = joined[0]
+fig, axes = plt.subplots(1, 3, figsize=(8.0, 3.0), sharey=True)
+colours = plt.get_cmap("Blues").copy()
+colours.set_bad(figures.GROUND)
+for ax, (title, jac) in zip(axes, pictures.items(), strict=True):
+    size = jac.abs().amax(dim=(0, 2)).cpu().numpy()  # [D_out, D]: over token pairs
+    seen = np.ma.masked_equal(size, 0.0)
+    image = ax.imshow(seen, cmap=colours, norm=LogNorm(1e-2, 10))
+    ax.axhline(7.5, color=figures.INK, linewidth=1)
+    ax.axvline(7.5, color=figures.INK, linewidth=1)
+    ax.set_title(title)
+    ax.set_xticks([3.5, 19.5], ["pos", "sem"])
+    ax.set_yticks([3.5, 19.5], ["pos", "sem"])
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(True)
+    ax.set_xlabel("input column")
+    for (x, y), here in {(19.5, 3.5): size[:8, 8:], (3.5, 19.5): size[8:, :8]}.items():
+        if not here.any():
+            word = "0" if x < 8 else "exactly 0"
+            ax.text(x, y, word, ha="center", va="center", color=shapes.ON_CELLS)
+axes[0].set_ylabel("output column")
+fig.colorbar(image, ax=axes, shrink=0.75, label="largest derivative", extend="min")
+figures.show(
+    fig,
+    name="fig-streams-jacobian",
+    alt="Three thirty-two by thirty-two heat maps of derivatives. Separated with "
+    "frozen attention: the two blocks that lead from stream to stream are empty, "
+    "exactly zero. Separated with live attention: they are filled. Full value and "
+    "output matrices with frozen attention: filled.",
+    caption="With fixed attention weights nothing passes between the streams (left, "
+    "exactly 0). Live attention weights bring a leak back (middle). Unsplit value and "
+    "output matrices leak even with fixed weights (right). Colour shows how strongly "
+    "each output column depends on each input column: the largest derivative over all "
+    "pairs of tokens, in one random model.",
+)
+
+# %% [markdown]
+# > **Question.** If position gets its own columns, how must attention be built so that position and meaning never mix? And what still
+# > passes between them?
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 7 s of one CPU core at profile `smoke`, about 10 s at `laptop`; no GPU is used. Memory: under 1 GB. Nothing is
+#   downloaded, nothing is trained.
+# - **You need**: {doc}`chapter 1 <01_order>`; block matrices; what a Jacobian is.
+# - **You will learn**: why values do not mix and weights do; how to measure isolation exactly, with controls that must fail; what the
+#   split saves.
+# - **Claims tested** (see {doc}`/book/claims`): `block-values-keep-streams-apart`, `semantics-do-not-depend-on-position`.
+# ```
+#
+# The source of this part of the book is a set of slides in French. Instead of *adding* a position vector to a token's embedding, they
+# reserve some dimensions for position alone. This chapter keeps them apart inside attention, {doc}`the next one <08_split_mlp_norm>`
+# outside it.
+#
+# The idea is older. {cite:t}`kitaev2018` concatenated content and position and split the weights of attention and of the feed-forward
+# layers in 2018, and {cite:t}`lequeu2026` study such models in depth. The book adds exact tests, and comparisons in which only one factor
+# changes.
+#
+# ## What goes in
+#
+# The width is divided, $D = d_{\text{pos}} + d_{\text{sem}}$, and a token enters as $x_i = [\,p_i \,\Vert\, s_t\,]$, equation
+# {eq}`eq-input`, with position first. Two texts of the same length then have the same position columns, and a letter has the same
+# semantic columns at every place.
 
 
 # %%
@@ -125,18 +198,18 @@ figures.show(
     "'semantic'. A line separates eight pos columns from twenty-four sem columns. The "
     "pos columns of the two are identical, the sem columns differ.",
     caption="The input of a separated model for two words of eight letters. The pos "
-    "columns depend on the index only and "
-    "are the same in both; the sem columns depend on the letter only.",
+    "columns depend only on the index, so they are the same in both words. The sem "
+    "columns depend only on the letter.",
 )
 
 # %% [markdown]
-# A {term}`dense model` with added positions starts with the sum $p_i + s_t$, from which neither part can be read off again in
-# general. Here nothing is mixed *yet*. The rest of the chapter is about keeping it so.
+# A {term}`dense model` with added positions starts with the sum $p_i + s_t$, and in general neither part can be recovered from it. Here
+# nothing is mixed *yet*.
 #
 # ## Values that stay in their columns
 #
-# Attention reads values, $V = u\, W_V$, with $u = [\,u_{\text{pos}} \,\Vert\, u_{\text{sem}}\,]$ the normalised input. A full
-# $W_V$ would let every output column read every input column. The source makes it block diagonal:
+# Attention reads values, $V = u\, W_V$, with $u = [\,u_{\text{pos}} \,\Vert\, u_{\text{sem}}\,]$ the normalised input. With a full $W_V$
+# every output column reads every input column. The slides make it block diagonal:
 #
 # $$
 # \begin{aligned}
@@ -179,9 +252,8 @@ assert torch.equal(split(u), u @ torch.block_diag(W_pos, W_sem))  # zeros includ
 # z_{ic} = \sum_{j=1}^{M} a_{ij}\, V_{jc} .
 # $$ (eq-streams-sum)
 #
-# The sum runs over the *keys* $j$, that is over the rows of $V$, while the column $c$ stays fixed. So column $c$ of $z$
-# is a mixture of column $c$ of other tokens' values, never of another column: attention mixes tokens, not
-# dimensions. The layer of the package, from normalised streams `u` to its output:
+# The sum runs over the *keys* $j$, the rows of $V$, while the column $c$ stays fixed. So attention mixes tokens, not columns. This is the
+# layer of the package, from normalised streams `u` to its output:
 #
 # ```{literalinclude} ../../sepnb/models/attention.py
 # :pyobject: Attention.forward
@@ -189,7 +261,7 @@ assert torch.equal(split(u), u @ torch.block_diag(W_pos, W_sem))  # zeros includ
 # :dedent:
 # ```
 #
-# Written as the loops of {eq}`eq-streams-sum`, with literal numbers:
+# The same as the loops of {eq}`eq-streams-sum`, with literal numbers:
 
 # %%
 a = torch.tensor([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])  # N = 2 queries, M = 3 keys
@@ -211,13 +283,12 @@ assert torch.equal((a @ V_other_text)[:, :2], z[:, :2]), "pos must not notice"
 # %% [markdown]
 # ```{admonition} Deviation from the source: four slips
 # :class: warning
-# - The slides let the sum of {eq}`eq-streams-sum` run to $d_{\text{model}}$. It must end at the number of keys $M$: with the
-#   slide's bound, the loop above would ask for a fourth key where there are three. The slide's *conclusion* stands.
-# - They print $\operatorname{softmax}(Q \cdot K / \sqrt{d})$. The shapes demand a transpose, $Q K^\top$.
+# - The slides let the sum of {eq}`eq-streams-sum` run to $d_{\text{model}}$. It must end at the number of keys $M$; the loop above would
+#   ask for a fourth key where there are three. Their *conclusion* is right.
+# - They print $\operatorname{softmax}(Q \cdot K / \sqrt{d})$. The shapes need a transpose, $Q K^\top$.
 # - They call a position unseen when $i > L_{\max}$. Their window is $[0, L_{\max} - 1]$, so the first unseen index is $L$ itself:
-#   $i \ge L$. We check this below, since an off-by-one here would count a failure as a success.
-# - They omit the norm and the residual path. Both are decided in {doc}`chapter 8 <08_split_mlp_norm>`, where the norm turns out
-#   to decide whether the method works at all.
+#   $i \ge L$. We check this below.
+# - They omit the norm and the residual path. In {doc}`chapter 8 <08_split_mlp_norm>` the norm decides whether the method works at all.
 # ```
 
 # %%
@@ -235,10 +306,9 @@ else:
 # %% [markdown]
 # ## Heads, and the one that straddles
 #
-# Each head computes its own weights and owns $d = D/H$ columns of $z$; the heads' columns stand side by side. The
-# source first tried $d_{\text{pos}} = d$: then head 0 owns exactly the pos columns and is "the position head". But
-# $d_{\text{pos}}$ is a hyperparameter. At $d_{\text{pos}} = 5$ and $d = 8$, head 0 owns five pos columns *and* three sem
-# columns: it *straddles* the border.
+# Each head computes its own weights and owns $d = D/H$ neighbouring columns of $z$. The slides first tried $d_{\text{pos}} = d$, so that
+# head 0 owns exactly the pos columns and is "the position head". But $d_{\text{pos}}$ is a hyperparameter. With $d_{\text{pos}} = 5$ and
+# $d = 8$, head 0 owns five pos columns *and* three sem columns: it *straddles* the border.
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(7.2, 2.9))
@@ -268,14 +338,13 @@ figures.show(
     "pos columns fill head 0 exactly. With d_pos 5 they fill five columns of head 0, "
     "with d_pos 12 head 0 and half of head 1: these heads straddle.",
     caption="Which head owns which columns of $z$, for three values of "
-    "$d_{\\text{pos}}$. $W_O$ is cut where the colours "
-    "change, not at a head's border, so a straddling head mixes nothing.",
+    "$d_{\\text{pos}}$. $W_O$ is cut where the colour changes and not at a head's "
+    "border, so a straddling head mixes nothing.",
 )
 
 # %% [markdown]
-# Is a straddling head a leak? No, for the reason in {eq}`eq-streams-sum`: a head decides *with which weights* its columns are
-# averaged, and that is the same for pos and sem columns, but it never adds one column to another. What must be cut at
-# the right place is the next matrix:
+# Does a straddling head leak? No, because of {eq}`eq-streams-sum`: a head decides *with which weights* its columns are averaged, the same
+# for pos and sem columns, but it never adds one column to another. Only the next matrix must be cut at the right place:
 #
 # $$
 # y = x + z \begin{pmatrix} W_{O,\text{pos}} & 0 \\ 0 & W_{O,\text{sem}} \end{pmatrix} ,
@@ -285,58 +354,23 @@ figures.show(
 #
 # ## Measuring isolation
 #
-# "Does not mix" is a statement about derivatives. Let $F$ be the whole stack of blocks and $x$ its input state. The
-# streams are isolated if the block of the Jacobian that leads from one to the other vanishes:
+# "Does not mix" is a statement about derivatives. Let $F$ be the whole stack of blocks and $x$ its input state. The streams are isolated
+# if the block of the Jacobian that leads from one to the other vanishes:
 #
 # $$
 # J_{\text{pos} \leftarrow \text{sem}} = \frac{\partial F(x)_{\text{pos}}}{\partial x_{\text{sem}}} = 0 .
 # $$ (eq-streams-jacobian)
 #
-# There are two ways to take it.
+# It can be taken in two ways.
 #
-# - *Frozen*: record the attention weights $a_{ij}$ at $x$ and hold them constant. What passes now, passes through values,
-#   outputs, MLPs and norms: the paths that the source wants to cut.
-# - *Live*: differentiate everything. $Q$ and $K$ read both streams, so content moves the weights, and the weights move
-#   the average of the position columns. This is the *routing leak*. The source's architecture allows it by design.
+# - *Frozen*: record the attention weights $a_{ij}$ at $x$ and hold them constant. What still passes goes through values, outputs, MLPs
+#   and norms, the paths that the slides want to cut.
+# - *Live*: differentiate everything. $Q$ and $K$ read both streams, so content moves the weights, and the weights move the average of the
+#   position columns. This is the *routing leak*. The slides' architecture allows it by design.
 #
-# We report the largest absolute entry. Zero means exactly `0.0`, not "small": where no path exists, automatic
-# differentiation multiplies and adds zeros only.
+# We report the largest absolute entry. Zero means exactly `0.0`, not "small": where there is no path, automatic differentiation
+# multiplies and adds only zeros.
 
-
-# %%
-def measure(d_pos, seed, control=()):
-    """The largest entry of each block of the Jacobian from stream to stream."""
-    model = build_model(d_pos, seed=seed)
-    state = input_state(model, "semantic streams"[:n_tokens])
-    streams = model.config.streams
-    for where in control:  # full matrices instead of blocks
-        join_streams(model.transformer, where)
-    frozen, live = (
-        jacobian(model.transformer, state, frozen=flag) for flag in (True, False)
-    )
-    return {
-        "frozen, pos by sem": leak(frozen, streams),
-        "frozen, sem by pos": leak(frozen, streams, "pos", "sem"),
-        "live, pos by sem": leak(live, streams),
-        "live, sem by pos": leak(live, streams, "pos", "sem"),
-        "jacobians": (frozen, live),
-    }
-
-
-# %%
-variants = {
-    "d_pos = 8": (8, ()),
-    "d_pos = 5 (head 0 straddles)": (5, ()),
-    "d_pos = 12 (head 1 straddles)": (12, ()),
-    "control: full W_V": (8, ("value",)),
-    "control: full W_O": (8, ("output",)),
-    "control: full W_V and W_O": (8, ("value", "output")),
-}
-seeds = range(seed, seed + n_seeds)
-measured = {
-    name: [measure(d_pos, s, control) for s in seeds]
-    for name, (d_pos, control) in variants.items()
-}
 
 # %%
 ways = ("pos by sem", "sem by pos")
@@ -372,62 +406,21 @@ numbers["frozen_jacobian_full_value"] = min(smallest["control: full W_V"][:2])
 numbers["frozen_jacobian_full_output"] = min(smallest["control: full W_O"][:2])
 
 # %% [markdown]
-# With frozen weights the separated models give {num}`07_two_streams/frozen_jacobian_split:.1f` in both directions,
-# straddling head or not. A full $W_V$ alone, or a full $W_O$ alone, already spoils it: the smallest such leak over all
-# seeds is {num}`07_two_streams/frozen_jacobian_full_value:.2f` for $W_V$ and
-# {num}`07_two_streams/frozen_jacobian_full_output:.2f` for $W_O$. Both precautions of the source are needed, and neither
-# replaces the other. These controls show that the instrument sees a leak where there is one.
-
-# %% tags=["hide-input"]
-separated = measured["d_pos = 8"][0]["jacobians"]
-joined = measured["control: full W_V and W_O"][0]["jacobians"]
-pictures = {"separated, frozen": separated[0], "separated, live": separated[1]}
-pictures["full $W_V$ and $W_O$, frozen"] = joined[0]
-fig, axes = plt.subplots(1, 3, figsize=(8.0, 3.0), sharey=True)
-colours = plt.get_cmap("Blues").copy()
-colours.set_bad(figures.GROUND)
-for ax, (title, jac) in zip(axes, pictures.items(), strict=True):
-    size = jac.abs().amax(dim=(0, 2)).cpu().numpy()  # [D_out, D]: over token pairs
-    seen = np.ma.masked_equal(size, 0.0)
-    image = ax.imshow(seen, cmap=colours, norm=LogNorm(1e-2, 10))
-    ax.axhline(7.5, color=figures.INK, linewidth=1)
-    ax.axvline(7.5, color=figures.INK, linewidth=1)
-    ax.set_title(title)
-    ax.set_xticks([3.5, 19.5], ["pos", "sem"])
-    ax.set_yticks([3.5, 19.5], ["pos", "sem"])
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(True)
-    ax.set_xlabel("input column")
-    for (x, y), here in {(19.5, 3.5): size[:8, 8:], (3.5, 19.5): size[8:, :8]}.items():
-        if not here.any():
-            word = "0" if x < 8 else "exactly 0"
-            ax.text(x, y, word, ha="center", va="center", color=shapes.ON_CELLS)
-axes[0].set_ylabel("output column")
-fig.colorbar(image, ax=axes, shrink=0.75, label="largest derivative", extend="min")
-figures.show(
-    fig,
-    name="fig-streams-jacobian",
-    alt="Three thirty-two by thirty-two heat maps of derivatives. Separated with "
-    "frozen attention: the two blocks that lead from stream to stream are empty, "
-    "exactly zero. Separated with live attention: they are filled. Full value and "
-    "output matrices with frozen attention: filled.",
-    caption="With fixed attention weights nothing passes between the streams (left, "
-    "exactly 0). Live attention brings a leak back (middle). Full values and outputs "
-    "leak even with fixed weights (right). Drawn is how much an output column depends "
-    "on an input column: the largest derivative over all pairs of tokens, one random "
-    "model.",
-)
+# With frozen weights the separated models give {num}`07_two_streams/frozen_jacobian_split:.1f` in both directions, with or without a
+# straddling head. A full $W_V$ alone already spoils this, and so does a full $W_O$ alone: over all seeds the smallest such leak is
+# {num}`07_two_streams/frozen_jacobian_full_value:.2f` for $W_V$ and {num}`07_two_streams/frozen_jacobian_full_output:.2f` for $W_O$. So
+# both splits are needed, and the measurement does see a leak where there is one.
 
 # %% [markdown]
 # ## The routing leak
 #
 # With live weights the same models leak: at least {num}`07_two_streams/live_jacobian_split:.2f` from sem to pos and
-# {num}`07_two_streams/live_jacobian_sem_by_pos:.2f` from pos to sem. In {numref}`fig-streams-jacobian` the middle picture has
-# no empty block. So the source's sentence that "only the positional embeddings depend on the index, while the semantic
-# representations stay invariant" holds for the *input* of the first block and not after it.
+# {num}`07_two_streams/live_jacobian_sem_by_pos:.2f` from pos to sem. The middle picture of {numref}`fig-streams-jacobian` has no empty
+# block. So the slides' sentence that "only the positional embeddings depend on the index, while the semantic representations stay
+# invariant" is true of the *input* of the first block, and no longer after it.
 #
-# The same in the forward direction. Take the attention weights of one text and use them for another text of the same
-# length: the pos stream comes out bit for bit the same. Let each text have its own weights, and it does not.
+# The forward direction shows the same. If a second text of the same length is read with the attention weights of the first, its pos
+# stream comes out bit for bit the same. If it is read with weights computed from itself, the pos stream differs.
 
 # %%
 model32 = build_model(dtype=torch.float32)
@@ -445,8 +438,8 @@ print(f"relative change of the pos stream with weights of its own: {change:.2f}"
 assert numbers["routing_change"] > 1e-3
 
 # %% [markdown]
-# How large is the routing leak? That depends on how sharply the weights react to content, so we scale $W_Q$ and $W_K$ by a
-# factor $g$. At $g = 0$ all scores are 0 and the weights uniform, whatever the text.
+# How large is the routing leak? That depends on how strongly the weights react to content, so we scale $W_Q$ and $W_K$ by a factor $g$.
+# At $g = 0$ all scores are 0 and the weights uniform, whatever the text.
 
 # %%
 factors = [0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0]
@@ -483,22 +476,22 @@ figures.show(
     alt="The live leak from sem to pos against the factor on the query and key "
     "matrices, both axes logarithmic. It rises in nearly a straight line of slope "
     "two. One thin line per seed, a thick line for the median.",
-    caption="The more sharply attention reacts to content, the larger the routing "
-    "leak: about with the square of $g$ over five octaves. It is exactly zero at "
-    f"$g = 0$ (not on a logarithmic axis). Thin lines are {n_seeds} random models.",
+    caption="The more strongly attention reacts to content, the larger the routing "
+    "leak. It grows about with the square of $g$ over five octaves, and at $g = 0$, "
+    "which a logarithmic axis cannot show, it is exactly zero. Thin lines: "
+    f"{n_seeds} random models; thick line: their median.",
 )
 
 # %% [markdown]
-# {numref}`fig-streams-routing` shows what the leak is made of: scores are products of a query and a key, hence the square. From
-# one quarter to the initial scale its median grows from {num}`07_two_streams/routing_leak_at_quarter:.3f` to
-# {num}`07_two_streams/routing_leak_at_1:.2f`. These are *random* models: they show that the leak is possible and not small
-# by construction. Whether a *trained* model uses it is a question for records ({doc}`chapter 22 <22_inside>`). The strict variant
-# of {doc}`chapter 9 <09_strict>` removes it by construction.
+# The leak grows with the square of $g$ because scores are products of a query and a key. From a quarter of the initial scale to the
+# initial scale its median grows from {num}`07_two_streams/routing_leak_at_quarter:.3f` to {num}`07_two_streams/routing_leak_at_1:.2f`.
+# These are *random* models, so they show only that the leak is possible. {doc}`Chapter 22 <22_inside>` asks whether *trained* models use
+# it, and the strict variant of {doc}`chapter 9 <09_strict>` removes it by construction.
 #
 # ## What it costs, or saves
 #
-# A dense block has $4 D^2$ numbers in $W_Q, W_K, W_V, W_O$ and $8 D^2$ in an MLP of four times the width. The separated block
-# keeps $W_Q$ and $W_K$ and replaces the rest by blocks:
+# A dense block has $4 D^2$ numbers in $W_Q, W_K, W_V, W_O$ and $8 D^2$ in an MLP of four times the width. The separated block keeps $W_Q$
+# and $W_K$ and replaces the rest by blocks:
 #
 # $$
 # \begin{aligned}
@@ -508,7 +501,7 @@ figures.show(
 # \end{aligned}
 # $$ (eq-streams-count)
 #
-# each plus $4D$ for two norms with gain and bias. The formula against the models, whole stack of blocks:
+# each plus $4D$ for two norms with gain and bias. We compare the formula with whole stacks of blocks:
 
 
 # %%
@@ -549,18 +542,17 @@ numbers["share_of_dense_quarter"] = quarter / dense
 numbers["wide_over_dense"] = formula(76, 19, 3) / dense
 
 # %% [markdown]
-# At $d_{\text{pos}} = D/4$ the separated blocks have {num}`07_two_streams/share_of_dense_quarter:.1%` of the dense ones'
-# parameters. A comparison at {term}`equal width` therefore handicaps the separated model, and one at
-# {term}`equal parameters` gives it a wider residual path: $D = 76$ has {num}`07_two_streams/wide_over_dense:.3f` times the
-# parameters of a dense $D = 64$. The book shows both.
+# At $d_{\text{pos}} = D/4$ the separated blocks have {num}`07_two_streams/share_of_dense_quarter:.1%` of the parameters of the dense
+# ones. So a comparison at {term}`equal width` handicaps the separated model, and one at {term}`equal parameters` gives it a wider
+# residual path: $D = 76$ has {num}`07_two_streams/wide_over_dense:.3f` times the parameters of a dense $D = 64$. The book shows both.
 #
-# The last column avoids a trap. When the output is computed from the sem stream only, the last block's pos values, outputs
-# and MLP reach nothing. They would be trained on nothing and would still be counted. The model does not build them.
+# The last column is for models whose output reads the sem stream only. There the last block's pos values, outputs and MLP reach nothing,
+# so the model does not build them.
 #
 # ## What went wrong: zeros that drift
 #
-# The cheap way to a block-diagonal matrix is a full one whose off-diagonal blocks *start* at zero. The initial model passes
-# every test above. We tried it. Here are five steps of an optimiser on random regression.
+# The cheap way to a block-diagonal matrix is a full one whose off-diagonal blocks *start* at zero. The initial model then passes every
+# test above. But what do five steps of an optimiser on random regression do to it?
 
 # %%
 torch.manual_seed(seed)
@@ -583,33 +575,30 @@ print(f"off-block: {drift:.3f} (full), {stored[outside].abs().max():.1f} (blocks
 assert drift > 1e-3 and not stored[outside].any()
 
 # %% [markdown]
-# The zeros have moved to {num}`07_two_streams/drift_of_initial_zeros:.3f`, close to five times the learning rate: nothing held
-# them. Masking in every forward pass would be correct, but the zeros would cost time and memory. So the blocks are
-# stored as blocks, and the isolation tests of the package also run after training steps.
+# The zeros have moved to {num}`07_two_streams/drift_of_initial_zeros:.3f`, close to five times the learning rate, because nothing held
+# them. A mask in every forward pass would be correct, but cost time and memory. So the book stores blocks, and also tests isolation after
+# training steps.
 #
 # ## What to take away
 #
-# 1. Attention mixes tokens at a fixed column. Block-diagonal $W_V$ and $W_O$, cut at column $d_{\text{pos}}$, keep the value path
-#    separated **exactly**, also when a head straddles the border. Either alone is not enough.
-# 2. The attention weights read both streams. With live weights position and content influence each other, by derivatives of at least
-#    {num}`07_two_streams/live_jacobian_split:.2f` here. Separated is not independent, and the semantic stream does not "stay invariant
-#    to position".
-# 3. Separation saves parameters: a separated block with a quarter of the width for position has
-#    {num}`07_two_streams/share_of_dense_quarter:.1%` of those of a dense one. So every comparison needs equal width *and* equal parameters.
+# 1. Attention mixes tokens at a fixed column. If $W_V$ and $W_O$ are block diagonal, both cut at column $d_{\text{pos}}$, the value path
+#    is separated **exactly**, even when a head straddles the border. One alone is not enough.
+# 2. The attention weights read both streams, so live weights let position and content influence each other, here by derivatives of at
+#    least {num}`07_two_streams/live_jacobian_split:.2f`. Separated does not mean independent.
+# 3. A separated block with a quarter of the width for position has {num}`07_two_streams/share_of_dense_quarter:.1%` of the parameters of
+#    a dense one. So every comparison needs equal width *and* equal parameters.
 #
-# **Limits.** The zeros are exact for any weights. The sizes of the leaks belong to random models of one small shape with
-# the book's initialisation; trained models can differ in either direction. The norm was split throughout; that this
-# matters is shown next.
+# **Limits.** The zeros are exact for any weights. The sizes of the leaks belong to random models of one small shape with the book's
+# initialisation; trained models can differ in either direction. The norm was split throughout; the next chapter shows why.
 #
-# **What would change our mind.** A single nonzero entry in a frozen Jacobian of a split model, for any width, head
-# count or weights. The tests of the package look for one with biases, RMS norms, without a mask, and at straddling widths.
+# **What would change our mind.** A single nonzero entry in a frozen Jacobian of a split model, for any width, head count or weights. The
+# package's tests look for one, also with biases, RMS norms, no mask and straddling heads.
 #
 # ## Exercises
 #
-# Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
+# Try each before you unfold its solution. Every solution ends with a check that fails if it is wrong.
 #
-# **1. (easy)** What is a separated model with $d_{\text{pos}} = 0$? Predict its parameter count and check it against the
-# dense one.
+# **1. (easy)** What is a separated model with $d_{\text{pos}} = 0$? Predict its parameter count and check it against the dense one.
 
 # %% tags=["hide-cell"]
 # Solution. A stream of width 0 is no stream: it *is* the dense model, so the encoding
@@ -618,8 +607,8 @@ assert Streams(pos=0, sem=64) == Streams.dense(64)
 assert counted(64, 0, 3) == 3 * (12 * 64**2 + 4 * 64)
 
 # %% [markdown]
-# **2. (easy)** At which share $r = d_{\text{pos}}/D$ does the separated block have the fewest parameters, and what part of
-# the dense block is left? Derive it from {eq}`eq-streams-count`.
+# **2. (easy)** At which share $r = d_{\text{pos}}/D$ does the separated block have the fewest parameters, and what part of the dense
+# block is left? Derive it from {eq}`eq-streams-count`.
 
 # %% tags=["hide-cell"]
 # Solution. r^2 + (1 - r)^2 is smallest at r = 1/2, where it is 1/2: (2 + 10/2) / 12 =
@@ -655,9 +644,9 @@ assert leak(wrong, straddling.config.streams) > 1e-3
 assert leak(wrong, straddling.config.streams, "pos", "sem") > 1e-3
 
 # %% [markdown]
-# **4. (hard)** Grouped-query attention computes fewer value heads and repeats each for several query heads. Take two value
-# heads of width 8, the first 5 of all their 16 columns being pos, and repeat each twice. Where do pos columns stand among
-# the 32 columns of $z$? Show that cutting $W_O$ "after the pos columns" cannot work, and find a relabelling that does.
+# **4. (hard)** Grouped-query attention computes fewer value heads and repeats each for several query heads. Take two value heads of width
+# 8, with the first 5 of all their 16 columns being pos, and repeat each twice. Where are the pos columns among the 32 columns of $z$?
+# Show that cutting $W_O$ "after the pos columns" cannot work, and find a relabelling that does.
 
 # %% tags=["hide-cell"]
 # Solution. Value columns 0 to 4 are pos. Repeated, z holds them at 0 to 4 and again at
