@@ -13,11 +13,11 @@
 # %% [markdown]
 # # 9. The strict variant
 #
-# **Finding.** A model whose position heads see positions only is, exactly, a dense transformer of width $d_{\text{sem}}$ with tables added
-# to its queries and keys, and the tables are the same for every text. With a quarter of the width for position, a training step is
-# {num}`21_cost_and_speed/step_strict:.2f` times as fast as a dense one ({doc}`chapter 21 <21_cost_and_speed>`). The hypothesis that such a
-# *strict* model predicts as well as a separated one, with the sinusoid and with a learned table, is
-# *{num}`09_strict/verdict_strict_as_good_as_separated`*.
+# **Finding.** Let the position heads see positions only. The model is then, exactly, a dense transformer of width $d_{\text{sem}}$ with
+# tables added to its queries and keys, and the tables are the same for every text ({numref}`fig-strict-tables`). With a quarter of the
+# width for position, a training step is {num}`21_cost_and_speed/step_strict:.2f` times as fast as a dense one
+# ({doc}`chapter 21 <21_cost_and_speed>`). Our hypothesis was that this *strict* model predicts as well as a separated one, with the
+# sinusoid and with a learned table: *{num}`09_strict/verdict_strict_as_good_as_separated`*.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -106,10 +106,10 @@ figures.show(
     "sem heads and sem MLPs to the next byte. In each layer an arrow leads from the "
     "norm on the left through a table, added to queries and keys, to the attention on "
     "the right. No arrow leads from right to left.",
-    caption="A strict model is two: a position branch that reads no text, and a dense "
-    "transformer that reads its tables. All arrows between the two point to the right, "
-    "so the left one can be run before the text is known. Of its last block only the "
-    "norm is built, because nobody reads what the rest would write.",
+    caption="A strict model consists of a position branch that reads no text and a "
+    "dense transformer that reads its tables. All arrows between the two point to the "
+    "right, so the branch can be run before the text is known. Its last block is only "
+    "a norm, because nothing would read the rest.",
 )
 
 # %% [markdown]
@@ -117,27 +117,25 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 15 s of one CPU core at any profile, a third of it for the training of one tiny model; no GPU is used. Memory:
-#   under 1 GB. Nothing is downloaded. The records behind the last section: `sepnb run extrapolation`.
-# - **You need**: {doc}`chapter 7 <07_two_streams>` for the routing leak, {doc}`chapter 8 <08_split_mlp_norm>` for the
-#   split norm.
-# - **You will learn**: why one more block of zeros makes the position stream the same for every text; how it then shrinks
-#   to a table; what that saves in arithmetic and in the cache; what it forbids.
+# - **Time**: about 15 s of one CPU core at any profile, a third of it for the training of one tiny model; no GPU is used. Memory: under 1
+#   GB. Nothing is downloaded. The records of the last section: `sepnb run extrapolation`.
+# - **You need**: {doc}`chapter 7 <07_two_streams>` for the routing leak, {doc}`chapter 8 <08_split_mlp_norm>` for the split norm.
+# - **You will learn**: why one more block of zeros makes the position stream the same for every text; how it then shrinks to a table;
+#   what that saves, and what it forbids.
 # - **Claims tested** (see {doc}`/book/claims`): `strict-pos-stream-ignores-the-text`, `strict-is-dense-plus-tables`,
 #   `strict-as-good-as-separated`.
 # ```
 #
-# Chapter 7 left one door open. Values, outputs, MLPs and norms keep the streams apart, but queries and keys read both, so
-# the *text* decides from which places a position vector is averaged. After the first block, the position stream is no
-# longer about positions alone. The slides leave this door open too. This chapter closes it, which takes one more block of
-# zeros, and follows what happens.
+# Chapters 7 and 8 split values, outputs, MLPs and norms, but queries and keys still read both streams. So the *text* decides from which
+# places a position vector is averaged, and after the first block the position stream is no longer about positions alone. The slides leave
+# it at that. One more block of zeros changes it.
 #
 # ## One more block of zeros
 #
-# The heads own the columns of $Q$, $K$ and $z$ in order ({numref}`fig-streams-heads`). If $d_{\text{pos}}$ is a multiple of
-# the head width $d$, the first $d_{\text{pos}} / d$ heads write to the pos stream only: call them
-# {term}`position heads <position head>`, and the others *sem heads*. The separated model lets both kinds read all of
-# $u = [\,u_{\text{pos}} \,\Vert\, u_{\text{sem}}\,]$. The {term}`strict model` takes one right away:
+# The heads own the columns of $Q$, $K$ and $z$ in order ({numref}`fig-streams-heads`). If $d_{\text{pos}}$ is a multiple of the head
+# width $d$, the first $d_{\text{pos}} / d$ heads write to the pos stream only. We call them {term}`position heads <position head>`, and
+# the others *sem heads*. In the separated model both kinds read all of $u = [\,u_{\text{pos}} \,\Vert\, u_{\text{sem}}\,]$. In the
+# {term}`strict model` the position heads may no longer read the text:
 #
 # $$
 # \begin{aligned}
@@ -148,16 +146,15 @@ figures.show(
 # \end{aligned}
 # $$ (eq-strict-queries)
 #
-# and the same for $K$. Position heads ask and answer with positions; sem heads still read both, since otherwise only the causal mask
-# would tell the text where anything stands. With one column per stream, $W_{Q,\text{pp}} = 2$, $W_{Q,\text{ps}} = 10$,
-# $W_{Q,\text{ss}} = 1$, by hand:
+# and the same for $K$. Sem heads still read both streams, because otherwise only the causal mask would tell them where a token is. By
+# hand, with one column per stream, $W_{Q,\text{pp}} = 2$, $W_{Q,\text{ps}} = 10$ and $W_{Q,\text{ss}} = 1$:
 #
 # $$
 # [\,3 \,\Vert\, 5\,] \begin{pmatrix} 2 & 10 \\ 0 & 1 \end{pmatrix} = [\,6 \,\Vert\, 35\,], \qquad
 # [\,3 \,\Vert\, 7\,] \begin{pmatrix} 2 & 10 \\ 0 & 1 \end{pmatrix} = [\,6 \,\Vert\, 37\,] .
 # $$
 #
-# Another word, and the first column does not move. In the package, `mode` is the field that differs:
+# Another word does not change the first column. In the package only the field `mode` differs:
 
 
 # %%
@@ -185,8 +182,8 @@ for name, model in (("separated", separated), ("strict", strict)):
     print(f"{name:10s} [W_Q W_K] of the first block:", *sizes)
 
 # %% [markdown]
-# Strict stores two matrices: for its position head, and for its three sem heads. To see that nothing else has changed we write them
-# into the *separated* model, with the zeros of {eq}`eq-strict-queries` written out. The two must then agree.
+# Strict stores two matrices, one for its position head and one for its three sem heads. To see that nothing else has changed, we write
+# them into the *separated* model, with the zeros of {eq}`eq-strict-queries` written out. The two models must then agree.
 
 
 # %%
@@ -211,12 +208,13 @@ assert not separated.transformer.blocks[0].attention.query_key[0].weight[:8, 8:]
 # %% [markdown]
 # ## A stream of positions alone
 #
-# What follows is an induction over the layers. Let $x^{(l)}_{\text{pos}}$ be the pos stream before block $l$.
+# We argue by induction over the layers. Let $x^{(l)}_{\text{pos}}$ be the pos stream before block $l$.
 #
 # - $x^{(0)}_{\text{pos}}$ is the position embedding.
 # - If $x^{(l)}_{\text{pos}}$ is a function of the positions, so is its norm $u_{\text{pos}}$, because the norm is split. Then so are
-#   $Q_{\text{pos}}$ and $K_{\text{pos}}$, by {eq}`eq-strict-queries`, and with the mask the {term}`attention weights <attention weight>` of the
-#   position heads. So is $V_{\text{pos}}$, hence $z_{\text{pos}}$ and $z_{\text{pos}} W_{O,\text{pos}}$, and at last the pos MLP of the sum.
+#   $Q_{\text{pos}}$ and $K_{\text{pos}}$, by {eq}`eq-strict-queries`, and with the mask the {term}`attention weights <attention weight>`
+#   of the position heads. So are $V_{\text{pos}}$, $z_{\text{pos}}$ and $z_{\text{pos}} W_{O,\text{pos}}$, and finally the pos MLP of the
+#   sum.
 #
 # Hence, in every layer,
 #
@@ -224,11 +222,11 @@ assert not separated.transformer.blocks[0].attention.query_key[0].weight[:8, 8:]
 # x^{(l)}_{\text{pos}} = f_l(\text{positions}, \text{mask}) .
 # $$ (eq-strict-positions)
 #
-# No text on the right. Each precaution is needed: give the model a joint norm, and the induction breaks at once. So we
-# measure three models, everything *live*: separated, strict, and strict with a joint norm. As in
-# {eq}`eq-streams-jacobian` the leak is the largest derivative of the final pos stream by the sem input. The other measure is the
-# largest relative difference that two texts make to the pos stream, in any layer, in float32. To leave nothing to the shortcuts
-# that follow later, positions are given per sequence here: then the package runs the ordinary blocks, on both streams together.
+# No text appears on the right. With a joint norm the induction would break at once, so we measure three models with *live* attention:
+# separated, strict, and strict with a joint norm. The leak is the largest derivative of the final pos stream by the sem input, as in
+# {eq}`eq-streams-jacobian`. The other measure is the largest relative difference that two texts make to the pos stream, in any layer, in
+# float32. Positions are given per sequence here, so that the package runs the ordinary blocks on both streams together, without the
+# shortcuts that come later.
 
 
 # %%
@@ -284,8 +282,8 @@ numbers["joint_norm_live_jacobian"] = lowest["strict, joint norm"][0]
 columns = ["live, pos by sem", "live, sem by pos", "pos stream, between two texts"]
 figures.show_table(
     pd.DataFrame(highest, index=columns).T.reset_index(names="model"),
-    caption="Everything live: the largest derivative between streams, and the largest "
-    "relative difference of the pos stream between two texts. The largest of "
+    caption="With live attention: the largest derivative between streams, and the "
+    "largest relative difference that two texts make to the pos stream. The largest of "
     f"{n_seeds} random models of two blocks.",
     formats=dict.fromkeys(columns, ".2g"),
 )
@@ -316,23 +314,23 @@ figures.show(
     alt="Three thirty-two by thirty-two heat maps of derivatives with live attention. "
     "Separated: all four blocks are filled. Strict: the block from sem to pos is "
     "empty, exactly zero. Strict with a joint norm: filled again.",
-    caption="Strict closes the way from sem to pos exactly and leaves the way from pos "
-    "to sem open; a joint norm opens both. Drawn is how much an output column depends "
-    "on an input column with live attention: the largest derivative over all pairs of "
-    "tokens, one random model.",
+    caption="In a strict model nothing passes from sem to pos (exactly 0), although "
+    "positions still reach sem. A joint norm opens both ways. Colour shows how strongly "
+    "each output column depends on each input column with live attention: the largest "
+    "derivative over all pairs of tokens, in one random model.",
 )
 
 # %% [markdown]
-# The strict models do not leak: with nothing frozen the largest derivative of the pos stream by the sem input is
-# {num}`09_strict/strict_live_jacobian:.1f`, and two texts change it by {num}`09_strict/strict_text_difference:.1f`. With a joint norm the leak is
-# back, at least {num}`09_strict/joint_norm_live_jacobian:.2f`.
+# The strict models do not leak. With nothing frozen, the largest derivative of the pos stream by the sem input is
+# {num}`09_strict/strict_live_jacobian:.1f`, and two texts change it by {num}`09_strict/strict_text_difference:.1f`. With a joint norm
+# they leak again, at least {num}`09_strict/joint_norm_live_jacobian:.2f`.
 #
-# The separated models leak at least {num}`09_strict/separated_live_jacobian:.2f`, and two texts change their pos stream by at
-# least {num}`09_strict/separated_text_difference:.0%`.
+# The separated models leak at least {num}`09_strict/separated_live_jacobian:.2f`, and two texts change their pos stream by at least
+# {num}`09_strict/separated_text_difference:.0%`.
 #
-# A derivative of zero could still be a path whose factors happen to vanish. There is no path. Asked for the gradient of
-# the pos stream by the content, automatic differentiation answers `None`: the content does not occur in the computation.
-# And content that is not a number poisons every number it is multiplied with, even by zero:
+# A zero derivative could also belong to a path whose factors happen to vanish. Here there is no path: asked for the gradient of the pos
+# stream by the content, automatic differentiation answers `None`. And content that is not a number would poison every number that it is
+# multiplied with, even by zero:
 
 # %%
 tokens = tokens_of("position and semantics")
@@ -353,9 +351,8 @@ for name in ("separated", "strict"):
 # %% [markdown]
 # ### The surprise: a batch changes the logits of a single token
 #
-# If the pos stream is the same for every text, it can be computed at batch 1 and shared, and the model does so. We expected
-# each sequence to get the same bits in any company, since nothing that it shares depends on the company. The pos stream keeps
-# that promise. The logits keep it for texts of some length, and break it for a single token.
+# If the pos stream is the same for every text, the model can compute it once, at batch 1, and share it. We expected that each sequence
+# then gets the same bits in any batch. The pos stream does. The logits do for texts of some length, but not for a single token.
 
 # %%
 model = build_model("strict", dtype=torch.float32)
@@ -372,15 +369,15 @@ for length in (40, 1):
     assert change < 1e-4
 
 # %% [markdown]
-# What moves them is not the model but the matrix kernels: one row is multiplied in another order of sums than many are, and a
-# batch turns one row of the *sem* stream into many. Which lengths this concerns depends on processor and library, so
-# the numbers are printed and not quoted. "Bit for bit" is a promise about the pos stream.
+# The reason is in the matrix kernels. They multiply one row in another order of sums than many rows, and a batch turns one row of the
+# *sem* stream into many. Processor and library decide for which lengths this happens, so we print the numbers and do not quote them. "Bit
+# for bit" is a promise about the pos stream.
 #
 # ## A dense transformer with tables
 #
-# Look at the sem stream now. Its values, outputs, norms and MLPs read `sem` only. Its queries and keys contain
-# $u_{\text{pos}} W_{Q,\text{ps}}$ and $u_{\text{pos}} W_{K,\text{ps}}$, which by {eq}`eq-strict-positions` do not depend on the text: they are
-# *tables*, one row per position,
+# Now look at the sem stream. Its values, outputs, norms and MLPs read `sem` only. Its queries and keys contain
+# $u_{\text{pos}} W_{Q,\text{ps}}$ and $u_{\text{pos}} W_{K,\text{ps}}$, which by {eq}`eq-strict-positions` do not depend on the text.
+# They are *tables* with one row per position,
 #
 # $$
 # T_Q^{(l)} = u^{(l)}_{\text{pos}} W^{(l)}_{Q,\text{ps}}, \qquad T_K^{(l)} = u^{(l)}_{\text{pos}} W^{(l)}_{K,\text{ps}}
@@ -388,7 +385,8 @@ for length in (40, 1):
 # $$ (eq-strict-tables)
 #
 # So a strict model **is a dense transformer of width $d_{\text{sem}}$ with a precomputed table added to its queries and keys in each
-# layer**. What computes the tables is the {term}`position branch`: a transformer of width $d_{\text{pos}}$ that reads no text. In the package:
+# layer**. The {term}`position branch` computes the tables. It is a transformer of width $d_{\text{pos}}$ that reads no text. In the
+# package:
 #
 # ```{literalinclude} ../../sepnb/models/position_tables.py
 # :pyobject: position_branch
@@ -398,8 +396,8 @@ for length in (40, 1):
 # ```
 
 # %% [markdown]
-# {numref}`fig-strict-tables` at the top of this page draws both. A drawing proves nothing, so here is the right half written out as
-# an ordinary transformer. It touches the sem blocks of the maps and the tables, nothing else.
+# {numref}`fig-strict-tables` draws both. To prove it, we write the right half as an ordinary transformer that touches only the sem blocks
+# of the maps and the tables.
 
 
 # %%
@@ -441,14 +439,14 @@ numbers["dense_without_tables_error"] = without.item()
 assert with_tables < 1e-12 < 1e-3 < without
 
 # %% [markdown]
-# The largest relative difference to the strict model's logits is {num}`09_strict/dense_with_tables_error:.1g`: none, or rounding in
-# float64. Without the tables it is {num}`09_strict/dense_without_tables_error:.2f`: they carry all that this transformer knows of
-# positions beyond its mask.
+# The largest relative difference to the strict model's logits is {num}`09_strict/dense_with_tables_error:.1g`, which is nothing or
+# rounding in float64. Without the tables it is {num}`09_strict/dense_without_tables_error:.2f`, because they hold everything that this
+# transformer knows about positions beyond its mask.
 #
 # ### What is in the tables of a trained model?
 #
-# Write $a_i$ for what the text gives to a query of a sem head and $t_i$ for its row of the table, $b_j$ and $\tau_j$ for
-# the same of a key. A score then has four terms:
+# Write the query of a sem head as $a_i + t_i$, the part from the text plus its row of the table, and a key as $b_j + \tau_j$. A score
+# then has four terms:
 #
 # $$
 # \begin{aligned}
@@ -458,9 +456,8 @@ assert with_tables < 1e-12 < 1e-3 < without
 # \end{aligned}
 # $$ (eq-strict-terms)
 #
-# TUPE {cite:p}`ke2021` keeps the first and the last and drops the two between; ALiBi and T5 have the first and a bias in
-# place of the last. Which of the four does training use? We train a tiny strict model with a sinusoid on the text that is always
-# at hand, for some seconds, and look.
+# TUPE {cite:p}`ke2021` keeps the first and the last. ALiBi and T5 have the first, and a bias in place of the last. Which of the four does
+# training use? We train a tiny strict model with a sinusoid for a few seconds and look.
 
 # %%
 small = lm.SIZES["smoke"]
@@ -522,16 +519,15 @@ figures.show(
     "of layers 0 and 1 spread their weight over many keys; the one of layer 2 is not "
     "built. The sem heads, with the table alone, put more weight near the diagonal, "
     "most clearly in layers 1 and 2.",
-    caption="No text was read for this picture. Left column: the attention weights of "
-    "the position heads. Others: the weights that sem heads would have by their tables "
-    "alone. The position heads spread out; the tables draw the sem heads to recent "
-    "keys. Tiny model, briefly trained, one seed; colours on a square-root scale.",
+    caption="Without any text, the position heads (left column) attend broadly, and "
+    "the tables alone make the sem heads (other columns) attend to recent keys. Tiny "
+    "model, briefly trained, one seed; colours on a square-root scale.",
 )
 
 # %% [markdown]
-# The maps of the tables look alike along the diagonal, as if a key counted by how far back it lies. How much of a table is
-# that? Fit its scores by $\alpha_i + \beta_{i-j}$. The row constant $\alpha_i$ is lost in the softmax, so what counts is the
-# share of the variance *within rows* that the function $\beta$ of the distance explains.
+# Along the diagonal the maps of the tables look alike, as if a key counted by how far back it is. How much of a table does distance
+# explain? We fit its scores by $\alpha_i + \beta_{i-j}$. The softmax ignores the row constant $\alpha_i$, so the answer is the share of
+# the variance *within rows* that the function $\beta$ of the distance explains.
 
 
 # %% tags=["hide-input"]
@@ -602,25 +598,24 @@ figures.show(
     alt="Nine curves of the score that a key gets by its distance, for the three sem "
     "heads of three layers, up to distance thirty-one. Most fall from zero; those of "
     "the later layers fall further.",
-    caption="What the tables add to a score, by distance (diagonal part of the nine "
-    "sem heads of {numref}`fig-strict-maps`). It explains "
-    f"{of_layers} of the variance within rows, layer by layer; in the last layer of an "
-    f"untrained model, {share_of('distance', at_random):.0%}.",
+    caption="What the tables add to a score, by distance, for the nine sem heads of "
+    "{numref}`fig-strict-maps`. Distance explains "
+    f"{of_layers} of the variance within rows, layer by layer, and "
+    f"{share_of('distance', at_random):.0%} in the last layer of an untrained model.",
 )
 
 # %% [markdown]
-# From a sinusoid, whose inner products are functions of $i - j$, and maps and MLPs that could make anything of it, training has made a
-# bias that falls with the distance: a function of it explains {num}`09_strict/distance_share_layer_2:.0%` in the last layer. What we did not
-# expect is its shape, nearly a straight line with another slope for each head, as ALiBi *prescribes* it: the best line alone
-# explains {num}`09_strict/line_share_layer_2:.0%` there.
+# Training has turned a sinusoid into a bias that falls with the distance: in the last layer a function of the distance explains
+# {num}`09_strict/distance_share_layer_2:.0%`. We did not expect its shape. It is nearly a straight line with another slope for each head,
+# as ALiBi *prescribes* it, and the best line alone explains {num}`09_strict/line_share_layer_2:.0%` there.
 #
-# Before we call the tables relative, a control. A key that counts the more the higher its own index, whatever the query, gives
-# the same weights as a line in the distance, because the softmax ignores what is constant in a row (exercise 4). A function of
-# the *key* alone explains {num}`09_strict/key_share_layer_2:.0%` (untrained: {num}`09_strict/key_share_untrained:.0%`). So what
-# looks like a distance may as well be a ramp over indices. Inside one window the two can hardly be distinguished; beyond it they
-# differ, since a ramp has to go on rising at indices never trained on.
+# But the tables need not be relative. If a key counts the more the higher its own index, whatever the query, the weights are the same as
+# for a line in the distance, because the softmax ignores what is constant in a row (exercise 4). A function of the *key* alone explains
+# {num}`09_strict/key_share_layer_2:.0%` (untrained: {num}`09_strict/key_share_untrained:.0%`). So what looks like a distance may be a
+# ramp over indices. Within one window the two can hardly be distinguished. Beyond it they differ, because a ramp has to go on rising at
+# indices that were never trained.
 #
-# The four terms of {eq}`eq-strict-terms` on real text, each with its row means removed:
+# These are the four terms of {eq}`eq-strict-terms` on real text, each without its row means:
 
 # %% tags=["hide-input"]
 windows = texts.windows(library.validation, length=N, per_document=2048).tokens[:8, :-1]
@@ -646,9 +641,9 @@ columns = [f"{a}, {b}" for a in ("text", "position") for b in ("text", "position
 terms = pd.DataFrame(rows, columns=["layer", *columns])
 figures.show_table(
     terms,
-    caption="Spread of the four terms of a sem head's scores within a row, in nats "
-    "(root mean square over heads and eight windows of held-out text). Tiny model, one "
-    "seed.",
+    caption="How much each of the four terms varies within a row of scores, in nats "
+    "(root mean square over sem heads and eight windows of held-out text). Tiny model, "
+    "one seed.",
     formats=dict.fromkeys(columns, ".2f"),
 )
 last = terms.iloc[-1]
@@ -657,20 +652,19 @@ numbers["spread_cross"] = last[columns[1:3]].mean()
 numbers["spread_position_position"] = last["position, position"]
 
 # %% [markdown]
-# In the last layer the position-position term spreads over {num}`09_strict/spread_position_position:.1f` nats, the text-text
-# term over {num}`09_strict/spread_text_text:.1f`, the two mixed ones over {num}`09_strict/spread_cross:.1f` on average. No
-# term is idle in this model.
+# In the last layer the position-position term spreads over {num}`09_strict/spread_position_position:.1f` nats, the text-text term over
+# {num}`09_strict/spread_text_text:.1f`, and the two mixed ones over {num}`09_strict/spread_cross:.1f` on average. So all terms are active
+# in this model.
 #
-# A spread is not yet a use. {doc}`Chapter 12 <12_what_works>` trains the strict model without the mixed terms, as TUPE is. Its loss
-# without them minus that with them is {num}`recipes/untied minus strict-sinusoidal/bits_per_byte:+.3f±` bits per byte.
+# But does it need them all? {doc}`Chapter 12 <12_what_works>` trains the strict model without the mixed terms, like TUPE. Its loss minus
+# that of the model with them is {num}`recipes/untied minus strict-sinusoidal/bits_per_byte:+.3f±` bits per byte.
 #
 # ## Once per batch, once for all texts
 #
-# The position branch has no text in it, so it is run once for a whole batch while training, with gradients. Whoever reads many
-# texts with the same weights runs it once for all of them: `model.position_tables(N)` makes the tables, as a KV cache is made, and
-# each call is given them as `tables=`. Under the causal mask a row depends on the rows before it only, so a shorter text takes the
-# first rows, and a token that is generated takes the next one. We count the tokens for which each stream is really computed, with
-# a counter in every block.
+# The position branch reads no text, so training runs it once for a whole batch, with gradients. For many texts with the same weights, run
+# it once for all: `model.position_tables(N)` makes the tables, and each call takes them as `tables=`. Under the causal mask a row depends
+# only on the rows before it, so a shorter text takes the first rows, and a generated token takes the next one. A counter in every block
+# shows for how many tokens each stream is really computed.
 
 
 # %% tags=["hide-input"]
@@ -744,8 +738,8 @@ with torch.no_grad():
 columns = ["call", "pos tokens", "sem tokens"]
 figures.show_table(
     pd.DataFrame(rows, columns=columns),
-    caption=f"Tokens computed per stream, summed over three blocks, {N} tokens a "
-    "sequence (48 where it is said, and in the shorter text). The last block computes "
+    caption=f"Tokens computed per stream, summed over three blocks, for {N} tokens a "
+    "sequence (48 where it says so, and in the shorter text). The last block computes "
     "no pos stream.",
     formats=dict.fromkeys(columns[1:], ","),
 )
@@ -759,8 +753,8 @@ numbers["pos_tokens_remembered"] = rows[6][1]
 # %% [markdown]
 # A training step on 16 sequences computes {num}`09_strict/pos_tokens_separated:,` position tokens in the separated model and
 # {num}`09_strict/pos_tokens_strict:,` in the strict one. A text that is read with the tables computes
-# {num}`09_strict/pos_tokens_remembered`: its position heads have already attended. Tables are of one length only in two cases:
-# without a mask a row depends on later ones, and frequencies of RoPE that follow the length of the text change all rows with it.
+# {num}`09_strict/pos_tokens_remembered`. In two cases tables serve one length only: without a mask a row depends on later ones, and if
+# RoPE's frequencies follow the length of the text, all rows change with it.
 #
 # In multiply-adds per token and block, with causal attention at $N D$ (scores and values over half of the square),
 #
@@ -773,9 +767,9 @@ numbers["pos_tokens_remembered"] = rows[6][1]
 # \end{aligned}
 # $$ (eq-strict-cost)
 #
-# The bracket is the position branch and its tables. For a large batch and short sequences the ratio of dense to strict tends to
-# $1 / (1 - r)^2$, the ratio to a dense model of width $d_{\text{sem}}$. In plain words: *strict costs what a smaller model costs*. So it
-# has to be compared at equal cost as well, and {numref}`fig-strict-bargain` does that.
+# The bracket is the position branch and its tables. For a large batch of short sequences the ratio of dense to strict tends to
+# $1 / (1 - r)^2$, the ratio of dense to a dense model of width $d_{\text{sem}}$. In plain words: *strict costs as much as a smaller
+# model*. So we also compare it at equal cost, in {numref}`fig-strict-bargain`.
 
 # %%
 shape = experiments.get("speed").grid(profile)[0]
@@ -793,8 +787,8 @@ assert abs(endless * (1 - r) ** 2 - 1) < 0.01
 # %% [markdown]
 # ### A smaller cache
 #
-# While a text is generated, the keys and values of earlier tokens are kept. Those of the position heads are the same for every
-# sequence of a batch, so the cache holds them once. In numbers, for $n$ blocks of which the last has no position heads:
+# While a text is generated, the keys and values of earlier tokens are kept. Those of the position heads are the same for every sequence
+# of a batch, so the cache holds them once. For $n$ blocks, of which the last has no position heads, it holds this many numbers:
 #
 # $$
 # \text{dense: } 2 n\, B N D, \qquad
@@ -828,25 +822,25 @@ for batch in (1, 2, 8, 32):
 columns = ["B", "dense", "separated", "strict", "strict of dense"]
 figures.show_table(
     pd.DataFrame(rows, columns=columns),
-    caption=f"Numbers in the cache after {N} tokens, counted, for D = {width}, d_pos = "
-    f"{d_pos}, {n} blocks. The limit of the last column is {1 - d_pos / width:.2f}.",
+    caption=f"Numbers in the cache after {N} tokens, counted for D = {width}, d_pos = "
+    f"{d_pos}, {n} blocks. The last column tends to {1 - d_pos / width:.2f}.",
     formats=dict.fromkeys(columns[1:4], ",") | {"strict of dense": ".3f"},
 )
 numbers["cache_share"] = rows[-1][-1]
 
 # %% [markdown]
-# At 32 sequences the strict cache holds {num}`09_strict/cache_share:.1%` of the dense one's numbers.
+# At 32 sequences the strict cache holds {num}`09_strict/cache_share:.1%` of the numbers of the dense one.
 #
 # ### Fewer parameters
 #
-# Strict has one block of zeros more than the separated model in each of $W_Q$ and $W_K$, so
+# Compared with the separated model, strict has one more block of zeros in each of $W_Q$ and $W_K$, so
 #
 # $$
 # \text{strict: } 12\,(d_{\text{pos}}^2 + d_{\text{sem}}^2) + 2\, d_{\text{pos}} d_{\text{sem}}
 # \;=\; \text{separated} - 2\, d_{\text{pos}} d_{\text{sem}} ,
 # $$ (eq-strict-count)
 #
-# and $4D$ for two norms, against {eq}`eq-streams-count` for the separated block.
+# and $4D$ for two norms, as in {eq}`eq-streams-count`.
 
 
 # %%
@@ -872,8 +866,8 @@ columns = ["D", "d_pos", "blocks", "dense", "separated", "strict"]
 columns.append("strict, sem read out")
 figures.show_table(
     pd.DataFrame(rows, columns=columns),
-    caption="Parameters of the blocks, by formula and counted on models; in the last "
-    "column without what would reach no output.",
+    caption="Parameters of the blocks, by formula and counted on models. The last "
+    "column leaves out what would reach no output.",
     formats=dict.fromkeys(columns[3:], ","),
 )
 numbers["strict_of_separated"] = rows[0][5] / rows[0][4]
@@ -885,17 +879,17 @@ numbers["strict_80_over_dense_64"] = rows[3][5] / rows[0][3]
 #
 # ## What it forbids, and what it makes expensive
 #
-# The theorem {eq}`eq-strict-positions` says *positions and mask*. Wherever these differ from sequence to sequence, the pos stream does
-# too, and the sharing ends. Nothing breaks: the package then runs the position branch for every sequence.
+# {eq}`eq-strict-positions` says *positions and mask*. Where these differ from sequence to sequence, so does the pos stream, and the
+# saving ends. Nothing breaks, because the package then runs the position branch for every sequence.
 #
-# - **Another start for each sequence.** One random offset for the whole batch keeps the saving, an offset for each
-#   sequence loses it (`RandomOffset` in `sepnb.training.positions` offers both).
-# - **Padding.** On the right it is harmless in a causal model: no real token sees it. On the left it shifts the positions
-#   of every sequence by another amount.
-# - **Packed documents.** Positions that restart at each document are positions per sequence, and the mask that hides one
-#   document from the next has to reach the position heads as well. With `documents=` it does, and every sequence has its own position branch.
-# - **Positions that depend on the text**, such as "tokens since the last full stop". Position heads cannot be asked by
-#   content. What such a count needs must be found by the sem heads.
+# - **Another start for each sequence.** One random offset for the whole batch keeps the saving, an offset for each sequence loses it
+#   (`RandomOffset` in `sepnb.training.positions` offers both).
+# - **Padding.** On the right it is harmless in a causal model, because no real token sees it. On the left it shifts the positions of
+#   every sequence by another amount.
+# - **Packed documents.** Positions that restart at each document differ between sequences, and the mask between documents must reach the
+#   position heads as well. With `documents=` it does, and every sequence has its own position branch.
+# - **Positions that depend on the text**, such as "tokens since the last full stop". Position heads cannot see the text, so the sem heads
+#   must find such counts.
 
 # %%
 strict32 = build_model("strict", dtype=torch.float32, n_layers=3)
@@ -923,14 +917,14 @@ assert not torch.allclose(shared, own, atol=1e-2)
 # %% tags=["hide-input"]
 figures.show_table(
     pd.DataFrame(rows, columns=["positions", "pos tokens", "sem tokens"]),
-    caption="Four sequences of 24 tokens through three blocks of a strict model. In "
-    "each row every sequence gets the logits it would get alone; the pos stream is "
-    "shared only where the positions are.",
+    caption="Four sequences of 24 tokens in three blocks of a strict model. In each "
+    "row every sequence gets the logits that it would get alone. The pos stream is "
+    "shared only if the positions are.",
 )
 
 # %% [markdown]
-# The third row is a trap: the positions *are* the same, but they were given as one row a sequence, and the model does not compare
-# rows to find out. Padding on the right, and what positions of their own cost in the cache:
+# The third row is a trap: the positions *are* the same, but they were given as one row a sequence, and the model does not compare rows.
+# Next, padding on the right, and what separate positions cost in the cache:
 
 # %%
 padded = F.pad(tokens[:1], (0, 16))
@@ -944,8 +938,8 @@ print({name: cache.numel() for name, cache in caches.items()}, "numbers in the c
 assert caches["own"].numel() == 2 * 3 * batch * length * D > caches["shared"].numel()
 
 # %% [markdown]
-# **Dropout** on the pos stream is drawn with the position branch: once for a batch, so the sequences of a batch share it. That is correct,
-# and it is not the same noise as a draw for each sequence: less of it averages out within a step.
+# **Dropout** on the pos stream is drawn with the position branch, once for a batch, so all sequences of a batch share it. That is
+# correct, but less of this noise averages out within a step than with a draw for each sequence.
 
 # %%
 rows_equal = {}
@@ -959,9 +953,9 @@ print("pos stream of two rows equal under dropout:", rows_equal)
 assert rows_equal == {"separated": False, "strict": True}
 
 # %% [markdown]
-# **Shapes.** A head that straddles the border is harmless in the separated model, where every head reads everything. Here it would
-# have to read positions only for its pos columns, and text for the others, with one set of weights. And key and value heads
-# that several query heads share must lie in one stream as a whole. Both are refused, with the nearest that would do:
+# **Shapes.** In the separated model a head that straddles the border is harmless, because every head reads everything. Here it would have
+# to read only positions for its pos columns and also text for the others, with one set of weights. And key and value heads that several
+# query heads share must lie wholly in one stream. The package refuses both and names the nearest widths that work:
 
 # %%
 wrong = {"a head across the border": {"streams": Streams(pos=12, sem=20)}}
@@ -979,14 +973,13 @@ for name, fields in wrong.items():
 # %% [markdown]
 # ### Time
 #
-# Fewer operations are not yet less time: {doc}`chapter 21 <21_cost_and_speed>` times both and says where the rest goes.
+# Fewer operations need not mean less time; {doc}`chapter 21 <21_cost_and_speed>` measures both.
 #
 # ## Is strict free?
 #
-# It costs less. Does it predict as well? The experiment `extrapolation` trains strict and separated models, among others, on
-# the same novels in the same order as {doc}`chapter 10 <10_language_model>`, and scores them inside the trained length. The claim,
-# with a margin written down beforehand: strict minus separated is below $+0.02$ bits per byte, for the learned table and for the
-# sinusoid.
+# It costs less, but does it predict as well? The experiment `extrapolation` trains strict and separated models, among others, on the same
+# novels in the same order as {doc}`chapter 10 <10_language_model>`, and scores them inside the trained length. By the rule written
+# beforehand, strict is as good if strict minus separated is below $+0.02$ bits per byte, for the learned table and for the sinusoid.
 
 # %% tags=["hide-input"]
 table = experiments.get("extrapolation").table(profile)
@@ -1017,17 +1010,17 @@ figures.show(
     alt="Differences in bits per byte between strict and separated models, one row for "
     "the learned table and one for the sinusoid, one tick per seed, with lines at zero "
     "and at the margin of the rule.",
-    caption="Strict minus separated inside the trained length, seed by seed: "
-    f"{listed}. Left of zero strict is better; the dashed line is the margin up to "
-    "which it counts as free. Markers: means; bars: 95 % t intervals.",
+    caption="Loss of strict minus separated inside the trained length, seed by seed: "
+    f"{listed}. Left of zero strict is better; up to the dashed line it counts as "
+    "equally good. Markers: means; bars: 95 % t intervals.",
 )
 
 # %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% [markdown]
-# Equal width is not equal cost. The next figure puts every model of the experiment at the multiply-adds it needs for a token. A
-# model that is level with its neighbour and stands to the left of it is the better bargain.
+# Equal width is not equal cost. The next figure shows every model of the experiment at the multiply-adds that it needs for a token. If
+# two models are equally good, the one further left is the better bargain.
 
 # %% tags=["hide-input"]
 size = lm.SIZES[profile]
@@ -1076,10 +1069,10 @@ figures.show(
     fig,
     name="fig-strict-bargain",
     alt="Test bits per byte against multiply-adds per token, one marker per method and "
-    "one tick per seed. Dense models stand on the right, separated ones in the middle, "
+    "one tick per seed. Dense models are on the right, separated ones in the middle, "
     "strict ones, where they have been run, on the left.",
-    caption="Quality against arithmetic, inside the trained length: left and low is "
-    f"better. {said}",
+    caption="Loss and arithmetic of every model, inside the trained length. Left and "
+    f"low is better. {said}",
 )
 
 # %% tags=["remove-input"]
@@ -1096,16 +1089,15 @@ numbers |= evidence.show(
     verdicts,
     budget=True,
     caption="The claims of this chapter, judged by rules written beforehand. Two are "
-    "about numbers of this page. More training: whether two models that a claim "
-    "compares exchange places between the budgets of chapter 10.",
+    "about numbers of this page. The column on more training says whether the "
+    "compared models change places between the budgets of chapter 10.",
 )
 figures.provenance(more_training)
 
 # %% [markdown]
-# The hypothesis that strict is as good as separated is *{num}`09_strict/verdict_strict_as_good_as_separated`*. Strict minus separated is
-# {num}`extrapolation/strict-learned minus separated-learned/bits_per_byte:+.3f±` bits per byte with the learned table and
-# {num}`extrapolation/strict-sinusoidal minus separated-sinusoidal/bits_per_byte:+.3f±` with the sinusoid. This is one
-# size, one share $r$ and one short budget.
+# Strict minus separated is {num}`extrapolation/strict-learned minus separated-learned/bits_per_byte:+.3f±` bits per byte with the learned
+# table and {num}`extrapolation/strict-sinusoidal minus separated-sinusoidal/bits_per_byte:+.3f±` with the sinusoid (hypothesis, for both:
+# *{num}`09_strict/verdict_strict_as_good_as_separated`*). This is one size, one share $r$ and one short budget.
 #
 # With more training strict stays level with separated, but both fall behind a dense model of the same width. In the smaller models of
 # {doc}`chapter 10 <10_language_model>`, with a sinusoid and sixteen times the shortest training, strict minus separated is
@@ -1113,25 +1105,26 @@ figures.provenance(more_training)
 #
 # ## What to take away
 #
-# 1. **One more block of zeros makes a pos stream that never reads text**: in $W_Q$ and $W_K$ of the position heads, exactly and without
-#    freezing anything (*{num}`09_strict/verdict_strict_pos_stream_ignores_the_text`*). It needs the split norm as well.
+# 1. **With one more block of zeros the pos stream never reads text**, exactly and without freezing anything
+#    (*{num}`09_strict/verdict_strict_pos_stream_ignores_the_text`*). The zeros are in $W_Q$ and $W_K$ of the position heads, and the
+#    split norm is needed as well.
 # 2. **A strict model is a dense transformer of width $d_{\text{sem}}$ with tables added to its queries and keys**
 #    (*{num}`09_strict/verdict_strict_is_dense_plus_tables`*). The tables are computed once per batch in training and once for all texts
 #    afterwards. Arithmetic and cache shrink towards $(1-r)^2$ and $1-r$ of the dense model's.
-# 3. **The saving ends** where sequences have positions or masks that differ.
-# 4. **Strict is level with separated with the sinusoid; with a learned table six seeds do not say.** The hypothesis that it is as good with
-#    both is *{num}`09_strict/verdict_strict_as_good_as_separated`*.
+# 3. **The saving ends** where sequences have different positions or masks.
+# 4. **With the sinusoid strict is as good as separated; with a learned table six seeds cannot say** (hypothesis, for both:
+#    *{num}`09_strict/verdict_strict_as_good_as_separated`*).
 #
-# **Limits.** The zeros hold for any weights. The maps, shares and spreads belong to one tiny model trained for seconds. The
-# quality past the short budget is that of smaller models; the saving is there only where batches share their positions.
+# **Limits.** The zeros hold for any weights. The maps, shares and spreads belong to one tiny model trained for seconds. Past the short
+# budget, quality was measured on smaller models. The saving needs batches whose sequences share their positions.
 #
-# **What would change our mind.** A nonzero entry in a live Jacobian of a strict model. A separated model that pulls ahead with
-# more training: then its routing leak was worth something. Or a dense model of width $d_{\text{sem}}$, which costs
-# as much per token as a strict one, with the same quality: then the position branch and its tables would be of no use.
+# **What would change our mind.** A nonzero entry in a live Jacobian of a strict model. A separated model that pulls ahead with more
+# training: then its routing leak was worth something. Or a dense model of width $d_{\text{sem}}$, which costs as much per token as a
+# strict one, with the same quality: then the position branch and its tables would be useless.
 #
 # ## Exercises
 #
-# Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
+# Try each before you unfold its solution. Every solution ends with a check that fails if it is wrong.
 #
 # **1. (easy)** At which share $r$ has a strict block the fewest parameters, and what part of the dense block is that? Derive it from
 # {eq}`eq-strict-count` and check it on models.
@@ -1160,8 +1153,8 @@ print(f"{enough} sequences; an endless batch allows {endless:.2f} times")
 assert enough == int(np.ceil(9 * t / e))
 
 # %% [markdown]
-# **3. (medium)** The model names three things that are block diagonal: `split={"norm", "value_output", "mlp"}`. Give one of them back at
-# a time in a strict model. Which of them may be joint without a leak? What does the package do with such a model in a batch?
+# **3. (medium)** The model names three things that are block diagonal: `split={"norm", "value_output", "mlp"}`. Make one at a time joint
+# again in a strict model. Which of them may be joint without a leak? What does the package do with such a model in a batch?
 
 # %% tags=["hide-cell"]
 # Solution. None: each is a path of its own from sem to pos. The package sees that the
