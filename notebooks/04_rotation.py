@@ -13,12 +13,9 @@
 # %% [markdown]
 # # 4. Rotation: RoPE
 #
-# **Finding.** RoPE turns every query and key by an angle proportional to its position, so that a score depends on how far apart the
-# two tokens are, given its query and key. That alone does not make far tokens fade. The falling bound that is said to show it was
-# looser than a flat one, for every pair measured in a small trained model ({numref}`fig-rotation-trained`).
-#
-# ```{chapter-figure} 04_rotation/fig-rotation-trained
-# ```
+# **Finding.** RoPE rotates every query and key by an angle proportional to its position. The score of a given query and key then depends
+# only on how far apart they are. This alone does not make far tokens fade. The falling bound that is said to show it was looser than a
+# flat one, for every pair measured in a small trained model ({numref}`fig-rotation-trained`).
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -64,8 +61,23 @@ numbers = {}
 noise = partial(torch.randn, generator=generator, dtype=torch.float64)
 
 
+# %% [markdown]
+# **Try it: a score is a chain of arrows.** Drag the distance. Each arrow is a pair of columns that turns at its own speed, and the score
+# is how far to the right the chain ends: the fast arrows soon curl up, while the slowest still point ahead.
+
+# %% tags=["remove-input"]
+moving.show(
+    "phasors",
+    {"d": 32, "base": 10_000, "most": 512},
+    name="moving-phasors",
+    alt="The terms of a score as arrows, one for each pair of columns, head to tail, "
+    "and below them the score against the distance. The reader chooses distance, "
+    "columns of the head and base.",
+    instead="the figure on fast and slow pairs, whose waves the score adds up",
+)
+
 # %% tags=["hide-input"]
-fig, axes = plt.subplots(1, 3, figsize=(8.4, 3.0))
+fig, axes = plt.subplots(1, 2, figsize=(7.2, 3.4))
 w_drawn, angle_q, angle_k = 0.42, 0.25, 0.1
 
 
@@ -84,68 +96,64 @@ for ax in axes:
 for p in range(6):
     arrow(axes[0], angle_q + p * w_drawn, QUERY, str(p), alpha=1 - 0.12 * p)
 axes[0].set_title("one vector at positions 0 to 5", loc="center", fontsize=10)
-for ax, (i, j) in zip(axes[1:], ((3, 1), (7, 5)), strict=True):
+for i, j in ((3, 1), (7, 5)):
     to_q, to_k = angle_q + i * w_drawn, angle_k + j * w_drawn
     low, high = sorted((np.degrees(to_q), np.degrees(to_k)))
-    ax.add_patch(Wedge((0, 0), 0.5, low, high, color=figures.SEM, alpha=0.35, lw=0))
-    arrow(ax, to_q, QUERY, "$q$")
-    arrow(ax, to_k, KEY, "$k$")
-    ax.set_title(f"$i = {i}$, $j = {j}$, $i - j = {i - j}$", loc="center", fontsize=10)
+    wedge = {"color": figures.SEM, "alpha": 0.35, "lw": 0}
+    axes[1].add_patch(Wedge((0, 0), 0.5, low, high, **wedge))
+    arrow(axes[1], to_q, QUERY, f"$q_{i}$")
+    arrow(axes[1], to_k, KEY, f"$k_{j}$")
+axes[1].set_title("two apart, at two places", loc="center", fontsize=10)
 figures.show(
     fig,
     name="fig-rotation-plane",
-    alt="Three unit circles. First: one arrow drawn six times, each turned by the "
-    "same angle beyond the last. Second: a query and a key at positions 3 and 1 with "
-    "the angle between them shaded. Third: both at positions 7 and 5, turned further, "
-    "with the same shaded angle.",
-    caption="A position turns a vector and leaves its length alone. Query and key that "
-    "move on together keep the angle "
-    "between them (shaded), and with it their score.",
+    alt="Two unit circles. Left: one arrow drawn six times, each turned by the same "
+    "angle beyond the last. Right: a query and a key at positions 3 and 1, and the same "
+    "two at positions 7 and 5, turned further; the shaded angle between query and key "
+    "is the same both times.",
+    caption="A position turns a vector and keeps its length (left). If a query and a "
+    "key move on together, from positions 3 and 1 to 7 and 5, the angle between them "
+    "(shaded) stays the same, and so does their score (right).",
 )
 
 # %% [markdown]
-# > **Question.** Can queries and keys be given their positions, each on its own, so that a score depends only on how far
-# > apart the two are? And what follows for scores of far tokens?
+# > **Question.** Can queries and keys get their positions one by one, so that a score depends only on how far apart the two are? And what
+# > follows for the scores of far tokens?
 #
-# {doc}`Chapter 1 <01_order>` found two encodings whose scores do not change when a whole text moves along. ALiBi
-# subtracts a function of the distance from every score. The other, rotary position embedding {cite:p}`su2021`, never
-# looks at a pair of tokens: it changes queries and keys one by one, and the distance comes out of their product. This
-# chapter derives it, draws it, and then tests what is often said of it: that far tokens fade, and that fast rotations
-# serve position and slow ones meaning.
+# {doc}`Chapter 1 <01_order>` found two encodings whose scores do not change when a whole text moves along. ALiBi subtracts a function of
+# the distance from every score. Rotary position embedding {cite:p}`su2021` changes queries and keys one by one, and the distance comes
+# out of their product. We derive it and then test two common statements: far tokens fade, and fast rotations serve position while slow
+# ones serve meaning.
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 15 s of one CPU core at any profile, most of it for one tiny training; no GPU is used, nothing is
-#   downloaded. Memory: under 1 GB.
+# - **Time**: about 15 s of one CPU core at any profile, most of it for one tiny training; no GPU is used, nothing is downloaded. Memory:
+#   under 1 GB.
 # - **You need**: {doc}`chapter 1 <01_order>`; complex numbers in polar form, $z = |z|\, e^{J\theta}$ with $J^2 = -1$.
-# - **You will learn**: why a score of distances only leads to a rotation. Which mistakes a check must catch.
-#   What the famous decay bounds and what it does not. What becomes of a model when a band of its frequencies stops. Why
-#   positions in bfloat16 go wrong from 257 on. How xPos makes the decay real.
-# - **Claims tested**: none here. RoPE is compared with other encodings in {doc}`chapter 10 <10_language_model>`,
-#   past the trained length in {doc}`chapter 11 <11_extrapolators>`, and beside trained remedies in
-#   {doc}`chapter 12 <12_what_works>`.
+# - **You will learn**: why scores of distances lead to a rotation; what the famous decay bounds; what happens when a band of frequencies
+#   stops; why positions in bfloat16 go wrong from 257 on.
+# - **Claims tested**: none here. Chapters {doc}`10 <10_language_model>`, {doc}`11 <11_extrapolators>` and {doc}`12 <12_what_works>`
+#   compare RoPE with other methods.
 # ```
 #
 # ## What one would want
 #
-# "The dog bit the man" means the same on page 1 and on page 100. What *bit* should find out about *dog* is that it is
-# one token back, not that it is token 1. With a position embedding added at the input, $x_i = p_i + s_t$, the score of query $i$ and
-# key $j$ has four terms,
+# "The dog bit the man" means the same on page 1 and on page 100. *Bit* should find out that *dog* is one token back, not that it is token
+# 1. With a position embedding added at the input, $x_i = p_i + s_t$, the score of query $i$ and key $j$ has four terms,
 #
 # $$
 # q_i \cdot k_j = (p_i + s) W_Q W_K^\top (p_j + s')^\top ,
 # $$ (eq-rotation-added)
 #
-# three of which contain $p_i$ or $p_j$ on their own. A model can learn to make them harmless; nothing makes it. So let
-# us *ask* for it. Find a function $f(x, p)$ that puts position $p$ into a query or a key, such that
+# and three of them contain $p_i$ or $p_j$. A model can learn to make them harmless, but nothing makes it. So we *ask* for a function
+# $f(x, p)$ that puts position $p$ into a query or a key, such that
 #
 # $$
 # \langle f(q, i),\, f(k, j) \rangle = g(q, k, i - j), \qquad f(x, 0) = x .
 # $$ (eq-rotation-ask)
 #
-# The second half is the initial condition: position 0 encodes nothing, so $f(x, 0)$ is the plain vector.
-#
-# Here is the test that any candidate has to pass: move all positions by the same amount, and no score may change.
+# The second half says that position 0 encodes nothing. Every candidate must pass this test: if all positions move by the same amount, no
+# score may change.
 
 # %%
 q, k = noise(12, 8), noise(12, 8)  # [N, d] and [M, d]
@@ -175,9 +183,9 @@ assert numbers["shift_error_added"] > 1e-3
 # ## The derivation
 #
 # Take $d = 2$ and read a vector as one complex number, $x = x_1 + J x_2$. The inner product of two vectors is then
-# $\operatorname{Re}(q\, \overline{k})$. We ask a little more than {eq}`eq-rotation-ask`, that the whole product
-# $f(q,i)\, \overline{f(k,j)}$ be a function $g$ of $q$, $k$ and $i - j$. That suffices; we do not claim that it is
-# needed. In polar form, $f(x, p) = \rho(x, p)\, e^{J \Theta(x, p)}$, it falls into two parts,
+# $\operatorname{Re}(q\, \overline{k})$. We ask a little more than {eq}`eq-rotation-ask` does: the whole product
+# $f(q,i)\, \overline{f(k,j)}$ shall be a function $g$ of $q$, $k$ and $i - j$. In polar form,
+# $f(x, p) = \rho(x, p)\, e^{J \Theta(x, p)}$, it has two parts,
 #
 # $$
 # \begin{aligned}
@@ -186,28 +194,27 @@ assert numbers["shift_error_added"] > 1e-3
 # \end{aligned}
 # $$ (eq-rotation-polar)
 #
-# where $\rho_g$ and $\Theta_g$ are modulus and phase of $g$. The right sides depend on $i - j$ only.
+# where $\rho_g$ and $\Theta_g$ are modulus and phase of $g$. The right sides depend only on $i - j$.
 #
-# **The modulus.** Set $i = j$ and $q = k$. Then $\rho(q, i)^2 = \rho_g(q, q, 0)$, which is the same at every position, also
-# at 0, where it is $|q|^2$. So
+# **The modulus.** Set $i = j$ and $q = k$. Then $\rho(q, i)^2 = \rho_g(q, q, 0)$ is the same at every position, also at 0, where it is
+# $|q|^2$. So
 #
 # $$
 # \rho(x, p) = |x| :
 # $$ (eq-rotation-modulus)
 #
-# a position must not change the length of a vector. (This uses that queries and keys are treated alike. If they may
-# differ, there is one more solution; {ref}`xPos <rotation-xpos>` takes it.)
+# a position must not change the length of a vector. (This treats queries and keys alike. {ref}`xPos <rotation-xpos>` does not.)
 #
 # **The phase.** Set $i = j$ again, now with any $q$ and $k$, and compare with position 0:
-# $\Theta(q, i) - \Theta(k, i) = \theta_q - \theta_k$, so $\Theta(q, i) - \theta_q = \Theta(k, i) - \theta_k$. What
-# a position adds to the angle is the same for every vector; call it $\varphi(i)$. Now set $j = i - 1$:
+# $\Theta(q, i) - \Theta(k, i) = \theta_q - \theta_k$, so $\Theta(q, i) - \theta_q = \Theta(k, i) - \theta_k$. A position adds the same
+# angle to every vector; call it $\varphi(i)$. Now set $j = i - 1$:
 #
 # $$
 # \varphi(i) - \varphi(i - 1) = \Theta_g(q, k, 1) - \theta_q + \theta_k .
 # $$ (eq-rotation-phase)
 #
-# The right side does not depend on $i$. Equal steps from $\varphi(0) = 0$ make an arithmetic progression,
-# $\varphi(p) = p\, w$: the angle is *linear* in the position. Together,
+# The right side does not depend on $i$. So $\varphi$ grows in equal steps from $\varphi(0) = 0$: $\varphi(p) = p\, w$, the angle is
+# *linear* in the position. Together,
 #
 # $$
 # f(x, p) = x\, e^{J p w}, \qquad
@@ -215,25 +222,23 @@ assert numbers["shift_error_added"] > 1e-3
 # = \operatorname{Re}\bigl( q\, \overline{k}\; e^{J (i - j) w} \bigr) .
 # $$ (eq-rotation-solution)
 #
-# Multiplying by $e^{J p w}$ turns the plane by the angle $p w$. As a matrix that acts on the column $(x_1, x_2)^\top$,
+# Multiplying by $e^{J p w}$ turns the plane by the angle $p w$ ({numref}`fig-rotation-plane`). As a matrix that acts on the column
+# $(x_1, x_2)^\top$,
 #
 # $$
 # R_p = \begin{pmatrix} \cos p w & -\sin p w \\ \sin p w & \cos p w \end{pmatrix}, \qquad
 # R_i^\top R_j = R_{j - i} .
 # $$ (eq-rotation-matrix)
-
 #
-# {numref}`fig-rotation-plane` draws it. ({doc}`Chapter 2 <02_absolute>` writes the same matrix *after a row*, where it turns the other
-# way.)
+# {doc}`Chapter 2 <02_absolute>` writes the same matrix *after a row*, where it turns the other way.
 #
 # ### By hand
 #
-# Let $w = \pi/2$, a quarter turn for each position, $q = (1, 0)$ at $i = 2$ and $k = (0, 1)$ at $j = 1$. The query is
-# turned by half a turn to $(-1, 0)$, the key by a quarter to $(-1, 0)$; their score is 1. One position on, they are
-# $(0, -1)$ and $(0, -1)$: again 1. Unrotated it would be 0.
+# Let $w = \pi/2$, a quarter turn for each position, $q = (1, 0)$ at $i = 2$ and $k = (0, 1)$ at $j = 1$. Both are turned to $(-1, 0)$, so
+# their score is 1. One position on, both are $(0, -1)$, and it is again 1. Unrotated it would be 0.
 #
-# `apply_rope` is {eq}`eq-rotation-solution`, and we hold it against complex numbers. Had we turned the other way, or
-# only one of the two, a check of norms would not notice. This one does.
+# `apply_rope` is {eq}`eq-rotation-solution`, and we compare it with complex numbers. This check notices if one of the two turns the other
+# way; a check of norms would not.
 
 # %%
 quarter = torch.tensor([torch.pi / 2], dtype=torch.float64)
@@ -261,30 +266,29 @@ assert (backwards - ours).abs().max() > 1e-3, "the other way round is another fu
 # %% [markdown]
 # ## From two columns to a head
 #
-# A head has $d$ columns, $d$ even. Inner products add up over columns, so we may divide the columns into $d/2$ pairs,
-# let pair $m$ turn by its own frequency $w_m$, and every pair keeps the promise for itself. $R_p$ is then
-# {term}`block-diagonal` with one $2 \times 2$ rotation for each pair, and
+# A head has $d$ columns, $d$ even. Inner products add up over columns, so we divide them into $d/2$ pairs and turn pair $m$ by its own
+# frequency $w_m$. $R_p$ is then {term}`block-diagonal` with one $2 \times 2$ rotation for each pair, and
 #
 # $$
 # (R_i q) \cdot (R_j k) = q^\top R_i^\top R_j\, k
 # = \operatorname{Re} \sum_{m=0}^{d/2 - 1} h_m\, e^{J (i - j) w_m}, \qquad h_m = q_m \overline{k_m} .
 # $$ (eq-rotation-score)
 #
-# Any frequencies will do. RoPE takes those of the {term}`sinusoidal encoding`, a geometric sequence from 1 downwards,
+# These are the arrows of the chain at the top of the page, there with all $h_m = 1$. Any frequencies will do. RoPE takes those of the
+# {term}`sinusoidal encoding`, a geometric sequence from 1 downwards,
 #
 # $$
 # w_m = b^{-2m/d}, \qquad b = 10{,}000 .
 # $$ (eq-rotation-frequencies)
 #
-# Nobody builds the $d \times d$ matrix, nearly all of it zeros. Two element-wise products do the same:
+# Nobody builds the $d \times d$ matrix, because nearly all of it is zeros. Two element-wise products do the same:
 #
 # $$
 # R_p\, x = x \odot \cos(p w) + x^{\perp} \odot \sin(p w) ,
 # $$ (eq-rotation-hadamard)
 #
-# where $x^{\perp}$ holds $(-x_2, x_1)$ for each pair $(x_1, x_2)$, and each $w_m$ stands twice.
-#
-# In the package, where `cos` and `sin` are those of $p\,w$:
+# where $x^{\perp}$ holds $(-x_2, x_1)$ for each pair $(x_1, x_2)$, and each $w_m$ appears twice. In the package, where `cos` and `sin`
+# are those of $p\,w$:
 #
 # ```{literalinclude} ../../sepnb/encodings/rope.py
 # :pyobject: rotate
@@ -322,8 +326,8 @@ assert (at_9 - q @ rotation_matrix(9)).abs().max() > 1e-3  # the transpose turns
 print(tuple(q.shape), "->", tuple(at_9.shape), " zeros in R_9:", 64 - 4 * d // 2)
 
 # %% [markdown]
-# Four properties follow, and each has a mistake that would break it: rotations compose, $R_a R_b = R_{a+b}$; they keep
-# norms; $R_0$ is the identity, exactly; and scores depend on $i - j$.
+# Four properties follow, and each has a mistake that would break it: rotations compose, $R_a R_b = R_{a+b}$; they keep norms; $R_0$ is
+# exactly the identity; and scores depend on $i - j$.
 
 
 # %%
@@ -361,8 +365,8 @@ table = pd.DataFrame(
 figures.show_table(
     table,
     caption="Largest change of a score when all positions move by 5, and largest "
-    "difference that positions make at all "
-    "(float64). Only RoPE depends on positions and not on a shift; 1e-14 is rounding.",
+    "difference that positions make at all (float64). Only RoPE depends on positions "
+    "but not on a shift; 1e-14 is rounding.",
     formats=dict.fromkeys(table.columns[1:], ".1e"),
     highlight=[0],
 )
@@ -373,14 +377,14 @@ assert table["effect of positions"][0] > 1e-3, "or RoPE would be no encoding"
 numbers["shift_error_rope"] = moved["RoPE"]
 
 # %% [markdown]
-# The wrong rows are mistakes that have been made. The last row is a warning to test writers: doing nothing passes the
-# shift test, so there must be a second test that positions do matter.
+# All the wrong rows are real mistakes. The last one passes the shift test by doing nothing, so a second test must check that positions
+# matter.
 #
 # ### Two layouts
 #
-# *Which* two columns make a pair is a convention, and public code disagrees. *Interleaved* pairs neighbours,
-# $(2m, 2m+1)$; *half* pairs $(m, m + d/2)$, which is our default. They are the same function of permuted columns: with
-# $P$ the permutation that takes even columns first,
+# *Which* two columns make a pair is a convention, and public code disagrees. *Interleaved* pairs neighbours, $(2m, 2m+1)$; *half* pairs
+# $(m, m + d/2)$, which is our default. They are the same function of permuted columns. With $P$ the permutation that puts even columns
+# first,
 #
 # $$
 # R^{\text{half}}_p\, (P x) = P\, (R^{\text{interleaved}}_p\, x) .
@@ -395,15 +399,15 @@ assert difference > 1e-3, "without the permutation the layouts give other scores
 print(f"same columns, other layout: scores differ by up to {difference:.1f}")
 
 # %% [markdown]
-# Both have every property of the table above, so no test of properties can tell that a checkpoint was loaded with
-# the wrong one. We come back to that with a {ref}`trained model <rotation-trained>`.
+# Both layouts have all the properties in the table, so no test of properties notices that a checkpoint was loaded with the wrong one. A
+# {ref}`trained model <rotation-trained>` below shows the cost.
 #
 # ### "My dog" and "I walk my dog"
 #
 # One of the web articles behind this book explains RoPE with two sentences. In "my dog" the vector of *dog* is turned by $2\theta$,
 # because it is the second word, in "I walk my dog" by $4\theta$, and "the attention score between two tokens depends only on their
-# relative positions". We count from 0, which makes it $\theta$ and $3\theta$ and changes no score. A model with random
-# weights, two blocks, four words:
+# relative positions". (We count from 0, so it is $\theta$ and $3\theta$, with the same scores.) We try it with two blocks of random
+# weights and four words:
 
 # %%
 words = ["I", "walk", "my", "dog"]
@@ -437,7 +441,7 @@ dog = pd.DataFrame(
 figures.show_table(
     dog,
     caption="How “dog” looks at “my” (first head): the ratio of its weights on “my” "
-    "and on itself, which depends on scores only, and the weight itself.",
+    "and on itself, which depends only on scores, and the weight on “my”.",
     formats=dict.fromkeys(dog.columns[1:], ".4f"),
 )
 assert abs(ratio_short[0] - ratio_long[0]) < 1e-12
@@ -447,23 +451,21 @@ numbers["dog_ratio_change_block_1"] = abs(ratio_short[0] - ratio_long[0])
 numbers["dog_ratio_change_block_2"] = abs(ratio_short[1] - ratio_long[1])
 
 # %% [markdown]
-# In the first block the article is right: the ratio of two weights is $e$ to the difference of two scores, and it
-# changes by {num}`04_rotation/dog_ratio_change_block_1:.0e`. Two things it does not say. The *weight* does change,
-# because it is shared with more keys. And in the second block the *scores* change too, by
-# {num}`04_rotation/dog_ratio_change_block_2:.2f` in the ratio: *my* has read *I* and *walk* by then, and has another
-# key. A score depends on relative positions only, *given its query and key*.
+# In the first block the article is right. The ratio of two weights is $e$ to the difference of two scores, and it changes by
+# {num}`04_rotation/dog_ratio_change_block_1:.0e`. But the *weight* changes, because more keys share it. And in the second block the
+# *scores* change too, by {num}`04_rotation/dog_ratio_change_block_2:.2f` in the ratio, because *my* has read *I* and *walk* by then and
+# has another key. A score depends only on relative positions *if its query and key are given*.
 #
 # ### Values are left alone
 #
-# Queries and keys decide who is read; values are what is read, and RoPE does not turn them. Suppose it did. The output
-# would be $z_i = \sum_j a_{ij} R_j v_j$, and since $R_{j+c} = R_c R_j$,
+# RoPE does not turn values. Suppose it did. The output would be $z_i = \sum_j a_{ij} R_j v_j$, and since $R_{j+c} = R_c R_j$,
 #
 # $$
 # z_{i + c} = R_c\, z_i :
 # $$ (eq-rotation-values)
 #
-# the same text, moved by $c$, would write the same vector turned by $c$ into the {term}`residual path`, and every
-# layer above would see *absolute* positions.
+# the same text, moved by $c$, would write the same vector turned by $c$ into the {term}`residual path`, and every layer above would see
+# *absolute* positions.
 
 # %%
 v = noise(12, 8)
@@ -483,8 +485,8 @@ torch.testing.assert_close(read(5, True), turned_by_5, rtol=0, atol=1e-13)
 # %% [markdown]
 # ## Fast and slow pairs
 #
-# {eq}`eq-rotation-score` is a sum of waves over the distance $\delta = i - j$. Pair $m$ repeats itself after
-# $2\pi / w_m$ tokens. For a head of 64 columns:
+# {eq}`eq-rotation-score` is a sum of waves over the distance $\delta = i - j$. Pair $m$ repeats after $2\pi / w_m$ tokens. For a head of
+# 64 columns:
 
 # %% tags=["hide-input"]
 shown_w, _ = rope_frequencies(64)
@@ -505,33 +507,21 @@ figures.show(
     alt="Heat map of the cosine of distance times frequency for 32 pairs and distances "
     "up to 512. The upper rows flicker, "
     "the middle rows show a few broad stripes, the lower rows are uniformly one.",
-    caption="A wave for each pair. The first pairs distinguish neighbours; "
-    f"{numbers['pairs_below_half_turn_512']} of 32 make less than half a turn in 512 "
-    "tokens, and the last ones hardly turn at all.",
+    caption="Each pair of columns is a wave over the distance. The first pairs "
+    f"distinguish neighbours; {numbers['pairs_below_half_turn_512']} of 32 make less "
+    "than half a turn in 512 tokens, and the last ones hardly turn at all.",
 )
 assert abs(period[0] - 2 * np.pi) < 1e-12 and period[-1] < 2 * np.pi * 10_000
 
-# %% tags=["remove-input"]
-moving.show(
-    "phasors",
-    {"d": 32, "base": 10_000, "most": 512},
-    name="moving-phasors",
-    alt="The terms of a score as arrows, one a pair, head to tail, and the score "
-    "against the distance; distance, columns and base are chosen.",
-    instead="the figure above for the waves of which the score is the sum",
-)
-
 # %% [markdown]
-# A pair that does not turn within the trained length is a pair of plain columns: its product is content against
-# content, wherever the two stand. This is what is meant by "low frequencies enable long-distance semantic
-# attention". It is arithmetic. What a *trained* model makes of it is a question for a measurement.
+# A pair that does not turn within the trained length compares content with content, wherever the two tokens are. This is what "low
+# frequencies enable long-distance semantic attention" means. But what does a *trained* model make of it?
 #
 # ## Does a score decay with the distance?
 #
-# A set of notes among our sources concludes: "intuitively tokens do not influence other tokens that are relatively far
-# away". The argument behind it {cite:p}`su2021` is a bound. Let $S_m(\delta) = \sum_{n < m} e^{J \delta w_n}$ be the
-# partial sums of the waves, $S_0 = 0$, and put $h_{d/2} = 0$. Each wave is a difference of partial sums, and summing by
-# parts (Abel's summation) gives
+# A set of notes among our sources concludes: "intuitively tokens do not influence other tokens that are relatively far away". The
+# argument {cite:p}`su2021` is a bound. Let $S_m(\delta) = \sum_{n < m} e^{J \delta w_n}$ be the partial sums of the waves, $S_0 = 0$, and
+# put $h_{d/2} = 0$. Each wave is a difference of partial sums, and summing by parts (Abel's summation) gives
 #
 # $$
 # \sum_{m=0}^{d/2-1} h_m\, e^{J \delta w_m}
@@ -546,12 +536,11 @@ moving.show(
 # \;\le\; \max_m |h_{m+1} - h_m| \;\cdot\; \sum_{m=0}^{d/2-1} |S_{m+1}(\delta)| .
 # $$ (eq-rotation-bound)
 #
-# The second factor depends on neither query nor key, and it falls with the distance, in waves: far away the fast waves
-# point in all directions, and their sums stay small.
+# The second factor depends on neither query nor key. It falls with the distance, in waves, because far away the fast arrows point in all
+# directions and their sums stay small.
 #
-# An upper bound that falls does not make what it bounds fall. There is a simpler bound, which does not fall at all:
-# $|\sum_m h_m e^{J \delta w_m}| \le \sum_m |h_m|$. And that one is *attained*, at any distance $\delta_0$ one likes, by
-# the key with
+# But a falling upper bound need not make the score fall. There is a simpler bound that does not fall at all:
+# $|\sum_m h_m e^{J \delta w_m}| \le \sum_m |h_m|$. At any distance $\delta_0$ you choose, one key *attains* it:
 #
 # $$
 # k_m = q_m\, e^{J \delta_0 w_m} \quad\Longrightarrow\quad h_m\, e^{J \delta w_m} = |q_m|^2\, e^{J (\delta - \delta_0) w_m} .
@@ -582,7 +571,7 @@ def largest_step(h):
 wide_q, wide_k, distance = noise(200, 64), noise(200, 64), torch.arange(200)
 h = products(wide_q, wide_k)
 exact = (h * waves(distance, shown_w)).sum(dim=-1)
-rotated = apply_rope(wide_q, distance, shown_w) * wide_k  # the keys stand at 0
+rotated = apply_rope(wide_q, distance, shown_w) * wide_k  # the keys are at 0
 torch.testing.assert_close(exact.real, rotated.sum(dim=-1), rtol=0, atol=1e-12)
 S = waves(distance, shown_w).cumsum(dim=-1)
 steps = torch.diff(h, append=torch.zeros_like(h[:, :1]))
@@ -591,9 +580,8 @@ assert (exact.abs() <= largest_step(h) * partial_sums(distance, shown_w)).all()
 assert largest_step(torch.ones(32) + 0j) == 1  # the last step, to zero, counts
 
 # %% [markdown]
-# {numref}`fig-rotation-decay` has four curves for $d = 64$, each as a share of $\sum_m |h_m|$. Two are for equal $h_m$: the bound and the
-# score. The third is the score of a key tuned to distance 300 by {eq}`eq-rotation-tuned`. The last is the root mean square of a score
-# when the phases of the $h_m$ are drawn at random.
+# {numref}`fig-rotation-decay` compares the two bounds for $d = 64$ with three scores, all as shares of $\sum_m |h_m|$: for equal $h_m$,
+# for a key tuned to distance 300 by {eq}`eq-rotation-tuned`, and the root mean square for random phases of the $h_m$.
 
 # %%
 equal = waves(far, shown_w).sum(dim=-1).real / 32
@@ -634,34 +622,31 @@ figures.show(
     "in waves but stays above one, the simple bound. The score of equal products "
     "falls from one in waves. That of a tuned key peaks at one at distance 300. The "
     "root mean square for random phases is flat.",
-    caption="What falls is a bound. For equal products it stays above the simple one, "
-    "which does not fall. A key tuned to distance 300 has its largest score there, "
-    "and for random phases the distance makes no difference. (Linear below 1, "
-    "logarithmic above.)",
+    caption="A bound falls with the distance, but for equal products it stays above "
+    "the simple bound, which does not fall. A key tuned to distance 300 has its largest "
+    "score there, and for random phases the distance makes no difference. (Linear below "
+    "1, logarithmic above.)",
 )
 
 # %% [markdown]
-# For equal products the bound falls from {num}`04_rotation/bound_at_0:.1f` to {num}`04_rotation/bound_far:.1f`, its mean
-# over the last hundred distances, and it is nowhere below {num}`04_rotation/bound_least:.1f`: at no distance shown does it
-# say more than the simple bound, which is 1. It *can* say more, and whether it does depends on how smooth the products are over the
-# pairs.
+# For equal products the bound falls from {num}`04_rotation/bound_at_0:.1f` to {num}`04_rotation/bound_far:.1f`, its mean over the last
+# hundred distances, and it is nowhere below {num}`04_rotation/bound_least:.1f`. So at every distance shown it says less than the simple
+# bound, which is 1. It *can* say more, if the products change smoothly enough from pair to pair.
 #
 # ````{dropdown} Details: the products that suit the bound best
-# No products suit it better than those that go down to zero in equal steps, $h_m \propto d/2 - m$, since
-# $|h_m| \le (d/2 - m) \max_n |h_{n+1} - h_n|$. Then the two bounds agree at distance 0, and over the last hundred distances Abel's is
-# a quarter of the simple one.
+# No products suit it better than those that go down to zero in equal steps, $h_m \propto d/2 - m$, because
+# $|h_m| \le (d/2 - m) \max_n |h_{n+1} - h_n|$. Then the two bounds agree at distance 0, and over the last hundred distances Abel's is a
+# quarter of the simple one.
 # ````
 #
-# There *is* a decay for equal products, as when a query meets a key like itself: the fast waves average out, and the mean
-# over the last hundred distances is {num}`04_rotation/equal_far:.2f` of the score at 0. But queries and keys are
-# learned. What does a trained model do?
+# There *is* a decay for equal products, as when a query meets a key like itself. The fast waves average out, and the mean over the last
+# hundred distances is {num}`04_rotation/equal_far:.2f` of the score at 0. But queries and keys are learned. What does a trained model do?
 #
 # (rotation-trained)=
 # ## A trained model
 #
-# One model, two blocks, two heads of 32 columns, trained here for a few seconds on the text that is always at hand: the
-# Python sources of a library that PyTorch installs. It is small, and one seed; it can show that something *happens*,
-# not how often.
+# We train one model with two blocks and two heads of 32 columns for a few seconds, on the Python sources of a library that PyTorch
+# installs. One small model with one seed can show that something *happens*, but not how often.
 
 # %%
 library = text.load("sympy")
@@ -685,8 +670,8 @@ numbers["bits"] = bits(model)
 print("windows", held_out.shape, f" {numbers['bits']:.3f} bits per byte")
 
 # %% [markdown]
-# First the wrong layout. Load these weights into a model that pairs neighbours: every shape fits, nothing complains.
-# Then permute the columns of each head's queries and keys by {eq}`eq-rotation-layouts`, and it is the old model again.
+# First we load these weights into a model with the wrong layout. Every shape fits, and nothing complains. Then we permute the columns of
+# each head's queries and keys by {eq}`eq-rotation-layouts`, and it is the old model again.
 
 # %%
 d = config.head_width
@@ -706,13 +691,13 @@ assert abs(numbers["bits_permuted"] - numbers["bits"]) < 1e-4
 assert numbers["bits_wrong_layout"] > numbers["bits"] + 0.05
 
 # %% [markdown]
-# The model has a loss of {num}`04_rotation/bits:.2f` bits per byte, with the wrong layout
-# {num}`04_rotation/bits_wrong_layout:.2f`, and with permuted weights {num}`04_rotation/bits_permuted:.2f` again.
+# The model has a loss of {num}`04_rotation/bits:.2f` bits per byte, with the wrong layout {num}`04_rotation/bits_wrong_layout:.2f`, and
+# with permuted weights again {num}`04_rotation/bits_permuted:.2f`.
 #
 # ### Its scores, by distance
 #
-# We catch the normalised inputs of each attention layer and compute queries and keys from them, before any rotation.
-# That we have the right ones is checked against the weights that the model itself computed.
+# We take the normalised inputs of each attention layer and compute queries and keys before any rotation. The model's own weights confirm
+# that they are right.
 
 
 # %%
@@ -740,9 +725,8 @@ for (q_l, k_l), a in zip(pairs, model_weights, strict=True):
     torch.testing.assert_close(mine, a, rtol=0, atol=1e-5)
 
 # %% [markdown]
-# For every query and key of these texts we know $h_m$, so we know more than their score: we know what it *would be* at
-# any other distance. That takes the text out of the comparison. If far tokens fade because RoPE makes them fade, the
-# same pair of vectors must score less when it is put further apart.
+# For every query and key of these texts we now know $h_m$, so we also know what their score *would be* at any other distance. That takes
+# the text out of the comparison: if RoPE makes far tokens fade, the same pair of vectors must score less when it is put further apart.
 
 # %%
 i, j = torch.tril_indices(L, L)
@@ -765,7 +749,7 @@ numbers["abel_says_more"] = (abel < simple).double().mean().item()
 assert numbers["abel_says_more"] < 0.01, "or the decay of the bound would bind"
 
 # %% [markdown]
-# Now the same pairs at every distance of the window, and beside them those of the model before its training.
+# Now the same pairs at every distance of the window, and for comparison those of the model before its training.
 
 # %%
 drawn = torch.randperm(len(h), generator=generator)[:4000]
@@ -796,62 +780,59 @@ print(f"nearest above far: {learned:.2f} trained, {drawn_so:.4f} before training
 assert learned > 10 * abs(drawn_so), "the preference for near keys was learned"
 
 # %% tags=["hide-input"]
-fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), sharey=True)
+fig, ax = plt.subplots(figsize=(7.2, 3.7))
 at = np.arange(L)
-by_distance = [score[real_distance == one].numpy() for one in range(L)]
-where = np.array([np.quantile(s, (0.05, 0.5, 0.95)) for s in by_distance]).T
-apart = np.quantile(moved.numpy(), (0.05, 0.5, 0.95), axis=0)
+by_distance = [score[real_distance == one] for one in range(L)]
+in_text = np.array([values.median().item() for values in by_distance])
+low, middle, high = np.quantile(moved.numpy(), (0.05, 0.5, 0.95), axis=0)
 abel_at = [abel[real_distance == one].median().item() for one in range(L)]
 bounds = {"bound (Abel)": abel_at, "bound (simple)": [simple.median().item()] * L}
 looks = (figures.INK, "", shapes.DASHED), ("#6b6f74", "", shapes.DOTTED)
-panels = (
-    (where, "#d55e00", "pairs where they stand"),
-    (apart, "#0072b2", "the same pairs, moved apart"),
-)
-for ax, ((low, middle, high), colour, title) in zip(axes, panels, strict=True):
-    ax.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
-    ax.plot(at, middle, color=colour, label="median score")
-    shapes.curves(ax, at, bounds, looks)
-    ax.set(title=title, xlabel=r"distance $\delta$ (tokens)", xlim=(0, L - 1))
-    ax.set_yscale("symlog", linthresh=10)
-axes[0].set_ylabel("scaled score")
-figures.label_lines(axes[1])
+ax.fill_between(at, low, high, color="#0072b2", alpha=0.2, linewidth=0)
+ax.plot(at, middle, color="#0072b2", label="all pairs, moved")
+dots = {"color": "#d55e00", "markersize": 3, "linestyle": "none"}
+ax.plot(at[::4], in_text[::4], "o", **dots, label="pairs in the text")
+shapes.curves(ax, at, bounds, looks)
+ax.set(xlabel=r"distance $\delta$ (tokens)", xlim=(0, L - 1))
+ax.set_yscale("symlog", linthresh=10)
+ax.set_ylabel("scaled score")
+figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-rotation-trained",
-    alt="Two panels of trained scores against distance to the trained length: a band "
-    "from the fifth to the ninety-fifth percentile with its median, far below two "
-    "lines for the bounds. The falling bound lies above the flat one.",
-    caption="Scores of a trained model (band: nine of ten; both layers, all heads) "
-    "and the medians of the two bounds. The bound that falls lies above the simple "
-    f"one for {1 - numbers['abel_says_more']:.0%} of the pairs. Near keys are "
-    "preferred, and the same pairs score less a dozen tokens apart than side by side; "
-    "beyond that nothing fades.",
+    alt="Trained scores against distance to the trained length. A band from the fifth "
+    "to the ninety-fifth percentile, its median, and dots for the median of the pairs "
+    "as they are in the text, which lie on that line. All are far below two lines for "
+    "the bounds, and the falling bound is above the flat one.",
+    caption="In a trained model near keys score more, but beyond a dozen tokens "
+    "nothing fades, and the falling bound is above the simple one for "
+    f"{1 - numbers['abel_says_more']:.0%} of the pairs. Line and band (nine of ten): "
+    "the same pairs put at every distance. Dots: pairs at their distance in the text. "
+    "All lines are medians, over both layers and all heads.",
 )
 
 # %% [markdown]
-# Two things are true at once. This model *has* a preference for near keys: with the same vectors, the median score is
-# {num}`04_rotation/median_nearest:.1f` at the four nearest distances and {num}`04_rotation/median_middle:.1f` between
-# 16 and half of the window. It was learned: before the training both were nearly zero. Products have become
-# alike enough for the fast waves to agree side by side and nowhere else.
+# This model *has* a preference for near keys. With the same vectors, the median score is {num}`04_rotation/median_nearest:.1f` at the
+# four nearest distances and {num}`04_rotation/median_middle:.1f` between 16 and half of the window. The preference was learned, because
+# before the training both were nearly zero. The products have become so similar that the fast waves agree at small distances, and only
+# there.
 #
-# Beyond the first dozen tokens nothing fades. In the far half the pairs keep
-# {num}`04_rotation/rms_far_over_near:.0%` of the root mean square that they have at the first eight distances, and
-# {num}`04_rotation/far_above_near:.0%` of them score more there than near, on average.
+# But beyond the first dozen tokens nothing fades. In the far half the pairs keep {num}`04_rotation/rms_far_over_near:.0%` of the root
+# mean square that they have at the first eight distances, and {num}`04_rotation/far_above_near:.0%` of them score more there than near,
+# on average.
 #
-# And the bound describes none of this. The share of pairs for which it says more than the simple one is
-# {num}`04_rotation/abel_says_more:.1%`. So the notes' sentence needs a word: far tokens *can* be made to matter little, by learned
-# queries and keys. RoPE does not do it for them, and it would serve a preference for far tokens as well.
+# The falling bound describes none of this: it says more than the simple one for {num}`04_rotation/abel_says_more:.1%` of the pairs.
+# Learned queries and keys *can* make far tokens matter little. RoPE does not do it for them, and it would serve a preference for far
+# tokens as well.
 #
 # ### Bands that stop
 #
-# Fast pairs for position, slow pairs for meaning: {cite:t}`barbero2025` find this division of labour in large trained
-# models. Here is a small experiment with two interventions on a band of pairs. *Stopped*: $w_m = 0$, the pair still
-# compares content but no longer knows distances. *Removed*: $h_m = 0$, the pair is gone. A band that costs something
-# when it is stopped was needed for its turning. One that costs nothing stopped and something removed was needed for its
-# content alone.
+# Fast pairs for position, slow pairs for meaning: {cite:t}`barbero2025` find this division of labour in large trained models. We try two
+# interventions on a band of pairs. If it is *stopped* ($w_m = 0$), it still compares content but no longer knows distances. If it is
+# *removed* ($h_m = 0$), it is gone. A band needs its turning if stopping it costs something. It is needed only for its content if
+# stopping it costs nothing and removing it costs something.
 #
-# *Near* is the loss when each query sees only 8 keys. *Far* is what comes on top of that when it sees the whole window.
+# *Near* is the loss when each query sees only 8 keys. *Far* is what is added when it sees the whole window.
 
 # %%
 n_pairs, near_window = d // 2, 8
@@ -931,10 +912,10 @@ figures.show(
     alt="Cost in bits per byte of stopping or removing each of four bands of pairs, "
     "near and far. Near, stopping costs most in the fastest band; far, in the second. "
     "Stopping the two slow bands costs next to nothing, removing them a little.",
-    caption="Stopping the fastest band costs most near, stopping the second costs "
-    "most far, and stopping the two slow ones next to nothing. Removing the slow ones "
-    "costs a little: their content is used although their turning is not. Four bands "
-    f"of {n_pairs // 4} pairs in a model trained at length {L}, one seed.",
+    caption="Stopping the fastest band costs most near, and stopping the second costs "
+    "most far. Stopping the two slow bands costs next to nothing, but removing them "
+    "costs a little, because their content is used. Four bands of "
+    f"{n_pairs // 4} pairs in a model trained at length {L}, one seed.",
 )
 
 # %% [markdown]
@@ -945,26 +926,25 @@ figures.show(
 # | third | {num}`04_rotation/band_2_stopped_near:.3f` | {num}`04_rotation/band_2_stopped_far:.3f` | {num}`04_rotation/band_2_removed_near:.3f` | {num}`04_rotation/band_2_removed_far:.3f` |
 # | slowest | {num}`04_rotation/band_3_stopped_near:.3f` | {num}`04_rotation/band_3_stopped_far:.3f` | {num}`04_rotation/band_3_removed_near:.3f` | {num}`04_rotation/band_3_removed_far:.3f` |
 #
-# In bits per byte; far is what all keys cost beyond the near ones.
+# In bits per byte; *far* is what all keys cost beyond the near ones.
 #
-# That the slowest band can be stopped could have been computed in advance: in the window its pairs turn by about an eighth of a
-# radian at most. The fastest pair of the third band turns by more than a radian, so for that band it is a finding. Removing either
-# costs a little more than stopping it: they work, for content. Stopping all pairs, which leaves the causal mask as the only source of
-# order, costs {num}`04_rotation/all_stopped:.2f`.
+# The slowest band had to be harmless to stop, because within the window its pairs turn by about an eighth of a radian at most. But the
+# fastest pair of the third band turns by more than a radian, so for that band it is a finding. Removing either costs a little more than
+# stopping it, so the model uses their content. If all pairs are stopped, the causal mask is the only source of order left, and the loss
+# rises by {num}`04_rotation/all_stopped:.2f`.
 #
-# The article says that slow pairs serve *far* meaning. That must not be read out of the last row of the table, which is of one
-# seed. And to this model all {num}`04_rotation/length` keys instead of 8 are worth only
-# {num}`04_rotation/far_gain:.3f` bits per byte.
+# The article says that slow pairs serve *far* meaning. One seed cannot show that, and this model gains only
+# {num}`04_rotation/far_gain:.3f` bits per byte from seeing {num}`04_rotation/length` keys instead of 8.
 #
-# A surprise on the way: with 8 keys visible, stopping the fastest band is *worse* than removing it. Products that were learned to be
-# turned, and now say the same at every distance, mislead.
+# One surprise: with 8 keys visible, stopping the fastest band is *worse* than removing it. Its products were learned to be turned. Now
+# they say the same at every distance, and that misleads.
 #
 # ## What went wrong: positions in bfloat16
 #
-# Trained models often run in bfloat16, whose numbers have eight significant bits. It counts to 256 without fail; after
-# that only every second integer exists, after 512 every fourth. A model that is cast to it, positions and frequencies
-# included, rotates some tokens by the position of their neighbours. Nothing fails, no shape is wrong, and short tests
-# pass. `apply_rope` computes angles in float64 and casts only cosines and sines; here is the other way, measured.
+# Trained models often run in bfloat16, whose numbers have eight significant bits. It can count to 256. After that only every second
+# integer exists, after 512 every fourth. If positions and frequencies are cast to it with the model, some tokens rotate by the position
+# of their neighbours. No shape is wrong, and short tests pass. `apply_rope` computes angles in float64 and casts only cosines and sines.
+# We measure the other way:
 
 # %%
 counted = torch.arange(1024)
@@ -986,7 +966,7 @@ one_q, one_k = noise(64, d).bfloat16(), noise(64, d).bfloat16()
 
 
 def score_errors(rotate):
-    """Rms error of scores at distance 3 by where the key stands, over their rms."""
+    """Rms error of scores at distance 3 by where the key is, over their rms."""
     exact_q, exact_k = one_q.double(), one_k.double()
     errors = []
     for start in starts.tolist():
@@ -1019,28 +999,25 @@ figures.show(
     alt="Relative error of scores at distance three against the position of the key, "
     "both axes logarithmic. With angles in bfloat16 it rises to order one past a few "
     "hundred; with angles in float64 it stays below one per cent.",
-    caption="The same queries and keys, all at distance 3. With angles in bfloat16 "
-    "the error grows with the position and reaches the size of the scores themselves; "
-    "with float64 angles it is that of the format, everywhere.",
+    caption="With angles in bfloat16 the error of a score grows with the position and "
+    "reaches the size of the scores. With float64 angles it stays at the rounding of "
+    "the format. The same queries and keys at all positions, always at distance 3.",
 )
 
 # %% [markdown]
-# Of the first 1024 positions bfloat16 can tell {num}`04_rotation/bf16_distinct_1024` apart. At position 4096 the error
-# of a score is {num}`04_rotation/bf16_angles_error_4096:.1f` of its size, against
-# {num}`04_rotation/bf16_cast_error_4096:.3f` with angles in float64.
+# Bfloat16 can distinguish {num}`04_rotation/bf16_distinct_1024` of the first 1024 positions. At position 4096 the error of a score is
+# {num}`04_rotation/bf16_angles_error_4096:.1f` of its size, against {num}`04_rotation/bf16_cast_error_4096:.3f` with angles in float64.
 #
 # ````{dropdown} Details: frequencies and cached tables
-# The error is already there before 256, since the *frequencies* were rounded: the book keeps them out of a module's buffers, where a
-# cast of the model would find them. A table of cosines that is cached makes it worse: one call in bfloat16 then spoils later ones in
-# float32.
+# The error is there even before 256, because the *frequencies* were rounded. So the book keeps them out of a module's buffers, where a
+# cast of the model would find them. A cached table of cosines makes it worse: one call in bfloat16 then spoils later ones in float32.
 # ````
 #
 # (rotation-xpos)=
-# ## xPos: a decay that is one
+# ## xPos: a decay that is real
 #
-# In {eq}`eq-rotation-modulus` we treated queries and keys alike. If they may differ, $\rho_q(i)\, \rho_k(j)$ has to depend on
-# $i - j$ only, and besides constants there are exponentials, $\zeta^{i}$ and $\zeta^{-j}$. xPos {cite:p}`sun2023` takes
-# them:
+# In {eq}`eq-rotation-modulus` we treated queries and keys alike. If they may differ, $\rho_q(i)\, \rho_k(j)$ must depend only on $i - j$,
+# and besides constants the exponentials $\zeta^{i}$ and $\zeta^{-j}$ do that. xPos {cite:p}`sun2023` takes them:
 #
 # $$
 # \begin{gathered}
@@ -1050,9 +1027,8 @@ figures.show(
 # \end{gathered}
 # $$ (eq-rotation-xpos)
 #
-# Now every term falls with the distance, the fast pairs most, and the bound $\sum_m |h_m|\, \zeta_m^{\delta/512}$ is
-# attained by the same tuned key. The price is a direction: for keys *after* the query the factor grows without limit,
-# so this is for causal models.
+# Now every term falls with the distance, the fast pairs most, and the tuned key attains the bound $\sum_m |h_m|\, \zeta_m^{\delta/512}$.
+# The price is a direction: for keys *after* the query the factor grows without limit, so xPos is for causal models.
 
 # %%
 at = torch.arange(40)
@@ -1087,15 +1063,14 @@ figures.show(
     "distance zero. RoPE stays at one. xPos "
     "falls, its fastest pair to almost nothing, its slowest hardly.",
     caption="The largest score that products of equal size can reach at a distance. "
-    "Under RoPE it does not fall; under xPos it does, and the fast pairs leave first, "
-    "so that far away mostly the slow ones are left.",
+    "With RoPE it does not fall. With xPos it does, first in the fast pairs, so that "
+    "far away mostly the slow ones are left.",
 )
 
 # %% [markdown]
-# At distance 512 the reach of xPos is {num}`04_rotation/xpos_reach_512:.2f`, at 2048 it is
-# {num}`04_rotation/xpos_reach_2048:.2f`. Its authors also read with blockwise causal attention: their results past the
-# trained length are of both together. Whether a model is better for it is another question. {doc}`Chapter 25 <25_every_encoding>`
-# trains both, with three seeds, which give no verdict:
+# At distance 512 the largest score of xPos is {num}`04_rotation/xpos_reach_512:.2f`, at 2048 it is
+# {num}`04_rotation/xpos_reach_2048:.2f`. Its authors also use blockwise causal attention, so their results past the trained length are of
+# both together. Is a model better for it? {doc}`Chapter 25 <25_every_encoding>` trains both, with three seeds, which give no verdict:
 #
 # | bits per byte | xPos | RoPE |
 # |---|---|---|
@@ -1105,34 +1080,31 @@ figures.show(
 #
 # ## What to take away
 #
-# 1. Ask that every vector get its position on its own and that scores depend on distances only, and complex numbers answer: a
-#    position **turns** and does not stretch, by an angle **linear** in it. Values stay as they are.
-# 2. The famous decay is that of an **upper bound**, and for the trained pairs measured here it says less than a bound
-#    that does not decay. A trained model may prefer near keys, because its queries and keys have learned to; a key can
-#    be tuned to any distance.
+# 1. If every vector gets its position one by one and scores may depend only on distances, a position **turns** a vector by an angle
+#    **linear** in it and does not stretch it. Values stay as they are.
+# 2. The famous decay is that of an **upper bound**. For the trained pairs measured here it says less than a bound that does not decay. A
+#    trained model may prefer near keys, but because its queries and keys have learned to.
 # 3. Pairs that hardly turn within the trained length compare content. In one small model (one seed), with 8 keys visible, stopping the
 #    slowest band costs {num}`04_rotation/band_3_stopped_near:.3f` bits per byte and removing it
-#    {num}`04_rotation/band_3_removed_near:.3f`; with all keys removing it costs {num}`04_rotation/band_3_removed_far:.3f` more.
-# 4. Layout and precision are the two silent faults: a wrong one passes every check of shapes, norms and short texts.
+#    {num}`04_rotation/band_3_removed_near:.3f`. With all keys, removing it costs {num}`04_rotation/band_3_removed_far:.3f` more.
+# 4. Layout and precision fail silently: a wrong one passes every check of shapes, norms and short texts.
 #
-# **Limits.** The identities are exact. The trained model is one tiny model of source code with one seed, and it hardly
-# uses far text: it shows that scores *need* not decay, not how large models distribute their work. The derivation shows
-# that rotation suffices; that it is the only way was not shown.
+# **Limits.** The identities are exact. The trained model is one tiny model of source code with one seed, and it hardly uses far text. It
+# shows that scores *need* not decay, not how large models distribute their work. The derivation shows that rotation suffices; we do not
+# claim that it is the only way.
 #
-# **What would change our mind.** A trained model in which {eq}`eq-rotation-bound` lies below the simple bound for most
-# pairs: then the decay would bind. Or a slow band whose stopping costs bits within the trained length.
+# **What would change our mind.** A trained model in which {eq}`eq-rotation-bound` is below the simple bound for most pairs: then the
+# decay would bind. Or a slow band whose stopping costs bits within the trained length.
 #
-# **Where it goes on.** Frequencies can be changed after training so that a model reads longer texts;
-# {doc}`chapter 6 <06_longer_contexts>` is about these {term}`context extensions <context extension>`. RoPE among other
-# encodings inside the trained length is in {doc}`chapter 10 <10_language_model>`, past it in
-# {doc}`chapter 11 <11_extrapolators>`, and as the bar for trained remedies in {doc}`chapter 12 <12_what_works>`.
+# **Where it goes on.** {doc}`Chapter 6 <06_longer_contexts>` changes the frequencies after training so that a model reads longer texts,
+# by {term}`context extensions <context extension>`.
 #
 # ## Exercises
 #
-# Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
+# Try each before you unfold its solution. Every solution ends with a check that fails if it is wrong.
 #
-# **1. (easy)** A head has 128 columns and the base is 10,000. How many pairs make at least one full turn in 4096
-# tokens? Which base would make the slowest pair turn exactly once?
+# **1. (easy)** A head has 128 columns and the base is 10,000. How many pairs make at least one full turn in 4096 tokens? Which base would
+# make the slowest pair turn exactly once?
 
 # %% tags=["hide-cell"]
 # Solution. Pair m turns once in 2 pi / w_m = 2 pi b^(2m/d) tokens; the slowest has m =
@@ -1143,8 +1115,8 @@ slowest_base = (4096 / (2 * np.pi)) ** (128 / 126)
 assert abs(rope_frequencies(128, base=slowest_base)[0][-1] * 4096 - 2 * torch.pi) < 1e-9
 
 # %% [markdown]
-# **2. (medium)** Bidirectional ALiBi cannot tell left from right ({doc}`chapter 1 <01_order>`). Can RoPE? For which
-# queries and keys is its score the same at $\delta$ and at $-\delta$, for all $\delta$?
+# **2. (medium)** Bidirectional ALiBi cannot distinguish left from right ({doc}`chapter 1 <01_order>`). Can RoPE? For which queries and
+# keys is its score the same at $\delta$ and at $-\delta$, for all $\delta$?
 
 # %% tags=["hide-cell"]
 # Solution. Re(h e^{Jx}) - Re(h e^{-Jx}) = -2 Im(h) sin x: it is blind exactly where
@@ -1157,8 +1129,8 @@ real = products(wide_q[0], 3 * wide_q[0])
 assert real.imag.abs().max() < 1e-12
 
 # %% [markdown]
-# **3. (medium)** Turning values made the output depend on absolute positions, {eq}`eq-rotation-values`. Repair it with
-# one more rotation, and say what the result gives to each value.
+# **3. (medium)** If values are turned, the output depends on absolute positions, {eq}`eq-rotation-values`. Repair it with one more
+# rotation, and say what the result gives to each value.
 
 # %% tags=["hide-cell"]
 # Solution. Turn the output back by the query's position: z_i = sum_j a_ij R_{j-i} v_j
@@ -1183,9 +1155,9 @@ by_pairs = [
 torch.testing.assert_close(repaired(0), torch.stack(by_pairs), rtol=0, atol=1e-13)
 
 # %% [markdown]
-# **4. (medium)** "Partial" rotary exists in two forms: `RoPE(partial=0.5)` turns the first half of the columns with
-# frequencies spread anew over them, `RoPE(p=0.5)` keeps the fastest half of the frequencies of the whole head. For a
-# head of 16 columns, which has the slower slowest turning pair? Check that they are different functions.
+# **4. (medium)** "Partial" rotary exists in two forms. `RoPE(partial=0.5)` turns the first half of the columns with frequencies spread
+# anew over them, `RoPE(p=0.5)` keeps the fastest half of the frequencies of the whole head. For a head of 16 columns, which has the
+# slower slowest turning pair? Check that they are different functions.
 
 # %% tags=["hide-cell"]
 # Solution. partial: a head of 8 columns, 1 down to b^(-6/8). p: of 8 pairs the first 4,
@@ -1199,9 +1171,8 @@ partial, proportional = (one(x16, one.prepare(places, places)[0]) for one in bot
 assert (partial - proportional).abs().max() > 1e-3
 
 # %% [markdown]
-# **5. (hard)** {eq}`eq-rotation-bound` depends on the order of the pairs, the score does not. Which order makes
-# $\max_m |h_{m+1} - h_m|$ small, and does the bound then say more than the simple one for the trained model's pairs?
-# Try the order by $|h_m|$.
+# **5. (hard)** {eq}`eq-rotation-bound` depends on the order of the pairs, the score does not. Which order makes $\max_m |h_{m+1} - h_m|$
+# small, and does the bound then say more than the simple one for the trained model's pairs? Try the order by $|h_m|$.
 
 # %% tags=["hide-cell"]
 # Solution. Sorted by size, with the smallest next to the 0 at the end; the waves move
