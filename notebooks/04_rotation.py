@@ -108,9 +108,9 @@ figures.show(
     fig,
     name="fig-rotation-plane",
     alt="Two unit circles. Left: one arrow drawn six times, each turned by the same "
-    "angle beyond the last. Right: a query and a key at positions 3 and 1, and the same "
-    "two at positions 7 and 5, turned further; the shaded angle between query and key "
-    "is the same both times.",
+    "angle beyond the last. Right: a query and a key at positions 3 and 1, and the "
+    "same two at positions 7 and 5, turned further; the shaded angle between query and "
+    "key is the same both times.",
     caption="A position turns a vector and keeps its length (left). If a query and a "
     "key move on together, from positions 3 and 1 to 7 and 5, the angle between them "
     "(shaded) stays the same, and so does their score (right).",
@@ -623,9 +623,9 @@ figures.show(
     "falls from one in waves. That of a tuned key peaks at one at distance 300. The "
     "root mean square for random phases is flat.",
     caption="A bound falls with the distance, but for equal products it stays above "
-    "the simple bound, which does not fall. A key tuned to distance 300 has its largest "
-    "score there, and for random phases the distance makes no difference. (Linear below "
-    "1, logarithmic above.)",
+    "the simple bound, which does not fall. A key tuned to distance 300 has its "
+    "largest score there, and for random phases the distance makes no difference. "
+    "(Linear below 1, logarithmic above.)",
 )
 
 # %% [markdown]

@@ -540,8 +540,8 @@ figures.show(
     "then stays nearly level.",
     caption="With the slides' (6) the first block reads every unseen position as the "
     "last trained one. Later blocks notice that it is another, because the residual "
-    "path turns magnitude into direction, but beyond $2L$ they hardly notice which. One "
-    "random model.",
+    "path turns magnitude into direction, but beyond $2L$ they hardly notice which. "
+    "One random model.",
 )
 
 # %% [markdown]

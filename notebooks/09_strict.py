@@ -315,9 +315,9 @@ figures.show(
     "Separated: all four blocks are filled. Strict: the block from sem to pos is "
     "empty, exactly zero. Strict with a joint norm: filled again.",
     caption="In a strict model nothing passes from sem to pos (exactly 0), although "
-    "positions still reach sem. A joint norm opens both ways. Colour shows how strongly "
-    "each output column depends on each input column with live attention: the largest "
-    "derivative over all pairs of tokens, in one random model.",
+    "positions still reach sem. A joint norm opens both ways. Colour shows how "
+    "strongly each output column depends on each input column with live attention: the "
+    "largest derivative over all pairs of tokens, in one random model.",
 )
 
 # %% [markdown]
