@@ -138,8 +138,8 @@ figures.show(
 #
 # ## What one would want
 #
-# "The dog bit the man" means the same on page 1 and on page 100. *Bit* should find out that *dog* is one token back, not that it is token
-# 1. With a position embedding added at the input, $x_i = p_i + s_t$, the score of query $i$ and key $j$ has four terms,
+# "The dog bit the man" means the same on page 1 and on page 100. *Bit* should find out that *dog* is one token back, whatever its index.
+# With a position embedding added at the input, $x_i = p_i + s_t$, the score of query $i$ and key $j$ has four terms,
 #
 # $$
 # q_i \cdot k_j = (p_i + s) W_Q W_K^\top (p_j + s')^\top ,
