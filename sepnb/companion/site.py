@@ -3,6 +3,7 @@
 - `{num}` pastes a number into prose, `{chapter-figure}` a figure, with a link to the chapter they are from;
 - the directives of `PAGES` render the evidence pages, the tables of encodings and the list of the reference;
 - markup that was left as text, because it was not recognised, is a located warning;
+- an address that a page has left leads to where it is now;
 - the pages load only local scripts, and only those they need.
 
 Nothing here imports torch unless a page of evidence has to be made anew.
@@ -27,6 +28,7 @@ from sepnb.companion import (
     attacks,
     chapter_figures,
     folds,
+    moved,
     not_run,
     number_role,
     numbering,
@@ -225,7 +227,7 @@ def side_by_side(app, config) -> None:
 def setup(app) -> dict:
     app.add_config_value("sepnb_profile", os.environ.get("SEPNB_PROFILE", "laptop"), "env", [str])
     app.add_role("num", number_role.NumberRole())
-    for part in (api_pages, chapter_figures, folds, numbering, phone, search, tables, translated):
+    for part in (api_pages, chapter_figures, folds, moved, numbering, phone, search, tables, translated):
         part.setup(app)
     for name in PAGES:
         app.add_directive(name, Page)

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from sepnb import paths
-from sepnb.companion import api_pages, search
+from sepnb.companion import api_pages, moved, search
 
 MOST_TEXT = 2_500_000  # bytes of the texts that the search page loads, whole as they are
 TOC = yaml.safe_load((paths.root() / "_toc.yml").read_text(encoding="utf-8"))
@@ -25,8 +25,18 @@ def test_every_page_of_the_contents_is_built_and_no_other(pages) -> None:
     listed += [
         f"{api_pages.FOLDER}/{name}" for name in api_pages.modules()
     ]  # reached from a list of their own
+    assert not moved.MOVED.keys() & set(listed)
+    listed += moved.MOVED
     ours = {name for name in pages if name.startswith(("book/", "notebooks/"))}
     assert ours == {f"{name}.html" for name in listed}
+
+
+def test_an_old_address_leads_to_the_section_that_took_its_place(pages) -> None:
+    for old, new in moved.MOVED.items():
+        page, _, section = new.partition("#")
+        address = re.search(r'content="0; url=([^"#]+)', pages[f"{old}.html"])[1]
+        assert posixpath.normpath(posixpath.join(posixpath.dirname(old), address)) == f"{page}.html"
+        assert not section or f'id="{section}"' in pages[f"{page}.html"], new
 
 
 def test_the_reference_is_in_its_list_and_not_among_the_texts_that_are_searched(site, pages) -> None:
