@@ -250,7 +250,7 @@ print(f"inside: {inside.max():.1e}, past it: {past[-1]:.2f}")
 # %% [markdown]
 # ## Recall from sixteen times the text
 #
-# The task is multi-query associative recall (*MQAR*, {doc}`chapter 19 <19_what_and_where>`). A text lists keys, each followed by its value,
+# The task is multi-query associative recall (*MQAR*, {doc}`chapter 18 <18_far_text>`). A text lists keys, each followed by its value,
 # with noise in between, and then asks for the value of each key. Inside the trained length all four models find nearly every value. Past it
 # all of them lose values, the dense one at once, and at $16L$ the best finds no more than a guess among the values of the text would.
 #
@@ -922,7 +922,7 @@ figures.provenance(runs)
 # in the last bin, {num}`recipes/dense-phase/native-window/8x:.3f`, belongs to the dense model with the term, trained *without* gaps, that
 # attends only to the last $L$ bytes.
 #
-# Where a task asks for far keys, gaps do help. In {doc}`chapter 18 <18_needle>` a smaller separated model with the term and gaps, trained
+# Where a task asks for far keys, gaps do help. In {doc}`chapter 18 <18_far_text>` a smaller separated model with the term and gaps, trained
 # to find needles, finds {num}`needle/separated-content-gap/far/native:.0%` of their digits four to eight trained lengths back and
 # {num}`needle/separated-content-gap/accuracy/native/8x:.0%` of all; its dense twin finds
 # {num}`needle/sinusoidal-content-gap/far/native:.0%` and {num}`needle/sinusoidal-content-gap/accuracy/native/8x:.0%`.

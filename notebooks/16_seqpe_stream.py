@@ -987,7 +987,7 @@ numbers["score_longer_alibi"] = chapter_numbers.mean_of(alibi)
 # {doc}`Chapter 15 <15_two_dimensions>` judges the statement on images and, by counts of code, two more: more dimensions need no redesign
 # by hand (*{num}`15_two_dimensions/verdict_no_manual_redesign`*), and expert designs must be modified
 # (*{num}`15_two_dimensions/verdict_expert_designs_must_be_modified`*). {doc}`Chapter 1 <01_order>` is about the invariance of
-# self-attention to order, {doc}`chapter 20 <20_questions>` about exact match in long-context question answering.
+# self-attention to order, {doc}`chapter 18 <18_far_text>` about exact match in long-context question answering.
 #
 #
 # `````

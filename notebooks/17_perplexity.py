@@ -504,8 +504,8 @@ figures.provenance(longer, matched)
 # No model here comes near that tenth: the most that context beyond eight bytes gives one is
 # {num}`17_perplexity/beyond_most` bits per byte. So that models trained on short windows use far context at the key bytes is
 # *{num}`17_perplexity/verdict_key_bytes_use_far_context`*, and that the order of far words matters is
-# *{num}`17_perplexity/verdict_the_order_of_far_words_matters`*. The tasks of chapters {doc}`18 <18_needle>` to
-# {doc}`20 <20_questions>` ask models for what stands far back; novels read by models of this size do not.
+# *{num}`17_perplexity/verdict_the_order_of_far_words_matters`*. The tasks of
+# {doc}`chapter 18 <18_far_text>` ask models for what stands far back; novels read by models of this size do not.
 
 # %% [markdown]
 # ## Larger models

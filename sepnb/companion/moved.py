@@ -4,7 +4,11 @@ import posixpath
 from html import escape
 from pathlib import Path
 
-MOVED: dict[str, str] = {}
+MOVED = {
+    "notebooks/executed/18_needle": "notebooks/executed/18_far_text#needle-in-a-haystack",
+    "notebooks/executed/19_what_and_where": "notebooks/executed/18_far_text#recall-and-the-latest-value",
+    "notebooks/executed/20_questions": "notebooks/executed/18_far_text#questions-about-a-story",
+}
 """Old page to new page, both without `.html`, such as `"book/old": "book/new#a-section"`."""
 
 PAGE = """<!DOCTYPE html>

@@ -1,12 +1,11 @@
-"""What models find in texts longer than those of training: maps of length by depth, accuracy by distance and
-by length, steps until a task is learned.
+"""What models find in texts longer than those of training: maps of length by depth, accuracy by length and
+while a model learns.
 
 The runs are those of a task experiment (`sepnb.experiments.task_grid`): its table, or its rows of the kinds
-"depth" and "distance". Lengths are multiples of the trained length L, the columns `times`.
+"depth" and "learning". Lengths are multiples of the trained length L, the columns `times`.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from textwrap import fill
 
 import matplotlib.pyplot as plt
@@ -19,7 +18,7 @@ from matplotlib.patches import Rectangle
 
 from ..records.run_table import RunTable
 from . import figures, shapes
-from .looks import FAINT, GROUND, INK
+from .looks import FAINT, INK
 
 COLOURS = "cividis"
 """Rises in lightness alone as it rises, for every kind of colour vision and in grey."""
@@ -102,33 +101,6 @@ def _map(ax: Axes, found: pd.DataFrame, chance: Mapping[int, float]):
     return image
 
 
-def by_distance(
-    ax: Axes, rows: pd.DataFrame, method: str, readers: Mapping[str, Mapping[str, object]], times: int = 16
-) -> None:
-    """The share of answers found in texts of `times` L by how far back they stand, a line a way to read, thin
-    ones for its seeds. Without runs the axes say so.
-
-    Args:
-        rows: of the kind "distance": columns method, seed, reader, times, start, stop and accuracy.
-        readers: how the line of each way to read looks, its label included.
-    """
-    of = rows[(rows["method"] == method) & (rows["times"] == times)] if len(rows) else rows
-    made = [reader for reader in readers if len(of) and (of["reader"] == reader).any()]
-    if not made:
-        figures.not_run(ax)
-        return
-    length, colour = of["stop"].min(), figures.METHODS[method].colour
-    for reader in made:
-        found = of[of["reader"] == reader].pivot_table(index="seed", columns="start", values="accuracy")
-        places = range(found.shape[1])
-        for _, seed in found.iterrows():
-            ax.plot(places, seed, color=colour, linewidth=0.7, alpha=0.35, label="_")
-        ax.plot(places, found.mean(), color=colour, **readers[reader])
-    edges = [*(start / length for start in sorted(of["start"].unique())), times]
-    ax.set_xticks(range(len(edges) - 1), [f"{a:g} to {b:g}" for a, b in pairwise(edges)])
-    ax.set(ylim=(0, 1.03), xlabel="distance back / L", ylabel="answers found")
-
-
 def by_length(
     ax: Axes,
     table: pd.DataFrame,
@@ -187,47 +159,8 @@ def learning(ax: Axes, rows: pd.DataFrame, methods: Sequence[str]) -> None:
         ax.plot(seeds, color=look["color"], linewidth=0.7, alpha=0.4, label="_")
         ax.plot(seeds.mean(axis=1), **look)
     if len(first := rows[rows["length"] < rows["length"].max()]):
-        _longer_from(ax, first["step"].max(), 0.02)
+        ax.axvline(first["step"].max(), color=FAINT, linewidth=1, zorder=0.5)
+        at = {"xytext": (4, 0), "textcoords": "offset points"}
+        ax.annotate("longer texts", (first["step"].max(), 0.02), fontsize=9, color=INK, **at)
     ax.set(ylim=(0, 1.03), xlim=(0, rows["step"].max()), xlabel="step of training", ylabel="answers found")
     figures.label_lines(ax, fontsize=8.5)
-
-
-def _longer_from(ax: Axes, step: float, height: float) -> None:
-    """A line where training goes on with longer texts."""
-    ax.axvline(step, color=FAINT, linewidth=1, zorder=0.5)
-    at = {"xytext": (4, 0), "textcoords": "offset points"}
-    ax.annotate("longer texts", (step, height), fontsize=9, color=INK, **at)
-
-
-def steps(
-    ax: Axes, table: pd.DataFrame, methods: Sequence[str], *, level: float = 0.95, longer: int | None = None
-) -> None:
-    """How many steps it took until a share of the answers was found, a tick for each seed, the median a
-    marker; of seeds that never got there, how many. Without runs the axes say so.
-
-    Args:
-        longer: the step after which texts are longer, those that are asked too.
-    """
-    of = RunTable(table)
-    made = [name for name in methods if len(of.values(name, "steps"))]
-    if not made:
-        figures.not_run(ax)
-        return
-    last = max(of.mean(name, "steps") for name in made)
-    for height, name in enumerate(reversed(made)):
-        all_of, reached = of.values(name, "steps"), of.values(name, f"steps_to_{level:g}")
-        look = figures.METHODS[name]
-        ax.plot(reached, np.full(len(reached), height), "|", color=look.colour, markersize=11, alpha=0.7)
-        middle = float(reached.reindex(all_of.index).fillna(np.inf).median())
-        if np.isfinite(middle):
-            face = look.colour if look.filled else GROUND
-            ax.plot(middle, height, look.marker, color=look.colour, markerfacecolor=face, markersize=7)
-        if missing := len(all_of) - len(reached):
-            said = f"{missing} of {len(all_of)} never"
-            ax.text(1.02 * last, height, said, va="center", fontsize=8.5, color=INK)
-    ax.set_yticks(range(len(made)), [figures.METHODS[name].label for name in reversed(made)])
-    ax.set(ylim=(-0.6, len(made) - 0.4), xlim=(0, 1.4 * last), xlabel=f"steps to {level:.0%} of the answers")
-    ax.set_xticks([tick for tick in ax.get_xticks() if tick <= last])
-    ax.axvline(last, color=FAINT, linewidth=1, zorder=0.5)
-    if longer:
-        _longer_from(ax, longer, -0.5)

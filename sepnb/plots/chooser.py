@@ -1,7 +1,8 @@
-"""A map of length by depth for the method that a reader chooses: a list and a table of the page itself.
+"""Two maps of length by depth side by side, each of a method that the reader chooses: lists and tables of the
+page itself.
 
-The list is one of the browser's own, so that keys and screen readers know it; a script of a few lines fills
-the table, from numbers that stand beside it. Without scripts the table shows the first choice.
+A list is one of the browser's own, so that keys and screen readers know it; a script of a few lines fills
+the tables, from numbers that the page holds. Without scripts they show the first two choices.
 """
 
 import json
@@ -18,21 +19,23 @@ from .looks import GROUND, INK
 
 SCRIPT = """
 (() => {
-  const box = document.getElementById("NAME"), list = box.querySelector("select");
+  const box = document.getElementById("NAME");
   const all = JSON.parse(box.querySelector("script[type='application/json']").textContent);
-  const fill = () => {
-    const found = all.values[list.value];
-    box.querySelectorAll("td").forEach((cell, at) => {
+  const fill = side => {
+    const list = side.querySelector("select"), found = all.values[list.value];
+    side.querySelectorAll("td").forEach((cell, at) => {
       const value = found[at];
       cell.textContent = value === null ? "\\u2013" : value + " %";
       cell.style.backgroundColor = value === null ? "transparent" : all.colours[value];
       cell.style.color = value === null ? "inherit" : value < all.light ? all.ground : all.ink;
       cell.classList.toggle("sepnb-guess", value !== null && value <= all.guess[at]);
     });
-    box.querySelector("output").textContent = list.selectedOptions[0].textContent;
+    side.querySelector("output").textContent = list.selectedOptions[0].textContent;
   };
-  list.addEventListener("change", fill);
-  fill();
+  for (const side of box.querySelectorAll(".sepnb-side")) {
+    side.addEventListener("change", () => fill(side));
+    fill(side);
+  }
 })();
 """
 
@@ -44,8 +47,9 @@ def show(
     name: str,
     alt: str,
     instead: str,
+    chosen: tuple[str, str] | None = None,
 ) -> None:
-    """Display the list of methods and the table of the one that is chosen; nothing where nothing was run.
+    """Display two lists of methods and a table under each; nothing where nothing was run.
 
     Args:
         found: by method and by way to read, tables as `answers.cells` gives them, of equal depths and
@@ -54,6 +58,8 @@ def show(
         name: of the element on the page, unique there.
         alt: what it shows, for readers who do not see it.
         instead: what shows the same without scripts, such as "the figure above".
+        chosen: what is shown first, each "method: way to read"; by default, or where one was not run, the
+            first and the last.
     """
     made = {
         method: {reader: table for reader, table in readers.items() if not table.empty}
@@ -78,20 +84,34 @@ def show(
         "ink": INK,
     }
     held = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-    groups = "".join(
-        f'<optgroup label="{escape(method)}">'
-        + "".join(f"<option>{escape(f'{method}: {reader}')}</option>" for reader in readers)
-        + "</optgroup>"
-        for method, readers in made.items()
+    first_two = [*values][:: max(1, len(values) - 1)][:2]
+    if chosen and set(chosen) <= values.keys():
+        first_two = chosen
+    sides = "".join(
+        f'<div class="sepnb-side"><p><label>{word} <select>{_options(made, shown)}</select></label></p>'
+        f"{_table(first, values[shown], data, shown)}</div>"
+        for word, shown in zip(("Compare", "with"), first_two, strict=False)
     )
-    chosen = next(iter(values))
     display_framed(
-        f'<div id="{name}" class="sepnb-chooser"><p><label>Method <select>{groups}</select></label></p>'
-        f"{_table(first, values[chosen], data, chosen)}"
+        f'<div id="{name}" class="sepnb-chooser">{sides}'
         f'<script type="application/json">{held}</script>'
         f"<script>{SCRIPT.replace('NAME', name)}</script></div>",
         alt=alt,
         instead=instead,
+    )
+
+
+def _options(made: Mapping[str, Mapping[str, pd.DataFrame]], chosen: str) -> str:
+    """The list of methods, with the ways to read each; `chosen` is selected."""
+
+    def option(name: str) -> str:
+        return f"<option{' selected' * (name == chosen)}>{escape(name)}</option>"
+
+    return "".join(
+        f'<optgroup label="{escape(method)}">'
+        + "".join(option(f"{method}: {reader}") for reader in readers)
+        + "</optgroup>"
+        for method, readers in made.items()
     )
 
 
@@ -101,7 +121,7 @@ def _per_cent(table: pd.DataFrame) -> list[int | None]:
 
 
 def _table(like: pd.DataFrame, values: list[int | None], data: Mapping, chosen: str) -> str:
-    """The table of the first choice; `like` has its depths and lengths."""
+    """The table of a first choice; `like` has its depths and lengths."""
     head = "".join(f'<th scope="col">{times:g} L</th>' for times in like.columns)
     lines, at = [], 0
     for depth in like.index:

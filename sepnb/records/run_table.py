@@ -1,5 +1,6 @@
 """The runs of an experiment, asked by method and metric: what prose, plots and claims share."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -153,3 +154,25 @@ class RunTable:
     def text(self, method: str, metric: str, form: str = ".3f") -> str:
         """Mean and interval for a sentence or a table, "not run" where nothing was run."""
         return text_of(self.values(method, metric), form)
+
+    def grid(
+        self, rows: Mapping[str, str], columns: Mapping[str, str], form: str = ".3f", head: str = "method"
+    ) -> pd.DataFrame:
+        """Means with intervals as a table: a row for each label and its name, a column for each title and its
+        quantity.
+
+        Args:
+            columns: a quantity is `method:metric`, or `method:metric - method:metric`, paired by seed; `{}`
+                in it is the name of the row.
+            form: the format of every mean.
+            head: the title of the labels.
+        """
+
+        def cell(quantity: str) -> str:
+            a, _, b = quantity.partition(" - ")
+            return text_of(self.minus(a, b) if b else self.values(*a.split(":")), form)
+
+        return pd.DataFrame(
+            {head: label} | {title: cell(of.replace("{}", name)) for title, of in columns.items()}
+            for label, name in rows.items()
+        )

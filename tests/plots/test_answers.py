@@ -72,29 +72,6 @@ def test_a_map_has_its_shares_written_its_guesses_hatched_and_the_bar_a_line_at_
     plt.close(fig)
 
 
-def test_by_distance_each_way_to_read_has_a_line_of_means_over_seeds(ax):
-    bins = [(0, 64), (64, 128), (128, 2**40)]
-    rows = pd.DataFrame(
-        {"method": "rope", "seed": seed, "reader": reader, "times": 4, "start": start, "stop": stop}
-        | {"accuracy": base + seed / 10}
-        for reader, base in (("native", 0.1), ("lower", 0.6))
-        for seed in (1, 2)
-        for start, stop in bins
-    )
-    looks = {"native": {"label": "as trained"}, "lower": {"label": "lower"}, "window": {"label": "none"}}
-    answers.by_distance(ax, rows, "rope", looks, times=4)
-    means = {line.get_label(): line.get_ydata() for line in ax.lines if line.get_label()[0] != "_"}
-    assert means.keys() == {"as trained", "lower"}
-    assert means["as trained"] == pytest.approx([0.25] * 3) and means["lower"] == pytest.approx([0.75] * 3)
-    assert [label.get_text()[0] for label in ax.get_xticklabels()] == ["0", "1", "2"]
-
-
-@pytest.mark.parametrize("rows", [pd.DataFrame(), rows().assign(method="alibi")])
-def test_by_distance_nothing_says_not_run(ax, rows):
-    answers.by_distance(ax, rows, "rope", {"native": {}})
-    assert [text.get_text() for text in ax.texts] == ["not run"]
-
-
 def test_curves_have_a_line_for_each_seed_their_mean_and_the_best_guess(ax):
     answers.by_length(ax, table(), ["rope", "alibi"])
     levels = [line.get_ydata()[-1] for line in ax.lines]
@@ -107,15 +84,6 @@ def test_a_way_to_read_has_a_line_of_its_own_that_begins_with_the_native_one(ax)
     answers.by_length(ax, table(**read), ["rope", "rope:yarn"], {"rope:yarn": {"label": "YaRN"}})
     means = {line.get_label(): line.get_ydata() for line in ax.lines if line.get_label()[0] != "_"}
     assert list(means) == ["RoPE", "YaRN"] and means["YaRN"] == pytest.approx([0.9, *[0.8] * 4])
-
-
-def test_seeds_that_never_learned_are_counted_and_move_the_median(ax):
-    made = pd.concat([table(**{"steps_to_0.95": [60.0, 80.0]}), table(method="alibi")])
-    answers.steps(ax, made, ["rope", "alibi", "none"])
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["ALiBi", "RoPE"]
-    assert [text.get_text() for text in ax.texts] == ["2 of 2 never"]
-    markers = [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "^"]
-    assert markers == [70.0]
 
 
 def test_learning_has_a_line_for_each_seed_and_one_for_their_mean(ax):
@@ -138,7 +106,7 @@ NO_RUN = pd.DataFrame({"method": ["rope"], "seed": [1], "status": ["not run"]})
 
 @pytest.mark.parametrize(
     ("draw", "nothing"),
-    [(answers.by_length, NO_RUN), (answers.steps, NO_RUN), (answers.learning, pd.DataFrame())],
+    [(answers.by_length, NO_RUN), (answers.learning, pd.DataFrame())],
 )
 def test_curves_of_nothing_say_not_run(ax, draw, nothing):
     draw(ax, nothing, ["rope"])
@@ -155,21 +123,34 @@ def displayed(monkeypatch):
 WORDS = {"chance": CHANCE, "name": "map-a", "alt": "A map.", "instead": "the figure above"}
 
 
-def test_the_reader_chooses_a_method_from_a_list_that_holds_all_that_was_run(displayed):
+def test_the_reader_compares_two_methods_from_lists_that_hold_all_that_was_run(displayed):
     readers = {"as trained": "native", "behind a window": "window"}
     found = {"R<PE": {said: answers.cells(rows(), "rope", reader) for said, reader in readers.items()}}
     chooser.show(found | {"ALiBi": {"as trained": answers.cells(rows(), "alibi")}}, **WORDS)
     (html,) = displayed
     assert "data-interactive" in html and "<noscript>" in html and "src=" not in html
-    assert re.findall("<option>(.*?)</option>", html) == ["R&lt;PE: as trained", "R&lt;PE: behind a window"]
+    native, window = "R&lt;PE: as trained", "R&lt;PE: behind a window"
+    assert re.findall("<option(.*?)>(.*?)</option>", html) == [
+        *[(" selected", native), ("", window)],
+        *[("", native), (" selected", window)],
+    ]
     held = json.loads(re.search(r'<script type="application/json">(.*?)</script>', html)[1])
     assert held["values"] == {
         "R<PE: as trained": [90, 12, 100, 60],
         "R<PE: behind a window": [90, 0, 100, 100],
     }
     shown = re.findall(r"<td([^>]*)>(\d+) %</td>", html)
-    assert [int(value) for _, value in shown] == [90, 12, 100, 60]
-    assert ["sepnb-guess" in look for look, _ in shown] == [False, True, False, False]
+    assert [int(value) for _, value in shown] == [90, 12, 100, 60, 90, 0, 100, 100]
+    assert ["sepnb-guess" in look for look, _ in shown] == 2 * [False, True, False, False]
+    chooser.show(found, **WORDS, chosen=("R<PE: behind a window", "R<PE: as trained"))
+    assert re.findall("<td[^>]*>(\\d+) %</td>", displayed[1])[:4] == ["90", "0", "100", "100"]
+    chooser.show(found, **WORDS, chosen=("R<PE: as trained", "R<PE: never read so"))
+    assert displayed[2] == html
+
+
+def test_one_method_is_shown_alone(displayed):
+    chooser.show({"RoPE": {"as trained": answers.cells(rows(), "rope")}}, **WORDS)
+    assert displayed[0].count("<table") == displayed[0].count("<select") == 1
 
 
 def test_nothing_is_shown_of_nothing(displayed):

@@ -98,3 +98,14 @@ def test_a_metric_of_one_method_minus_another_of_another_and_how_many_times_it_i
     assert of.minus("a:far", "b:score").to_dict() == {1: 3.0, 2: 3.0}
     assert of.minus("a:far", "c:score").empty and of.minus("a:none", "b:score").empty
     assert of.times("a", "b", "score") == "2.50" and of.times("a", "c", "score") == "not run"
+
+
+def test_a_grid_asks_the_same_of_every_row():
+    of = RunTable(runs(a={1: 3.0, 2: 4.0}, b={1: 1.0, 2: 2.0}))
+    asked = {"level": "{}:score", "minus b": "{}:score - b:score"}
+    grid = of.grid({"A": "a", "C": "c"}, asked, "+.1f", head="which")
+    assert list(grid) == ["which", "level", "minus b"]
+    assert grid.to_numpy().tolist() == [
+        ["A", text_of([3.0, 4.0], "+.1f"), text_of([2.0, 2.0], "+.1f")],
+        ["C", "not run", "not run"],
+    ]

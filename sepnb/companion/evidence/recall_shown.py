@@ -1,5 +1,4 @@
-"""The runs of a task as tables for a chapter: who learned it, who uses an answer far back, and each change
-beside its dense twins.
+"""The runs of a task as tables for a chapter: who learned it, and who uses an answer far back.
 
 What was not run is called so; what was not learned is called so before any number past the trained length.
 """
@@ -19,8 +18,8 @@ READINGS = {
     "native": AS_TRAINED,
     "lower": "at the lower three quarters of positions",
     "log-scale": "scores times log n",
-    "window": "behind a window of L",
-    "window-sinks": "window of L with four sinks",
+    "window": "only the last L tokens",
+    "window-sinks": "the last L tokens and four sinks",
     "interpolation": "position interpolation",
     "ntk": "NTK-aware",
     "ntk-by-parts": "NTK by parts",
@@ -28,23 +27,6 @@ READINGS = {
     "llama3": "llama3",
 }
 """What a table calls a way to read; the rules of a learned table keep their names."""
-
-CHANGES = {
-    "nothing": "sinusoidal",
-    "random offsets": "offsets",
-    "random positions": "randomised",
-    "position gaps": "gap",
-    "content-to-position term, short period, gaps": "content-gap",
-    "the same term, random positions": "content-randomised",
-}
-"""What is changed, and how the names of its models end."""
-
-TWINS = {
-    "separated": "separated-{}",
-    "strict": "strict-{}",
-    "dense sinusoid": "sinusoidal-{}",
-    "RoPE": "rope-{}",
-}
 
 
 def learned_by(table: pd.DataFrame, methods: Iterable[str], step: float) -> str:
@@ -119,38 +101,11 @@ def uses_table(table: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
                     "4L to 8L back": of.text(name, f"{FAR}{reader}", ".2f"),
                     "last L": of.text(name, f"near/{reader}", ".2f"),
                     "all of 8L": of.text(name, AT_8X.format(reader), ".2f"),
-                    "there, window of L": of.text(name, f"{FAR}window", ".2f"),
+                    "there, last L tokens only": of.text(name, f"{FAR}window", ".2f"),
                     "best guess": text_of(of.guess(8).iloc[:1], ".2f"),
                 }
             )
     return pd.DataFrame(lines)
-
-
-def twins_table(table: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
-    """What each change finds 4 L to 8 L back, in a separated model and in its dense twins; a dash where
-    `methods`, those of the task, have no such model."""
-    names = set(methods)
-    return pd.DataFrame(
-        {"what is changed": says}
-        | {
-            kind: _far(table, _named(form, ending)) if _named(form, ending) in names else "–"  # noqa: RUF001
-            for kind, form in TWINS.items()
-        }
-        for says, ending in CHANGES.items()
-    )
-
-
-def _named(form: str, ending: str) -> str:
-    """The model of a kind: without a change the plain one, whose dense names have no ending."""
-    plain = {"sinusoidal-{}": "sinusoidal", "rope-{}": "rope"}
-    return plain.get(form, form.format(ending)) if ending == "sinusoidal" else form.format(ending)
-
-
-def _far(table: pd.DataFrame, method: str) -> str:
-    of, learned = RunTable(table), is_learned(table, method)
-    if learned == "no":
-        return f"not learned ({of.mean(method, INSIDE):.2f} inside)"
-    return of.text(method, f"{FAR}native", ".2f")
 
 
 def counted(table: pd.DataFrame, methods: Sequence[str]) -> dict[str, str]:

@@ -26,5 +26,13 @@ def show(verdicts: Mapping[str, Verdict], *, caption: str, budget: bool = False)
     if budget:
         table.insert(2, "more training", [titled(str(labels.get(name, ""))) for name in verdicts])
     show_table(table, caption=caption)
-    words = {f"verdict_{name.replace('-', '_')}": one.word for name, one in verdicts.items()}
-    return words | {f"budget_{name.replace('-', '_')}": one.label for name, one in labels.items()}
+    return words(verdicts) | {f"budget_{_key(name)}": one.label for name, one in labels.items()}
+
+
+def words(verdicts: Mapping[str, Verdict]) -> dict[str, str]:
+    """The words alone, as chapter numbers, `verdict_<id>`: every comparison stands on the page of claims."""
+    return {f"verdict_{_key(name)}": one.word for name, one in verdicts.items()}
+
+
+def _key(name: str) -> str:
+    return name.replace("-", "_")

@@ -77,21 +77,6 @@ def test_several_methods_without_runs_are_one_line():
         assert made(missing("alibi"), ["alibi", "rope"])["method"].tolist() == ["2 methods"]
 
 
-def test_twins_stand_beside_each_other_and_what_was_not_learned_tells_nothing_of_far():
-    methods = ["separated-gap", "sinusoidal-gap", "rope-gap", "rope", "sinusoidal"]
-    table = with_guess(
-        runs("separated-gap", far=0.9), runs("sinusoidal-gap", inside=0.5, far=0.4), missing("rope-gap")
-    )
-    twins = shown.twins_table(table, methods).set_index("what is changed")
-    assert list(twins.loc["position gaps", ["dense sinusoid", "RoPE"]]) == [
-        "not learned (0.50 inside)",
-        NOT_RUN,
-    ]
-    assert twins.loc["position gaps", "separated"].startswith("0.90")
-    assert twins.loc["position gaps", "strict"] == "\N{EN DASH}"
-    assert list(twins.loc["nothing", ["dense sinusoid", "RoPE"]]) == [NOT_RUN, NOT_RUN]
-
-
 def test_methods_are_counted_only_where_they_can_be_judged():
     methods = ["rope", "none", "alibi"]
     table = with_guess(runs(far=0.95), runs("none", inside=0.5), missing("alibi"))
