@@ -20,7 +20,7 @@
 #
 # Models that saw far positions in training find needles and recall values too. For needles they had position gaps and a short-period
 # content-to-position term, and found {num}`needle/separated-content-gap/far/native:.0%` with position dimensions of their own and
-# {num}`needle/sinusoidal-content-gap/far/native:.0%` without. We had expected more with them
+# {num}`needle/sinusoidal-content-gap/far/native:.0%` without. We had expected separation to help them
 # (*{num}`18_far_text/verdict_needle_separation_finds_more`*). Read without changes, no model uses latest values, or the answers in a story,
 # that far back.
 
@@ -189,8 +189,8 @@ figures.show(
     "of long texts only; with YaRN, or trained with gaps, most cells are found, and "
     "nearly all by the dense model with content and gaps.",
     caption="Digits of needles found (%) by the length of the text, in trained lengths "
-    "L, and the depth at which the needle is hidden, from the start of the text (above) "
-    "to its end. Means over seeds. Hatched: no better than the best guess.",
+    "L, and the depth at which the needle is hidden, from the start of the text "
+    "(above) to its end. Means over seeds. Hatched: no better than the best guess.",
 )
 
 # %% [markdown]
@@ -200,7 +200,7 @@ figures.show(
 # (*{num}`18_far_text/verdict_needle_dense_twin_does_as_well_at_equal_parameters`*). RoPE with the same gaps has no such term and finds fewer,
 # so the claim that dense models trained likewise do as well holds in part (*{num}`18_far_text/verdict_needle_dense_twins_do_as_well`*). Gaps
 # alone do much of the work. The term helps to learn the task at all: without it {num}`18_far_text/gap_learned_separated` separated runs learn
-# it, with it all. Of the methods with six runs {num}`18_far_text/needle_learned` learned the task, and {num}`18_far_text/needle_uses` uses
+# it, with it all. With six runs each, {num}`18_far_text/needle_learned` learned the task, and {num}`18_far_text/needle_uses` uses
 # far needles when it is read without changes.
 
 # %% tags=["hide-input"]
@@ -296,7 +296,7 @@ hay = np.frombuffer(plain.translate(bytes.maketrans(b"{}", b"()")), np.uint8)
 
 
 def as_text(samples, words, between=" "):
-    """The first sample in words; what answers is in brackets, answers follow arrows."""
+    """The first sample in words: sources in brackets, answers after arrows."""
     sources = set(samples.source[0][samples.scored[0]].tolist())
     line = []
     for i, token in enumerate(samples.tokens[0].tolist()):
@@ -724,7 +724,8 @@ def told_of(words):
 for times in answers.TIMES:
     samples, hits = ask(300, times * L, seed=seed), []
     for tokens, targets in zip(samples.tokens, samples.targets, strict=True):
-        words, answer = [babi.WORDS[token] for token in tokens], babi.WORDS[targets[-1]]
+        words = [babi.WORDS[token] for token in tokens]
+        answer = babi.WORDS[targets[-1]]
         at, often = told_of(words[:-4])
         assert at[words[-2]] == answer  # the person asked for: the generator is right
         hits.append(at[min(at, key=often.get)] == answer)
@@ -774,16 +775,16 @@ numbers["asked_far"] = asked.iloc[-1] if len(asked) else NOT_RUN
 for name in FOUR:
     figures.show_table(
         shown.uses_table(tables[name], tasks[name].methods),
-        caption=f"{TITLES[name]}: does the method use an answer 4L to 8L back, in texts "
-        "of 8L? Means over seeds and 95 % t intervals. Not testable: it has not learned "
-        "the task, or the last L tokens give it more than a guess.",
+        caption=f"{TITLES[name]}: does the method use an answer 4L to 8L back, in "
+        "texts of 8L? Means over seeds and 95 % t intervals. Not testable: it has not "
+        "learned the task, or the last L tokens give it more than a guess.",
     )
 for name, title in TITLES.items():
     figures.show_table(
         shown.learned_table(tables[name], tasks[name].methods),
-        caption=f"{title}: answers found inside the trained length. Means over seeds and "
-        "95 % t intervals, the worst seed, and of the seeds that found 95 % the median "
-        "step.",
+        caption=f"{title}: answers found inside the trained length. Means over seeds "
+        "and 95 % t intervals, the worst seed, and of the seeds that found 95 % the "
+        "median step.",
     )
 
 # %% tags=["hide-cell"]

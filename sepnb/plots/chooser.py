@@ -25,7 +25,7 @@ SCRIPT = """
     const list = side.querySelector("select"), found = all.values[list.value];
     side.querySelectorAll("td").forEach((cell, at) => {
       const value = found[at];
-      cell.textContent = value === null ? "\\u2013" : value + " %";
+      cell.textContent = value === null ? "\\u2013" : value;
       cell.style.backgroundColor = value === null ? "transparent" : all.colours[value];
       cell.style.color = value === null ? "inherit" : value < all.light ? all.ground : all.ink;
       cell.classList.toggle("sepnb-guess", value !== null && value <= all.guess[at]);
@@ -38,6 +38,11 @@ SCRIPT = """
   }
 })();
 """
+
+SAYS = (
+    "Answers found (%) by the length of the text, in trained lengths L, and by their depth in it. Hatched: "
+    "no better than the best guess."
+)
 
 
 def show(
@@ -93,7 +98,7 @@ def show(
         for word, shown in zip(("Compare", "with"), first_two, strict=False)
     )
     display_framed(
-        f'<div id="{name}" class="sepnb-chooser">{sides}'
+        f'<div id="{name}" class="sepnb-chooser">{sides}<p>{SAYS}</p>'
         f'<script type="application/json">{held}</script>'
         f"<script>{SCRIPT.replace('NAME', name)}</script></div>",
         alt=alt,
@@ -132,8 +137,7 @@ def _table(like: pd.DataFrame, values: list[int | None], data: Mapping, chosen: 
         lines.append(f"<tr>{line}</tr>")
     return (
         '<div class="sepnb-table"><table class="table"><caption>'
-        f'<output aria-live="polite">{escape(chosen)}</output>. Answers found by the length of the text and '
-        "the depth at which they stand; hatched, no better than the best guess.</caption>"
+        f'<output aria-live="polite">{escape(chosen)}</output></caption>'
         f'<thead><tr><th scope="col">depth</th>{head}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
@@ -144,4 +148,4 @@ def _cell(value: int | None, guess: int, data: Mapping) -> str:
         return "<td>\N{EN DASH}</td>"
     ink = data["ground"] if value < data["light"] else data["ink"]
     mark = ' class="sepnb-guess"' if value <= guess else ""
-    return f'<td{mark} style="background-color:{data["colours"][value]};color:{ink}">{value} %</td>'
+    return f'<td{mark} style="background-color:{data["colours"][value]};color:{ink}">{value}</td>'

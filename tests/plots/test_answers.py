@@ -139,11 +139,11 @@ def test_the_reader_compares_two_methods_from_lists_that_hold_all_that_was_run(d
         "R<PE: as trained": [90, 12, 100, 60],
         "R<PE: behind a window": [90, 0, 100, 100],
     }
-    shown = re.findall(r"<td([^>]*)>(\d+) %</td>", html)
+    shown = re.findall(r"<td([^>]*)>(\d+)</td>", html)
     assert [int(value) for _, value in shown] == [90, 12, 100, 60, 90, 0, 100, 100]
     assert ["sepnb-guess" in look for look, _ in shown] == 2 * [False, True, False, False]
     chooser.show(found, **WORDS, chosen=("R<PE: behind a window", "R<PE: as trained"))
-    assert re.findall("<td[^>]*>(\\d+) %</td>", displayed[1])[:4] == ["90", "0", "100", "100"]
+    assert re.findall("<td[^>]*>(\\d+)</td>", displayed[1])[:4] == ["90", "0", "100", "100"]
     chooser.show(found, **WORDS, chosen=("R<PE: as trained", "R<PE: never read so"))
     assert displayed[2] == html
 
