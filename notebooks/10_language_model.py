@@ -39,6 +39,7 @@ from sepnb.analysis import flops
 from sepnb.claims import language_model as of_this_chapter
 from sepnb.claims.budget import exchanges, places
 from sepnb.claims.budget import models as ranked_models
+from sepnb.claims.matched_loss import CLAIMS as MATCHED
 from sepnb.companion import evidence
 from sepnb.data import text
 from sepnb.evaluation import evaluate
@@ -167,7 +168,7 @@ figures.provenance(budgets)
 #   to three minutes a run. They read ELTeC (`sepnb data eltec-eng`).
 # - **You need**: chapters {doc}`7 <07_two_streams>` and {doc}`8 <08_split_mlp_norm>`, or their takeaways.
 # - **You will learn**: what separation costs, which part of it does what, and whether more training changes the answer.
-# - **Claims tested**: those under *Verdicts* (see {doc}`/book/claims`).
+# - **Claims tested**: on the {doc}`claims page </book/claims>`.
 # ```
 #
 # ## What is compared
@@ -797,6 +798,50 @@ figures.show(
 
 
 # %% [markdown]
+# ### A table that nobody writes to
+#
+# A position stream that no layer changes is a table. If position and content also have no cross terms in the score, an
+# {term}`untied model`, what is left need not be called separated. It is a dense transformer as wide as the sem stream with one
+# more term in its score, the one of TUPE {cite:p}`ke2021`. With $p$ the normalised sinusoid,
+#
+# $$
+# S_{ij} = \frac{1}{\sqrt d}\left( q_i k_j^\top + (p_i W_Q)(p_j W_K)^\top \right).
+# $$ (eq-tupe)
+#
+# A test holds the two to the same output. So the model has a *dense twin* of full width, TUPE, an *evolving* twin, whose
+# stream the layers change, and a wider one with as many parameters as RoPE's model. All were trained sixteen times as long as
+# the shortest training below.
+
+# %% tags=["hide-input"]
+long_runs = loaded("matched_loss")
+TWINS = ("rope", "untied-constant", "untied", "untied-constant-wide", "tupe")
+of_twins = RunTable(long_runs)
+twins = of_twins.grid(
+    {figures.title(name): name for name in TWINS},
+    {
+        "inside": "{}:bits_per_byte",
+        "minus RoPE": "{}:bits_per_byte - rope:bits_per_byte",
+    },
+)
+twins["parameters / RoPE"] = [
+    of_twins.times(name, "rope", "block_parameters") for name in TWINS
+]
+figures.show_table(
+    twins,
+    caption="Bits per byte inside the trained length after the long training, and "
+    "differences from RoPE, means over seeds and 95 % t intervals; and parameters of "
+    "the blocks.",
+)
+figures.provenance(long_runs)
+
+# %% [markdown]
+# At equal width the constant table has fewer parameters and is behind RoPE: the claim that it beats RoPE is
+# *{num}`10_language_model/verdict_a_constant_untied_table_beats_rope`*. At equal parameters it is
+# *{num}`10_language_model/verdict_a_constant_untied_table_beats_rope_at_equal_parameters`*. But the term earns this and not
+# the stream. The stream need not evolve
+# (*{num}`10_language_model/verdict_a_constant_untied_table_needs_no_evolving_stream`*), and the dense twin, without any stream,
+# matches the wide separated model (*{num}`10_language_model/verdict_the_untied_term_needs_no_stream`*).
+#
 # ## More training
 #
 # A difference after little training may only be one of speed. The experiment `budget` trains small models for one, four and
@@ -854,27 +899,6 @@ numbers["budget_order_turned"] = pairs_in_words(turned) if whole else "not run"
 figures.provenance(budgets)
 
 # %% [markdown]
-# ## Verdicts
-#
-# The rules are in {mod}`sepnb.claims`; the {doc}`claims page </book/claims>` prints their commits. The one on equal parameters
-# at every budget was written when three seeds of the models of equal width had been seen, all others before the first record.
-
-# %% tags=["hide-input"]
-IDS = list(of_this_chapter.CLAIMS)
-tables = {"in_window": table, "ablation": factors, "budget": budgets}
-tables = {f"experiment/{name}": rows for name, rows in tables.items()}
-numbers |= evidence.show(
-    claims.judge(IDS, tables),
-    budget=True,
-    caption=f"The {len(IDS)} claims of this chapter: six on the models of the first "
-    "sections, five on single factors, three on more training. All rules but one were "
-    "written beforehand. The column on more training says whether two models that a "
-    "claim compares exchange places between budgets, if both were trained at these.",
-)
-
-figures.provenance(table, factors, budgets)
-
-# %% [markdown]
 # ## What to take away
 #
 # 1. **Separation learns faster than adding the same sinusoid, not better.** With sixteen times the training its lead becomes a
@@ -896,9 +920,13 @@ figures.provenance(table, factors, budgets)
 #    and {num}`ablation/separated-learned-constant minus separated-learned/bits_per_byte:+.3f±` for a learned table. Both are
 #    level within the margin (*{num}`10_language_model/verdict_constant_pos_stream_ties_with_evolving`*, because the constant
 #    table may be better than level). In an {term}`untied model` after sixteen times the shortest training, it is
-#    {num}`matched_loss/untied-constant minus untied/bits_per_byte:+.3f` ({doc}`chapter 17 <17_perplexity>`).
+#    {num}`matched_loss/untied-constant minus untied/bits_per_byte:+.3f` ({eq}`eq-tupe`).
 # 5. **Position once is enough.** Adding it again in every layer helps, says one source
 #    (*{num}`10_language_model/verdict_position_at_every_layer_helps`*).
+#
+# The {doc}`claims page </book/claims>` has every rule and comparison, with its commits. The rule on equal parameters at every
+# budget was written when three seeds of the models of equal width had been seen. All others came before the records that they
+# judge, those on untied models when a shorter training had been seen.
 #
 # **Limits.** One language, one kind of text, and models of less than a million parameters that read
 # {num}`10_language_model/bytes_seen:,` bytes. From eight bytes of context on, RoPE gains no more than
@@ -1162,4 +1190,9 @@ for spread in spreads or [0.01, 0.03]:
 assert power(0.01, 6) > power(0.01, 3)
 
 # %% tags=["hide-cell"]
+IDS = [*of_this_chapter.CLAIMS, *(name for name in MATCHED if "untied" in name)]
+tables = {"in_window": table, "ablation": factors, "budget": budgets}
+tables |= {"matched_loss": long_runs}
+tables = {f"experiment/{name}": rows for name, rows in tables.items()}
+numbers |= evidence.words(claims.judge(IDS, tables))
 chapter_numbers.publish("10_language_model", numbers, profile=profile)

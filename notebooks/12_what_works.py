@@ -987,7 +987,7 @@ figures.provenance(runs)
 #
 # **Limits.** Small models, one training budget a task, and one of the tasks that are declared. Added positions are as wide as the model and
 # have four times as many hands as those with columns of their own, but for the control of the second section. Recall is a made-up task
-# with short answers; novels of this size of model hardly reward context beyond eight bytes ({num}`17_perplexity/beyond_most` bits per
+# with short answers; novels of this size of model hardly reward context beyond eight bytes ({num}`11_extrapolators/beyond_most` bits per
 # byte), so they test whether a model breaks and not whether it uses what it reads. Each model reads with the rule that validation texts of
 # $8L$ chose for it among {num}`12_what_works/readings`; longer texts take the same rule with a larger factor. Variants of the second half
 # mostly take the learning rate of their base. Trained with gaps, RoPE is {num}`12_what_works/gaps_rate_gain` bits per byte better at a

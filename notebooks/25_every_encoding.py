@@ -216,7 +216,7 @@ figures.provenance(in_all, runs)
 # ({doc}`chapter 10 <10_language_model>`).
 #
 # **Longer texts, all keys visible.** Take one of the {num}`25_every_encoding/level` encodings whose dots stay left of the
-# dashed line. Staying level does not mean using far text ({doc}`chapter 17 <17_perplexity>`).
+# dashed line. Staying level does not mean using far text ({doc}`chapter 11 <11_extrapolators>`).
 #
 # **Longer texts through a window.** More encodings will do, because the gaps are those to a sliding window that counts its
 # indices anew. A mask alone keeps the indices, so it shows two kinds of failure:

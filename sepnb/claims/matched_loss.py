@@ -1,5 +1,5 @@
-"""Experiment `matched_loss` (chapter 17): what is left past the trained length of models that pay the same
-inside it, and what the untied model with a constant position table owes its lead to.
+"""Experiment `matched_loss` (chapters 10 and 11): what is left past the trained length of models that pay
+the same inside it, and what the untied model with a constant position table owes its lead to.
 
 Written before its records; the rule on equal parameters and loss came last, when the narrow model's loss had
 not met the dense one's. The rule on the constraint had compared models of equal width, whose losses are too

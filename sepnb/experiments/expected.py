@@ -11,11 +11,8 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from ..analysis import flops
 from ..models import TransformerConfig
-from . import get
 from .base import Experiment
 from .run import Run
 
@@ -64,19 +61,3 @@ def together(runs: Iterable[Expected], side_by_side: int, gpus: int = 1) -> floa
     runs = list(runs)
     gpu, alone = (sum(one) for one in zip(*runs, strict=True)) if runs else (0.0, 0.0)
     return max(gpu, alone / side_by_side) / gpus
-
-
-def pending(table: pd.DataFrame) -> str:
-    """A sentence in the place of what an experiment's table would show while none of its runs has a record:
-    what is not run, the command, and its time. Empty as soon as one has."""
-    if table.attrs["records"]:
-        return ""
-    name, profile = table.attrs["experiment"], table.attrs["profile"]
-    experiment = get(name)
-    runs = [of_run(experiment, config) for config in experiment.grid(profile)]
-    hours = together(runs, 1) / 3600
-    time = f"{hours:.0f} hours" if hours > 1.5 else f"{60 * hours:.0f} minutes"
-    return (
-        f"None of the {len(runs)} runs of `{name}` at profile {profile} has been made yet. "
-        f"`sepnb run {name} --profile {profile}` makes them, in about {time} one after the other."
-    )

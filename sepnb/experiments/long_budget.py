@@ -1,4 +1,4 @@
-"""Chapter 17: encodings by position after sixteen times the training.
+"""Encodings by position after sixteen times the training.
 
 The models of `in_window`, trained on twenty million bytes. Rates are swept anew for RoPE and the separated
 sinusoid, over the whole schedule; a dense model takes the one, a model of two streams the other. The learned

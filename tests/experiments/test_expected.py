@@ -9,7 +9,6 @@ from sepnb.analysis.flops import per_token
 from sepnb.experiments import expected
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.run import Run
-from sepnb.records.store import Store
 
 IN_WINDOW = experiments.get("in_window")
 ROPE = IN_WINDOW.config("gpu", "rope", 1)
@@ -49,14 +48,3 @@ def test_every_experiment_is_expected_to_take_some_time_and_only_what_trains_no_
     config = experiment.grid("gpu")[0]
     assert expected.of_run(experiment, config).alone > 0
     assert isinstance(config, Run) != ("gpu" in experiment.costs)
-
-
-def test_while_nothing_is_run_a_sentence_has_the_command_and_its_time_and_one_record_ends_it(tmp_path):
-    table = experiments.get("long_budget").table("laptop", Store(tmp_path))
-    told = expected.pending(table)
-    assert told.startswith(f"None of the {len(table)} runs of `long_budget` at profile laptop")
-    assert "`sepnb run long_budget --profile laptop`" in told
-    hours = len(table) * experiments.get("long_budget").seconds("laptop") / 3600
-    assert f"about {hours:.0f} hours" in told
-    table.attrs["records"].append("one")
-    assert expected.pending(table) == ""
