@@ -151,7 +151,7 @@ figures.show(
 # - **Claims tested**: those on these tasks, with all their comparisons, are on {doc}`the claims page </book/claims>`.
 # ```
 #
-# Perplexity cannot tell whether far text is used, because in novels it hardly helps ({doc}`chapter 17 <17_perplexity>`). A task can: we know
+# Perplexity cannot tell whether far text is used, because in novels it hardly helps ({doc}`chapter 11 <11_extrapolators>`). A task can: we know
 # where the answer is. A method *uses* far text here if
 #
 # 1. it has learned the task: inside the trained length $L$ it finds at least ninety-five in a hundred answers;
