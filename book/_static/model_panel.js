@@ -1,5 +1,5 @@
-// The panel of "A model in the page": a text, a start index and a rule of evaluation go in; the loss of every
-// byte, the guesses for the next one and the attention of a head come out. What is computed stands in model.js,
+// The model in the page of chapter 22: a text and its length, a start index and a rule of evaluation go in; the
+// loss of every byte, the guesses for the next one and the attention of a head come out. What is computed stands in model.js,
 // how it is drawn in moving.js.
 (() => {
   "use strict";
@@ -210,7 +210,9 @@
     const heads = headsOf(built[0]),
       numbered = (list) => list.map(([, name], at) => [String(at), name]);
     let held = { key: null };
-    let sample = "0";
+    let sample = "0",
+      whole = most; // bytes of the text, of which the panel reads the first `bytes`
+    const inLengths = (value) => `${value} (${told(value / length, 3)} L)`;
     box.sepnb = { models: built, held: () => held }; // for whoever looks in from outside
     panel(box, {
       controls: [
@@ -222,6 +224,8 @@
           most,
           value: texts[0][0],
         },
+        { name: "bytes", label: "Length", min: 2, max: most, value: most, text: inLengths },
+        { name: "start", label: "Start index", min: 0, max: most, value: 0, text: inLengths },
         { name: "factor", label: "Slow positions down", min: 1, max: 16, value: 1, text: slowed },
         {
           name: "model",
@@ -230,14 +234,6 @@
           value: "0",
         },
         { name: "rule", label: "Rule", options: RULES, value: "plain" },
-        {
-          name: "start",
-          label: "Start index",
-          min: 0,
-          max: most,
-          value: 0,
-          text: (value) => `${value} (${told(value / length, 3)} L)`,
-        },
         { name: "chosen", label: "Byte looked at", min: 0, max: most, value: most },
         {
           name: "head",
@@ -250,11 +246,15 @@
         if (state.sample !== sample) {
           sample = state.sample;
           state.text = parts.text.input.value = texts[Number(sample)][0];
-          state.chosen = most;
+          state.chosen = state.bytes = most;
         }
-        const tokens = bytesOf(state.text, most);
+        const all = bytesOf(state.text, most);
         stage.replaceChildren();
-        if (tokens.length < 2) return "Type at least two bytes.";
+        if (all.length < 2) return "Type at least two bytes.";
+        const bytes = state.bytes >= whole ? all.length : Math.min(state.bytes, all.length);
+        whole = all.length;
+        parts.bytes.set({ max: whole, value: bytes });
+        const tokens = all.slice(0, bytes);
         const { rule, start, factor } = state,
           own = built[Number(state.model)],
           model = M.slowedDown(own, factor, bands);

@@ -1,6 +1,7 @@
 """What the book's Sphinx extension does.
 
 - `{num}` pastes a number into prose, `{chapter-figure}` a figure, with a link to the chapter they are from;
+- `{verdict}` pastes the word that the ledger has for a claim, with a link to the claim;
 - the directives of `PAGES` render the evidence pages, the tables of encodings and the list of the reference;
 - markup that was left as text, because it was not recognised, is a located warning;
 - an address that a page has left leads to where it is now;
@@ -18,8 +19,9 @@ from pathlib import Path
 
 from docutils import nodes
 from docutils.statemachine import StringList
+from sphinx import addnodes
 from sphinx.util import logging
-from sphinx.util.docutils import SphinxDirective
+from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx.util.fileutil import copy_asset
 
 from sepnb import claims, paths
@@ -39,13 +41,16 @@ from sepnb.companion import (
     translated,
 )
 from sepnb.companion.evidence import ledger_page, scoreboard
+from sepnb.records.verdicts import NOT_RUN
 
 logger = logging.getLogger(__name__)
 
 # --- pages that are computed --------------------------------------------------------------------------------
 
 SPREAD = 5
-JUDGED = {"book/claims", "book/source_map", "notebooks/executed/23_scoreboard"}
+JUDGED = {"book/claims", "book/source_map"} | {
+    f"notebooks/executed/{name}" for name in ("22_inside", "23_scoreboard")
+}
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, ImportError, OSError, RuntimeError)
 
 
@@ -75,7 +80,6 @@ PARTS = tuple(f"sepnb/{part}*.py" for part in ("", "encodings/", "extrapolators/
 PAGES = {
     "claims": (lambda: ledger_page.page(ledger()), RULES),
     "source-map": (lambda: ledger_page.source_map_page(ledger()), RULES),
-    "scoreboard-finding": (lambda: scoreboard.finding(ledger()), RULES),
     "scoreboard": (lambda: scoreboard.scoreboard(ledger()), RULES),
     "verdict-table": (scoreboard.methods, RULES),
     "headline-verdicts": (partial(scoreboard.methods, headlines=True), RULES),
@@ -92,14 +96,39 @@ PAGES = {
 `sepnb build` sees the files that are new."""
 
 
+def note(env, made_from: tuple[str, ...]) -> None:
+    """The page that is read is made from these files."""
+    files = [file for pattern in made_from for file in paths.root().glob(pattern)]
+    for file in [*files, *(paths.results().rglob("*.json") if made_from is RULES else ())]:
+        env.note_dependency(str(file))
+
+
+class VerdictRole(SphinxRole):
+    """``{verdict}`claim: word` ``, the badge of the claim with a link to it; the word is for a test, see
+    `evidence.headlines`. What is no claim is printed as `??` with one located warning, so `-W` fails."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        note(self.env, RULES)
+        name = self.text.partition(":")[0]
+        try:
+            id = claims.get(name).id
+            word = next((row.verdict.word for row in ledger() if row.claim.id == id), NOT_RUN)
+        except FAULTS as problem:
+            logger.warning("%s", problem, location=self.get_location(), type="sepnb", subtype="verdict")
+            return [nodes.inline(self.rawtext, "??", classes=["sepnb-missing"])], []
+        target = {"refdomain": "std", "reftype": "ref", "reftarget": f"claim-{name}"}
+        shown = nodes.inline("", translated.said(word, self.env))
+        link = addnodes.pending_xref("", shown, refexplicit=True, refdoc=self.env.docname, **target)
+        classes = ["sepnb-badge", f"sepnb-{word.replace(' ', '-')}"]
+        return [nodes.inline("", "", link, classes=classes)], []
+
+
 class Page(SphinxDirective):
     """A directive whose content is MyST text, made anew when one of the files it is made from changes."""
 
     def run(self) -> list[nodes.Node]:
         make, made_from = PAGES[self.name]
-        files = [file for pattern in made_from for file in paths.root().glob(pattern)]
-        for file in [*files, *(paths.results().rglob("*.json") if made_from is RULES else ())]:
-            self.env.note_dependency(str(file))
+        note(self.env, made_from)
         try:
             text = make()
         except FAULTS as problem:  # of a record or a rule: it names the page instead of ending in a traceback
@@ -227,6 +256,7 @@ def side_by_side(app, config) -> None:
 def setup(app) -> dict:
     app.add_config_value("sepnb_profile", os.environ.get("SEPNB_PROFILE", "laptop"), "env", [str])
     app.add_role("num", number_role.NumberRole())
+    app.add_role("verdict", VerdictRole())
     for part in (api_pages, chapter_figures, folds, moved, numbering, phone, search, tables, translated):
         part.setup(app)
     for name in PAGES:

@@ -217,6 +217,26 @@ def test_keys_move_the_start_and_the_text_and_what_is_seen_follows(chromium, bui
         page.locator(".moving-said", has_text="Type at least two bytes").wait_for()
 
 
+def test_a_text_is_cut_to_the_length_of_the_slider_and_another_text_is_read_whole(chromium, built) -> None:
+    with opened(chromium, built("model", panel_of(tiny("strict")))) as page:
+        said, slider = page.locator(".moving-said"), page.get_by_label("Length")
+        held, whole = "() => document.querySelector('#moving-one').sepnb.held().bits.length + 1", 56
+        assert (
+            page.evaluate(held) == int(slider.input_value()) == whole
+            and "those after them" in said.text_content()
+        )
+        slider.fill(str(LENGTH))
+        page.locator(".moving-said", has_text=f"The first {LENGTH - 1} bytes cost").wait_for()
+        assert page.evaluate(held) == LENGTH and "those after them" not in said.text_content()
+        assert slider.get_attribute("aria-valuetext") == f"{LENGTH} (1 L)"
+        page.get_by_label("Text").select_option("1")
+        page.locator(".moving-guesses caption", has_text=r"caf\xc3\xa9").wait_for()
+        assert page.evaluate(held) == int(slider.input_value()) == 30
+        page.get_by_label("Change it").fill("abcdef")
+        page.wait_for_function(f"{held[6:]} === 6")
+        assert slider.get_attribute("max") == slider.input_value() == "6"
+
+
 def test_a_slider_slows_positions_down_and_the_level_of_the_text_stays(chromium, built) -> None:
     with opened(chromium, built("model", panel_of(tiny("strict"))), viewport=reading.PHONE) as page:
         said, slower = page.locator(".moving-said"), page.get_by_label("Slow positions down")
@@ -406,7 +426,7 @@ def test_the_odometer_says_what_a_carry_changes(chromium, built) -> None:
 
 
 def test_the_chapter_in_the_book_moves_from_a_folder_and_stands_still_without_scripts(chromium, site) -> None:
-    address = (site / "notebooks" / "executed" / "26_in_the_page.html").as_uri()
+    address = (site / "notebooks" / "executed" / "22_inside.html").as_uri()
     with reading.opened(chromium, site.as_uri()) as (page, traffic):
         page.goto(address)
         said = page.locator("#moving-model .moving-said")

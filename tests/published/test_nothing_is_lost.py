@@ -14,7 +14,7 @@ import pytest
 
 from sepnb import claims, experiments, paths
 from sepnb.claims import withdrawn
-from sepnb.companion import published
+from sepnb.companion import lint, published
 from sepnb.companion.evidence import headlines, ledger_page
 from sepnb.records.store import Record, Store
 
@@ -204,14 +204,13 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> dict[str, claims.Row]:
         return {row.claim.id: row for row in claims.evaluate()}
 
 
-def test_the_scoreboard_begins_with_what_the_ledger_says_now(ledger) -> None:
-    turned = {
-        name: ledger[name].verdict.word
-        for one in headlines.FOUND
-        for name, word in one.stands_on.items()
-        if ledger[name].verdict.word != word
-    }
-    assert not turned, "write these sentences of headlines.FOUND anew: the page leaves them out"
+def test_every_verdict_that_prose_quotes_is_what_the_ledger_says_now(ledger) -> None:
+    """The sentence before it was written for that word."""
+    pages = {path.name: path.read_text(encoding="utf-8") for path in lint.sources()}
+    quoted = [(page, *one) for page, text in pages.items() for one in headlines.quoted(text)]
+    assert len(quoted) == sum(text.count("{verdict}`") for text in pages.values()) > 20
+    turned = [told for told in quoted if ledger[told[1]].verdict.word != told[2]]
+    assert not turned, "write these sentences anew"
 
 
 def test_every_published_record_is_there_or_was_moved_for_a_reason(records) -> None:

@@ -11,7 +11,7 @@ from sepnb.claims.ledger import Row, evaluate, get
 from sepnb.claims.rule import conditions, lines
 from sepnb.claims.sources import Document, Statement, load
 from sepnb.claims.withdrawn import WITHDRAWN
-from sepnb.companion.evidence.headlines import HEADLINES
+from sepnb.companion.evidence.headlines import headlines
 from sepnb.records.markup import code, said, table
 from sepnb.records.markup import row as table_row
 from sepnb.records.verdicts import NOT_RUN, OF_OURS, PARTLY
@@ -77,11 +77,11 @@ def _turned_and_withdrawn(rows: Sequence[Row]) -> list[str]:
 
 def _groups(rows: Sequence[Row], documents: Sequence[Document]) -> dict[str, list[Row]]:
     """The claims by what says them; a group of none is left out."""
-    by_id = {row.claim.id: row for row in rows}
-    groups = {"Headlines": [by_id[name] for name in HEADLINES if name in by_id]}
+    by_id, first = {row.claim.id: row for row in rows}, headlines()
+    groups = {"Headlines": [by_id[name] for name in first if name in by_id]}
     for one in documents:
         said_there = dict.fromkeys(said.target for said in one.statements if said.kind == "claim")
-        own = [by_id[name] for name in said_there if name in by_id and name not in HEADLINES]
+        own = [by_id[name] for name in said_there if name in by_id and name not in first]
         groups[one.title] = [row for row in own if row.claim.source == one.source]
     told = {row.claim.id for group in groups.values() for row in group}
     groups["Hypotheses of this book"] = [row for row in rows if row.claim.id not in told]

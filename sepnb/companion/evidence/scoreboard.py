@@ -1,5 +1,5 @@
-"""The text of the scoreboard (MyST): what was found, every statement of the sources with its verdict and one
-line of why, and the table of methods."""
+"""The text of the scoreboard (MyST): every statement of the sources with its verdict and one line of why, and
+the table of methods."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,6 @@ from sepnb.claims.ledger import Row, evaluate, load
 from sepnb.claims.sources import Document, Statement
 from sepnb.claims.sources import load as source_map
 from sepnb.claims.verdict import Cause, Tables, Verdict
-from sepnb.companion.evidence.headlines import FOUND
 from sepnb.companion.evidence.ledger_page import KINDS, badge, link, where
 from sepnb.companion.evidence.reason import because
 from sepnb.companion.evidence.verdict_table import FIXED, needs, verdict_table
@@ -23,25 +22,18 @@ IN_CELLS = {HELD: "yes", REFUTED: "no", UNDECIDED: "open", NOT_TESTABLE: "not te
 """Verdicts in the table of methods, whose columns are questions."""
 
 
-def finding(rows: Sequence[Row] | None = None) -> str:
-    """What was found, by the verdicts; then how many statements of the sources records could judge."""
-    found = source_map()
-    words = _words(evaluate() if rows is None else rows)
-    judged = Counter(words[one.target] for one in found.statements if one.kind == "claim")
-    told = ", ".join(f"{n} {word}" for word, n in judged.most_common())
-    says = [one.says for one in FOUND if one.stands_on.items() <= words.items()]
-    counted = (
-        f"The sources make {len(found.statements)} statements, and {judged.total()} of them say "
-        f"something that our records could contradict: {told}."
-    )
-    first, *rest = [" ".join(part) for part in (says[:3], says[3:]) if part] + [counted]
-    return "\n\n".join([f"**Finding.** {first}", *rest])
-
-
 def scoreboard(rows: Sequence[Row] | None = None) -> str:
-    """A table for each source: what it says, the verdict and why; below it, folded, what no claim judges."""
-    rows, found, lines = evaluate() if rows is None else rows, source_map(), []
-    judged = {row.claim.id: row for row in rows}
+    """How many statements records could judge; then a table for each source: what it says, the verdict and
+    why, and below it, folded, what no claim judges."""
+    rows, found = evaluate() if rows is None else rows, source_map()
+    judged, words = {row.claim.id: row for row in rows}, _words(rows)
+    count = Counter(words[one.target] for one in found.statements if one.kind == "claim")
+    told = ", ".join(f"{n} {word}" for word, n in count.most_common())
+    lines = [
+        f"The sources make {len(found.statements)} statements, and {count.total()} of them say something "
+        f"that our records could contradict: {told}.",
+        "",
+    ]
     for document in found.documents:
         lines += [f"### {document.title}", "", *_judged(document, judged), *_rest(document, judged)]
     return "\n".join(lines)

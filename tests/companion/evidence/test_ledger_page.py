@@ -12,7 +12,7 @@ from sepnb.claims import Verdict, language_model, ledger
 from sepnb.claims.evidence import judge
 from sepnb.claims.verdict import Answer, Cause, Dependence
 from sepnb.companion.evidence import ledger_page
-from sepnb.companion.evidence.headlines import HEADLINES
+from sepnb.companion.evidence.headlines import headlines
 from sepnb.records.store import Store
 
 from ...claims.test_ledger import fake_row, publish
@@ -68,7 +68,7 @@ def test_each_claim_stands_once_under_what_says_it():
     assert parts[1::2] == ["All verdicts", *titles, "Verdicts that turned", "Withdrawn"]
     found = [re.findall(r"\(claim-(.+)\)=", part) for part in parts[4:-4:2]]
     assert sorted(name for names in found for name in names) == sorted(row.claim.id for row in rows)
-    assert found[0] == list(HEADLINES)
+    assert found[0] == list(headlines())
     for document, names in zip(claims.source_map().documents, found[1:], strict=False):
         assert {claims.get(name).source for name in names} == {document.source}
 

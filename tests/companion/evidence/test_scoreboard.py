@@ -1,7 +1,6 @@
 """The scoreboard: every statement once, with the word of its claim; and the table of methods."""
 
 import re
-from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -39,30 +38,14 @@ def test_every_statement_stands_once_with_the_word_and_the_reason_of_its_claim(r
     assert sum(line.startswith("### ") for line in lines) == 4
 
 
-def test_the_finding_counts_statements_by_the_word_of_their_claims(rows):
-    told = scoreboard.finding(rows).splitlines()[-1]
+def test_it_begins_with_how_many_statements_have_which_word(rows):
+    told = scoreboard.scoreboard(rows).splitlines()[0]
     judged = [one for one in claims.source_map().statements if one.kind == "claim"]
     total, *counted = map(int, re.findall(r"\d+", told.partition("statements, and ")[2]))
     assert total == len(judged) == sum(counted)
     words = {row.claim.id: row.verdict.word for row in rows}
     wanted = sum(words[one.target] == "reproduced" for one in judged)
     assert re.search(rf"\b{wanted} reproduced", told)
-
-
-def test_a_sentence_of_the_finding_goes_when_one_of_its_verdicts_turns(rows):
-    by_id = {row.claim.id: row for row in rows}
-    for one in scoreboard.FOUND:
-        linked = re.findall(r"<claim-([\w-]+)>", one.says)
-        assert linked and set(linked) <= one.stands_on.keys() <= by_id.keys()
-        so = by_id | {name: with_word(by_id[name], word) for name, word in one.stands_on.items()}
-        assert one.says in scoreboard.finding(list(so.values()))
-        for name, word in one.stands_on.items():
-            turned = so | {name: with_word(by_id[name], "undecided" if word != "undecided" else "held")}
-            assert one.says not in scoreboard.finding(list(turned.values())), name
-
-
-def with_word(row: Row, word: str) -> Row:
-    return replace(row, verdict=Verdict(word, "6 seeds"))
 
 
 SHIFT = {"rope": 0.0, recipes.BEST: -0.05, "separated-sinusoidal": 0.2, "sinusoidal": 0.4, "rope-gaps": 0.01}
