@@ -160,7 +160,7 @@ figures.provenance(table)
 # - **Claims tested** (see {doc}`/book/claims`): six, each quoted where it belongs. Their rules were committed before the first record.
 # ```
 #
-# ## A model in the page that breaks and heals
+# ## A model that breaks and heals
 #
 # **You can watch a small separated model break, and heal.** Two lines of code repeat for four trained lengths. Inside the trained length
 # L = 64 the model reads them at {num}`22_inside/line_first:.1f` bits per byte. Past it they cost {num}`22_inside/line_rest:.1f`, although

@@ -9,7 +9,7 @@ MOVED = {
     "notebooks/executed/19_what_and_where": "notebooks/executed/18_far_text#recall-and-the-latest-value",
     "notebooks/executed/20_questions": "notebooks/executed/18_far_text#questions-about-a-story",
     "notebooks/executed/17_perplexity": "notebooks/executed/11_extrapolators#does-more-training-help",
-    "notebooks/executed/26_in_the_page": "notebooks/executed/22_inside#a-model-in-the-page-that-breaks-and-heals",
+    "notebooks/executed/26_in_the_page": "notebooks/executed/22_inside#a-model-that-breaks-and-heals",
 }
 """Old page to new page, both without `.html`, such as `"book/old": "book/new#a-section"`."""
 
