@@ -223,7 +223,7 @@
 
   // --- the model --------------------------------------------------------------------------------------------
 
-  /** Logits [N, 256] of tokens that stand at `positions`.
+  /** Logits [N, V] of tokens that stand at `positions`.
    *
    * `window`: tokens that a query sees, itself included. `watch(layer, head, parts)`: see `attention`. */
   const logits = (model, tokens, positions, { window = Infinity, watch = () => {} } = {}) => {
@@ -270,7 +270,7 @@
       ? { ...model, slowed: null, log_scale: false }
       : { ...model, slowed: { factor, length: model.length, alpha, beta }, log_scale: true };
 
-  /** The rules of evaluation: a model, tokens and a start index to logits [N, 256]. `watch` is told besides of
+  /** The rules of evaluation: a model, tokens and a start index to logits [N, V]. `watch` is told besides of
    * which tokens a piece serves, those between `from` and `to`, and which token stands first in it. */
   const whole = (model, tokens, start, watch, window) => {
     const served = { first: 0, from: 0, to: tokens.length };
@@ -290,7 +290,8 @@
       whole(model, tokens, start, watch, model.length),
     // In pieces of `stride` bytes, each read from index 0 together with the bytes before it that fit into L.
     reread: (model, tokens, _, { watch = () => {}, stride = 8 } = {}) => {
-      const found = matrix(tokens.length, 256),
+      const answers = model.weights["head.weight"].rows,
+        found = matrix(tokens.length, answers),
         length = model.length;
       for (let from = 0; from < tokens.length;) {
         const to = Math.min(from ? from + stride : length, tokens.length),
@@ -304,16 +305,16 @@
           piece.map((_, i) => i),
           { watch: told },
         );
-        found.data.set(own.data.subarray((from - first) * 256), from * 256);
+        found.data.set(own.data.subarray((from - first) * answers), from * answers);
         from = to;
       }
       return found;
     },
   };
 
-  /** Of logits [N, 256] the probabilities of what may come after token i. */
+  /** Of logits [N, V] the probabilities of what may come after token i. */
   const probabilities = (found, i) =>
-    softmax(matrix(1, 256, found.data.slice(i * 256, (i + 1) * 256))).data;
+    softmax(matrix(1, found.cols, found.data.slice(i * found.cols, (i + 1) * found.cols))).data;
 
   /** Bits that a model pays for tokens 1 to N - 1, each given those before it. */
   const bits = (found, tokens) =>

@@ -2,14 +2,18 @@
 
     ```{chapter-figure} 11_extrapolators/fig-extrapolators-beyond
     ```
+    ```{chapter-panel} 12_what_works/moving-recall
+    ```
 
-The picture, its alternative text and its caption are those that the chapter's notebook holds, so that they
-are of the profile of the build. The caption ends with a link to the chapter. Nothing here imports matplotlib.
+The second is for what a reader moves (`sepnb.plots.moving`). The picture, its alternative text and its
+caption are those that the chapter's notebook holds, so that they are of the profile of the build. The
+caption ends with a link to the chapter. Nothing here imports matplotlib.
 """
 
 import base64
 import json
 import os
+import re
 from pathlib import Path
 
 from docutils import nodes
@@ -40,6 +44,22 @@ def find(notebook: Path, name: str) -> tuple[bytes, str, dict[str, str]]:
     text = "".join(data[mime])
     content = base64.b64decode(text) if mime == "image/png" else text.encode()
     return content, SUFFIXES[mime], _told(named[name])
+
+
+def find_panel(notebook: Path, name: str) -> str:
+    """The HTML of what `moving.show` displayed by this name. A ValueError names those that there are."""
+    if not notebook.is_file():
+        raise ValueError(f"there is no executed chapter {notebook.name}; sepnb run executes it")
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    pages = ["".join(output.get("data", {}).get("text/html", "")) for output in outputs]
+    named = {known[1]: page for page in pages if (known := _PANEL.search(page))}
+    if name not in named:
+        raise ValueError(f"{notebook.name} has no panel {name!r}; it has {', '.join(named) or 'none'}")
+    return named[name]
+
+
+_PANEL = re.compile(r'<div id="([^"]+)" class="sepnb-moving"')
 
 
 def _told(output: dict) -> dict[str, str]:
@@ -83,10 +103,28 @@ class ChapterFigure(SphinxDirective):
         return [figure]
 
 
+class ChapterPanel(SphinxDirective):
+    """`{chapter-panel} <chapter>/<name>`. What cannot be shown is one located warning: `-W` fails."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        chapter, _, name = self.arguments[0].partition("/")
+        notebook = Path(self.env.srcdir, f"notebooks/executed/{chapter}.ipynb")
+        self.env.note_dependency(str(notebook))
+        try:
+            page = find_panel(notebook, name)
+        except ValueError as problem:
+            logger.warning("%s", problem, location=self.get_location(), type="sepnb", subtype="figure")
+            return [nodes.warning("", nodes.paragraph("", str(problem)))]
+        return [nodes.raw("", page, format="html")]
+
+
 def setup(app) -> None:
-    """Register the directive and its node, which is written as any figure is."""
+    """Register the directives and the node of figures, which is written as any figure is."""
     app.add_node(
         ShownAgain,
         html=(lambda page, node: page.visit_figure(node), lambda page, node: page.depart_figure(node)),
     )
     app.add_directive("chapter-figure", ChapterFigure)
+    app.add_directive("chapter-panel", ChapterPanel)

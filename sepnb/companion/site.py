@@ -1,6 +1,6 @@
 """What the book's Sphinx extension does.
 
-- `{num}` pastes a number into prose, `{chapter-figure}` a figure, with a link to the chapter they are from;
+- `{num}` pastes a number into prose, `{chapter-figure}` a figure, `{chapter-panel}` a panel;
 - `{verdict}` pastes the word that the ledger has for a claim, with a link to the claim;
 - the directives of `PAGES` render the evidence pages, the tables of encodings and the list of the reference;
 - markup that was left as text, because it was not recognised, is a located warning;

@@ -104,8 +104,6 @@ def _check(model: LanguageModel) -> None:
     (encoding,) = config.encodings if len(config.encodings) == 1 else (None,)
     if type(encoding) is not Sinusoidal or encoding.layout != "interleaved" or encoding.dims > 1:
         raise ValueError(f"encoding is {config.encoding!r}; a packed model has a sinusoid, interleaved")
-    if model.vocab_size != 256:
-        raise ValueError(f"vocab_size is {model.vocab_size}; a page reads bytes, give 256")
     if type(extension := extension_of(model)) not in (type(None), NTKByParts):
         raise ValueError(
             f"the frequencies are those of {extension!r}; a packed model has NTKByParts, or none"

@@ -15,6 +15,7 @@ from .interactive import display_framed
 SMALL = ("moving.js", "formulas.js", "small_figures.js")
 SCRIPTS: Mapping[str, tuple[str, ...]] = {
     "model": ("moving.js", "model.js", "model_panel.js"),
+    "recall": ("moving.js", "model.js", "recall_panel.js"),
     "grid": ("moving.js", "grid_figure.js"),
     **dict.fromkeys(("phasors", "extensions", "slopes", "odometer"), SMALL),
 }

@@ -16,6 +16,7 @@ from sepnb.analysis.inventory import inventory
 from sepnb.claims.ledger import Source
 from sepnb.companion import attacks, not_run, pages, site
 from sepnb.companion.build import clean
+from sepnb.plots import interactive, moving
 from sepnb.records.store import Record
 
 
@@ -331,6 +332,23 @@ def test_a_figure_of_a_chapter_stands_on_another_page_with_its_words_and_a_link(
     built = project(book("01_order/fig-two", one, a_figure("fig-two", "All of it.", "green")))
     assert built.warnings == [] and "All of it." in built.page("index")
     assert 'fill="green"' in (built.html / source[1]).read_text(encoding="utf-8")
+
+
+def test_a_panel_of_a_chapter_stands_on_another_page_with_its_scripts(project, monkeypatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(interactive, "display", lambda html: shown.append(html.data))
+    moving.show("slopes", {"slopes": [0.5]}, name="moving-one", alt="A panel.", instead="the figure above")
+    pages = book("01_order/moving-one", {"data": {"text/html": shown[0]}})
+    pages["index.md"] = pages["index.md"].replace("chapter-figure", "chapter-panel")
+    static = {"html_static_path": [str(paths.root() / "book" / "_static")]}
+    built = project(pages, **static)
+    assert built.warnings == []
+    assert 'id="moving-one"' in built.page("index") and "small_figures.js" in built.page("index")
+
+    pages["index.md"] = pages["index.md"].replace("moving-one", "moving-two")
+    built = project(pages, **static)
+    assert len(built.warnings) == 1 and "index.md:3: WARNING" in built.warnings[0]
+    assert "has no panel 'moving-two'; it has moving-one" in built.warnings[0]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from sepnb import paths
 from sepnb.encodings import alibi_slopes, apply_rope, grid_positions, grid_sinusoidal, rope_frequencies
 from sepnb.encodings.context import NTKAware, NTKByParts, PositionInterpolation, YaRN
 from sepnb.evaluation.losses import sliding
+from sepnb.evaluation.tasks import mqar
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.models.packed import packed, rounded
 from sepnb.plots import interactive, moving
@@ -294,6 +295,70 @@ def test_without_scripts_and_on_paper_the_picture_stands_alone(chromium, built) 
         page.emulate_media(media="print")
         assert page.locator("img[alt='what stands still']").is_visible()
         assert not page.locator("#moving-one").is_visible()
+
+
+# --- a text that is asked for its values
+
+RECALL = {"keys": 4, "values": 4, "noise": 2, "pairs": 3}
+TIMES = (1, 2)
+
+
+def recall_of(model: LanguageModel) -> tuple[dict, list]:
+    """What the page carries of a model and of texts of 16 and 32 symbols; and the texts."""
+    drawn = [mqar(2, times * LENGTH, seed=times, **RECALL) for times in TIMES]
+    texts = [
+        [
+            {
+                "tokens": samples.tokens[n].tolist(),
+                "targets": samples.targets[n].tolist(),
+                "questions": np.flatnonzero(samples.scored[n]).tolist(),
+            }
+            for n in range(2)
+        ]
+        for samples in drawn
+    ]
+    kinds = ["key"] * 4 + ["value"] * 4 + ["noise"] * 2
+    asked = {"times": TIMES, "factors": (1, 8), "kinds": kinds, "names": list("ABCD0123-."), "bands": BANDS}
+    shares = {1: [0.9, 0.25], 8: [0.8, 0.75]}
+    return {"packed": packed(model), "texts": texts, **asked, "shares": shares, "many": 9}, drawn
+
+
+def test_the_page_recalls_the_values_that_the_model_recalls(chromium, built) -> None:
+    """Of a vocabulary that is no bytes: its likeliest value at every question, as trained and slowed down."""
+    torch.manual_seed(4)
+    streams = Streams(pos=8, sem=16)
+    model = LanguageModel(TransformerConfig(streams, 2, 3, "sinusoidal", max_length=LENGTH), vocab_size=10)
+    data, drawn = recall_of(model)
+    with opened(chromium, built("recall", data)) as page:
+        for chosen, samples in enumerate(drawn):
+            for factor, n in itertools.product((1, 8), (0, 1)):
+                with torch.no_grad():
+                    logits = slowed_down(rounded(model), factor)(torch.from_numpy(samples.tokens[n])[None])[0]
+                wanted = 4 + logits[samples.scored[n], 4:8].argmax(-1)
+                read = "given => document.querySelector('#moving-one').sepnb.read(...given)"
+                assert page.evaluate(read, [chosen, n, factor]) == wanted.tolist()
+
+
+def test_a_longer_text_and_slower_positions_change_what_is_said(chromium, built) -> None:
+    torch.manual_seed(4)
+    streams = Streams(pos=8, sem=16)
+    model = LanguageModel(TransformerConfig(streams, 2, 3, "sinusoidal", max_length=LENGTH), vocab_size=10)
+    with opened(chromium, built("recall", recall_of(model)[0]), viewport=reading.PHONE) as page:
+        assert page.locator(".recall-asked > *").count() == 3 and page.locator(".recall-key").count() == 3
+        page.get_by_label("Make the text longer").focus()
+        page.keyboard.press("ArrowRight")
+        page.locator(".moving-said", has_text="in 9 texts of this length it finds 25 %").wait_for()
+        page.get_by_label("Slow positions down").focus()
+        page.keyboard.press("ArrowRight")
+        page.locator(".moving-said", has_text="With positions 8 times slower").wait_for()
+        page.locator(".moving-said", has_text="it finds 75 % of the values").wait_for()
+        parts = page.locator("#moving-one *").evaluate_all(
+            "all => all.map(e => e.getBoundingClientRect().right)"
+        )
+        assert max(parts) <= reading.PHONE["width"] + 1
+
+
+# --- small figures
 
 
 def grid_map(says: str, *, drawn: bool = False) -> dict:
