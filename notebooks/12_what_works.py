@@ -354,7 +354,7 @@ streams = Streams(pos=8, sem=24)
 config = TransformerConfig(streams, 2, 4, "sinusoidal", max_length=short)
 torch.manual_seed(seed)
 little = LanguageModel(config, vocab_size=20)
-STAGES = (250, 64, short // 2), (100, 32, short)  # steps, texts in each, symbols
+STAGES = (300, 64, short // 2), (150, 32, short)  # steps, texts in each, symbols
 
 
 def lessons():
