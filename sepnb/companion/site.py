@@ -14,7 +14,7 @@ import contextlib
 import importlib.util
 import os
 import re
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 from docutils import nodes
@@ -82,7 +82,6 @@ PAGES = {
     "source-map": (lambda: ledger_page.source_map_page(ledger()), RULES),
     "scoreboard": (lambda: scoreboard.scoreboard(ledger()), RULES),
     "verdict-table": (scoreboard.methods, RULES),
-    "headline-verdicts": (partial(scoreboard.methods, headlines=True), RULES),
     "provenance": (pages.provenance, RULES),
     "reproduction": (pages.reproduction, RULES),
     "not-run": (not_run.page, RULES),

@@ -72,12 +72,11 @@ def _why(row: Row) -> str:
     return f"{link(row.claim.id)}: {said(because(row.claim, row.verdict))}"
 
 
-def methods(profile: str | None = None, store: Store | None = None, *, headlines: bool = False) -> str:
-    """The verdict table of methods, a word and the mean difference in each cell; or of a few, those of the
-    landing page."""
+def methods(profile: str | None = None, store: Store | None = None) -> str:
+    """The verdict table of methods, a word and the mean difference in each cell."""
     store = Store() if store is None else store
     tables: Tables = {need: load(need, profile, store).content for need in needs()}
-    made = [(line, found) for line, found in verdict_table(tables) if line.headline or not headlines]
+    made = verdict_table(tables)
     heads = [WORDS.get(name, name) for name in made[0][1]]
     cells = [(line.label, *(_cell(name, one) for name, one in found.items())) for line, found in made]
     return "\n".join(["```{container} sepnb-methods", *table(("method", *heads), cells), "```"])

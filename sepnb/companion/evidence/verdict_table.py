@@ -34,7 +34,6 @@ class Line:
         reading: how it reads past its trained length.
         task: its name in the tasks, where it is another.
         base: what the price is counted from; None: the method that it varies, if any.
-        headline: whether it stands on the landing page too.
     """
 
     label: str
@@ -42,41 +41,37 @@ class Line:
     reading: str = "native"
     task: str | None = None
     base: str | None = None
-    headline: bool = False
 
 
 _ALL = "short period, content-to-position, gaps"
 
 LINES = (
-    Line("RoPE", "rope", headline=True),
-    Line("RoPE, read behind a window", "rope", "native-window", headline=True),
-    Line("RoPE, read with YaRN", "rope", "yarn", headline=True),
-    Line("RoPE, trained with position gaps", "rope-gaps", task="rope-gap", headline=True),
+    Line("RoPE", "rope"),
+    Line("RoPE, read behind a window", "rope", "native-window"),
+    Line("RoPE, read with YaRN", "rope", "yarn"),
+    Line("RoPE, trained with position gaps", "rope-gaps", task="rope-gap"),
     Line("RoPE, random positions", "rope-randomised", base="rope"),
-    Line("ALiBi", "alibi", headline=True),
-    Line("dense, sinusoidal", "sinusoidal", headline=True),
-    Line("separated, sinusoidal", "separated-sinusoidal", base="sinusoidal", headline=True),
+    Line("ALiBi", "alibi"),
+    Line("dense, sinusoidal", "sinusoidal"),
+    Line("separated, sinusoidal", "separated-sinusoidal", base="sinusoidal"),
     Line("strict, sinusoidal", "strict-sinusoidal", base="sinusoidal"),
-    Line("dense, random positions", "sinusoidal-randomised", base="sinusoidal", headline=True),
-    Line("separated, random positions", "separated-randomised", base="separated-sinusoidal", headline=True),
+    Line("dense, random positions", "sinusoidal-randomised", base="sinusoidal"),
+    Line("separated, random positions", "separated-randomised", base="separated-sinusoidal"),
     Line("strict, random positions", "strict-randomised", base="strict-sinusoidal"),
     Line("separated, position gaps", "separated-gap", base="separated-sinusoidal"),
     Line("dense, random offsets", "sinusoidal-offsets"),
     Line("separated, random offsets", "separated-offsets"),
     Line("separated, short period and offsets, window", "separated-torus-offsets", "native-window"),
-    Line("dense, content-to-position and gaps", "dense-phase-gaps", base="sinusoidal", headline=True),
+    Line("dense, content-to-position and gaps", "dense-phase-gaps", base="sinusoidal"),
     Line(
         "dense, content-to-position, read behind a window",
         "dense-phase",
         "native-window",
         base="sinusoidal",
-        headline=True,
     ),
     Line("separated, content-to-position and gaps", "separated-phase-gaps"),
-    Line(f"dense, {_ALL}", "sinusoidal-torus-phase-long-gaps", task="sinusoidal-content-gap", headline=True),
-    Line(
-        f"separated, {_ALL}", "separated-torus-phase-long-gaps", task="separated-content-gap", headline=True
-    ),
+    Line(f"dense, {_ALL}", "sinusoidal-torus-phase-long-gaps", task="sinusoidal-content-gap"),
+    Line(f"separated, {_ALL}", "separated-torus-phase-long-gaps", task="separated-content-gap"),
     Line(f"separated, {_ALL}, as large as RoPE", recipes.BEST),
 )
 

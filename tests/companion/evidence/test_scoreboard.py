@@ -134,14 +134,6 @@ def test_the_text_of_the_table_has_a_dash_in_each_cell_of_what_is_not_there(tmp_
         assert line.count("| \N{EN DASH} ") + line.count("| base ") == cells
 
 
-def test_the_landing_page_has_every_headline_beside_its_dense_twin_and_no_other_line(tmp_path):
-    short = scoreboard.methods("laptop", Store(tmp_path), headlines=True)
-    shown = [line.label for line in verdict_table.LINES if f"| {line.label} |" in short]
-    assert shown == [line.label for line in verdict_table.LINES if line.headline]
-    separated = [label for label in shown if label.startswith("separated, ")]
-    assert separated and {label.replace("separated", "dense", 1) for label in separated} <= set(shown)
-
-
 def test_every_method_of_the_table_is_one_of_the_experiments():
     from sepnb import experiments
 
