@@ -14,7 +14,7 @@
 # # 1. Attention does not know order
 #
 # **Finding.** Without a position encoding and without a mask, a transformer gives every word of *the dog bit the man* the same output as
-# in *the man bit the dog*: a shuffle moves the outputs and changes none of them ({numref}`fig-order-attention`). A causal mask alone lets
+# in *the man bit the dog*. A shuffle moves the outputs and changes none of them ({numref}`fig-order-attention`). A causal mask alone lets
 # a model notice order, but the last token, which predicts the next one, notices it only from the second block on
 # ({numref}`fig-order-depth`).
 
