@@ -641,7 +641,7 @@ numbers["easier_open"] = answers.count("open") if answers else NOT_RUN
 # {num}`11_extrapolators/long_least:+.1f` to {num}`11_extrapolators/long_most:+.1f` above its sliding window. After long
 # training the five approaches extrapolate: *{num}`11_extrapolators/verdict_the_five_extrapolate_after_long_training`*.
 #
-# **Is it easier with separation, among models that know as much?** At equal width they still do not: separated minus dense is
+# **Is it easier with separation, among models that know as much?** At equal width they do not know as much: separated minus dense is
 # {num}`matched_loss/separated-learned minus learned/bits_per_byte:+.3f±` bits per byte inside the trained length, with
 # {num}`11_extrapolators/long_size` of the block parameters. A wider separated model, as large as the dense one, is level with it
 # ({num}`matched_loss/separated-learned-wide minus learned/bits_per_byte:+.3f±`). Of its
