@@ -20,6 +20,9 @@
 # {num}`stretched_mqar/sinusoidal/accuracy/stretched/16x:.0%`, slowed down in the way that suits it best. But RoPE, slowed down, recalls
 # {num}`stretched_mqar/rope/accuracy/stretched/16x:.0%`, and in novels it is ahead. So nothing here says that a separated model is better
 # than RoPE.
+#
+# ```{chapter-figure} 12_what_works/fig-slow-recall
+# ```
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -199,12 +202,12 @@ figures.show(
 figures.provenance(*tables.values())
 
 # %% [markdown]
-# So we also asked tasks whose answers are far back. In recall a separated model finds them that was trained with position gaps, with a
-# score in which content chooses a distance ({verdict}`mqar-a-separated-model-uses: held`). Six seeds leave open whether such a model also
-# finds needles ({verdict}`needle-a-separated-model-uses: undecided`), and a dense model of equal size finds distant needles as well as it
-# does ({verdict}`needle-dense-twin-does-as-well-at-equal-parameters: held`). A separated model does not reliably find the *latest* value of
-# a key that far back ({verdict}`latest-value-a-separated-model-uses: refuted`): at random positions it finds
-# {num}`latest_value/separated-randomised/far/native:.0%` of the answers, and RoPE with the frequencies of YaRN
+# So we also asked tasks whose answers are far back ({doc}`chapter 18 <18_far_text>`). In recall a separated model finds them that was
+# trained with position gaps, with a score in which content chooses a distance ({verdict}`mqar-a-separated-model-uses: held`). Six seeds
+# leave open whether such a model also finds needles ({verdict}`needle-a-separated-model-uses: undecided`), and a dense model of equal size
+# finds distant needles as well as it does ({verdict}`needle-dense-twin-does-as-well-at-equal-parameters: held`). A separated model does not
+# reliably find the *latest* value of a key that far back ({verdict}`latest-value-a-separated-model-uses: refuted`): at random positions it
+# finds {num}`latest_value/separated-randomised/far/native:.0%` of the answers, and RoPE with the frequencies of YaRN
 # {num}`latest_value/rope/far/yarn:.0%`. The answer in a long story was found neither by a separated model
 # ({verdict}`questions-a-separated-model-uses: refuted`) nor by RoPE ({verdict}`questions-rope-uses: refuted`).
 #
