@@ -143,10 +143,7 @@ DOORS: dict[str, tuple[Callable, dict[str, Any]]] = {
     "NTKAware": (encodings.NTKAware, {"factor": 4.0}),
     "DynamicNTK": (rotated(encodings.DynamicNTK), STRETCHED),
     "NTKByParts": (rotated(encodings.NTKByParts), STRETCHED | {"alpha": 1, "beta": 32}),
-    "YaRN": (
-        rotated(encodings.YaRN),
-        STRETCHED | {"beta_fast": 32, "beta_slow": 1, "ramp": "dimension"},
-    ),
+    "YaRN": (rotated(encodings.YaRN), STRETCHED | {"beta_fast": 32, "beta_slow": 1, "ramp": "dimension"}),
     "Llama3": (rotated(encodings.Llama3), STRETCHED | {"low_freq_factor": 1, "high_freq_factor": 4}),
     "alibi_slopes": (encodings.alibi_slopes, {"n_heads": 6, "dtype": torch.float64}),
     "alibi_bias": (encodings.alibi_bias, {"slopes": noise(H)} | AT),
@@ -167,10 +164,7 @@ DOORS: dict[str, tuple[Callable, dict[str, Any]]] = {
         encodings.distance_aware_gate,
         {"distance": KEYS.float(), "w": noise(H), "v": noise(H)},
     ),
-    "distance_aware_gate, numbers": (
-        encodings.distance_aware_gate,
-        {"distance": 2.0, "w": -0.5, "v": 0.5},
-    ),
+    "distance_aware_gate, numbers": (encodings.distance_aware_gate, {"distance": 2.0, "w": -0.5, "v": 0.5}),
     "distance_aware_scores": (
         distance_aware_scores,
         {"q": Q, "k": K, "w": noise(H), "v": 0.5, "gate": "added", "relu": False} | AT,
@@ -348,10 +342,7 @@ DOORS |= {
     ),
     "cope_positions": (encodings.cope_positions, {"logits": noise(B, H, N, M), "n_positions": 4}),
     "cope_scores": (encodings.cope_scores, {"q": Q, "k": K, "table": noise(4, D), "gate": "raw"}),
-    "fire_ratio": (
-        encodings.fire_ratio,
-        {"c": torch.tensor(0.5), "threshold": torch.tensor(4.0)} | AT,
-    ),
+    "fire_ratio": (encodings.fire_ratio, {"c": torch.tensor(0.5), "threshold": torch.tensor(4.0)} | AT),
     "fire_bias": (
         encodings.fire_bias,
         {"c": torch.tensor(0.5), "threshold": torch.tensor(4.0), "hidden": noise(2, 4), "out": noise(H, 5)}
@@ -362,10 +353,7 @@ DOORS |= {
         {"r1": noise(H).abs(), "r2": noise(H).abs(), "form": "logarithmic"} | AT,
     ),
     "sandwich_bias": (encodings.sandwich_bias, {"n_heads": 3, "width": 8, "base": 100.0} | AT),
-    "t5_bias": (
-        encodings.t5_bias,
-        {"table": noise(8, H), "max_distance": 20, "bidirectional": False} | AT,
-    ),
+    "t5_bias": (encodings.t5_bias, {"table": noise(8, H), "max_distance": 20, "bidirectional": False} | AT),
     "phase_frequencies": (encodings.phase_frequencies, {"waves": 3, "longest": 64}),
     "phase_scores": (
         encodings.phase_scores,
@@ -441,97 +429,76 @@ SIGNED = NUMBERS | {"-1", "0", "-2**62"}
 BATCHES = {"one dimension more", "one dimension less", "axis 0 longer", "axis 0 empty"}
 INDICES = BATCHES | {"no dimension", "tensor"}
 ROWS = {"one dimension more", "axis 0 longer", "axis 0 empty", "negative", "tensor"}
+PER_HEAD = SIGNED | {"one dimension less", "no dimension", "another dtype", "integers"}
+LARGER = {"axis 0 longer", "axis 1 longer", "another dtype"}
+QUERIES_OF_ANY_NUMBER = {"axis 2 longer", "axis 2 empty"}
 
-TASKS = ("mqar", "latest_value", "indirect_index", "occurrence", "ordered_copy")
+ALIKE: dict[tuple[str, type], set[str]] = {
+    ("base", float): BASES,
+    ("factor", float): {"1.5"},
+    ("seed", int): HUGE | {"0"},
+    ("batch_size", int): HUGE,
+    ("path", Path): {"str"},
+    ("query_positions", Tensor): ROWS,
+    ("key_positions", Tensor): ROWS,
+}
+"""What an argument of this name and type takes in every door that does not say otherwise."""
 
 TAKEN: dict[str, dict[str, set[str]]] = {
     "Streams": {"pos": {"0"}, "sem": {"0"}},
     "Streams.split": {"x": BATCHES | {"another dtype", "meta"}},
     "Streams.select": {"names": {"None", "dict"}},
-    "BlockDiagonalLinear": {"x": BATCHES, "split": {"False"}, "bias": {"False"}, "outputs": {"None"}},
-    "StreamNorm": {"x": BATCHES, "split": {"False"}, "eps": NUMBERS | {"0"}},
-    "StreamMLP": {"x": BATCHES, "split": {"False"}, "bias": {"True"}, "outputs": {"None"}},
-    "sinusoidal": {
-        "positions": INDICES | {"floats", "negative", "meta"},
-        "base": BASES,
-        "dtype": {"None"},
-    },
-    "rope_frequencies": {
-        "base": BASES,
-        "extension": {"None"},
-        "length": {"None"},
-        "p": {"None"},
-    },
+    "BlockDiagonalLinear": {"x": BATCHES, "outputs": {"None"}},
+    "StreamNorm": {"x": BATCHES, "eps": NUMBERS | {"0"}},
+    "StreamMLP": {"x": BATCHES, "outputs": {"None"}},
+    "sinusoidal": {"positions": INDICES | {"floats", "negative", "meta"}, "dtype": {"None"}},
+    "rope_frequencies": {name: {"None"} for name in ("extension", "length", "p")},
     "apply_rope": {
         "x": BATCHES | {"another dtype"},
         "positions": {"floats", "negative"},
         "inv_freq": {"another dtype"},
         "attention_factor": NUMBERS,
     },
-    "PositionInterpolation": {"factor": {"1.5"}},
-    "NTKAware": {"factor": {"1.5"}},
-    "DynamicNTK": {"factor": {"1.5"}},
-    "NTKByParts": {
-        "factor": {"1.5"},
-        "length": {"None"},
-        "alpha": {"0", "0.5", "1.5"},
-        "beta": {"1.5"},
-    },
-    "YaRN": {
-        "factor": {"1.5"},
-        "length": {"None"},
-        "beta_slow": {"0.5", "1.5"},
-        "beta_fast": {"1.5"},
-    },
-    "Llama3": {
-        "factor": {"1.5"},
-        "length": {"None"},
-        "low_freq_factor": {"0", "0.5", "1.5"},
-        "high_freq_factor": {"1.5"},
-    },
-    "alibi_bias": {
-        "slopes": {"axis 0 longer", "axis 0 empty", "another dtype"},
-        "query_positions": ROWS,
-        "key_positions": ROWS,
-    },
-    "t5_buckets": {"relative": INDICES | {"negative", "huge", "meta"}, "bidirectional": {"False"}},
-    "shaw_scores": {"q": {"axis 2 longer", "axis 2 empty"}, "k": {"axis 2 longer"}},
-    "shaw_output": {"weights": {"axis 2 longer", "axis 2 empty"}},
-    "transformer_xl_scores": {"q": {"axis 2 longer", "axis 2 empty"}},
+    "NTKByParts": {"length": {"None"}, "alpha": {"0", "0.5", "1.5"}, "beta": {"1.5"}},
+    "YaRN": {"length": {"None"}, "beta_slow": {"0.5", "1.5"}, "beta_fast": {"1.5"}},
+    "Llama3": {"length": {"None"}, "low_freq_factor": {"0", "0.5", "1.5"}, "high_freq_factor": {"1.5"}},
+    "alibi_bias": {"slopes": {"axis 0 longer", "axis 0 empty", "another dtype"}},
+    "t5_buckets": {"relative": INDICES | {"negative", "huge", "meta"}},
+    "shaw_scores": {"q": QUERIES_OF_ANY_NUMBER, "k": {"axis 2 longer"}},
+    "shaw_output": {"weights": QUERIES_OF_ANY_NUMBER},
+    "transformer_xl_scores": {"q": QUERIES_OF_ANY_NUMBER},
     "distance_aware_gate": {
         "distance": SIGNED | INDICES | {"another dtype", "integers"},
-        "w": SIGNED | {"one dimension less", "no dimension", "another dtype", "integers"},
-        "v": SIGNED | {"one dimension less", "no dimension", "another dtype", "integers"},
+        "w": PER_HEAD,
+        "v": PER_HEAD,
+    },
+    "distance_aware_gate, numbers": {
+        "distance": SIGNED | {"tensor"},
+        "w": SIGNED | {"tensor"},
+        "v": SIGNED | {"tensor"},
     },
     "distance_aware_scores": {
-        "w": SIGNED | {"one dimension less", "no dimension", "another dtype", "integers"},
+        "w": PER_HEAD,
         "v": SIGNED,
-        "relu": {"True"},
         "query_positions": {"negative"},
         "key_positions": {"negative"},
     },
-    "distance_aware_gate, numbers": {"w": {"tensor"}, "v": {"tensor"}},
     "names": {"axes": {"None"}},
-    "build": {"base": BASES, "partial": {"None"}},
-    "build, t5": {"bidirectional": {"False"}, "std": NUMBERS | {"0"}, "scale": NUMBERS | {"None"}},
+    "build": {"partial": {"None"}},
+    "build, t5": {"std": NUMBERS | {"0"}, "scale": NUMBERS | {"None"}},
     "extrapolate": {
-        "table": {"axis 0 longer", "axis 1 longer", "another dtype"},
-        "positions": INDICES,
+        "table": LARGER,
+        "positions": INDICES | {"huge"},
         "n_components": {"None"},
         "pick": {"None"},
         "steps": {"0"},
         "seed": {"0", "2**62"},
         "tau": NUMBERS,
-        "everywhere": {"False"},
-        "per_dimension": {"False"},
     },
-    **{
-        f"extrapolate, {method}": {"positions": {"huge"}}
-        for method in extrapolators.METHODS
-        if method != "interpolate"
-    },
+    "extrapolate, sinusoidal": {"per_dimension": set()},
+    "extrapolate, interpolate": {"positions": INDICES},
     "digits": {"positions": {"axis 0 longer", "axis 0 empty"}},
-    "digits, one": {"positions": {"array", "tensor", "one dimension more"}},
+    "digits, one": {"positions": {"axis 0 longer", "axis 0 empty", "array", "tensor", "one dimension more"}},
     "SequentialPositionEncoder": {
         "positions": {"axis 0 longer", "axis 0 empty"},
         "heads": {"None"},
@@ -550,37 +517,23 @@ TAKEN: dict[str, dict[str, set[str]]] = {
         "top_k": {"None"},
         "seed": {"None", "0", "2**62"},
     },
-    "save": {"path": {"str"}},
-    "load": {"path": {"str"}},
-    "save_adapter": {"path": {"str"}},
-    "load_adapter": {"path": {"str"}},
-    "adapt": {"text": {"axis 0 longer"}, "seed": HUGE | {"0"}},
-    "LanguageModel.extended, waves": {"extension": {"None"}, "log_scale": {"False"}},
+    "adapt": {"text": {"axis 0 longer"}},
+    "LanguageModel.extended, waves": {"extension": {"None"}},
     "LanguageModel, a call": {"tokens": {"axis 0 longer", "axis 0 empty"}, "positions": {"None"}},
-    "LanguageModel.make_cache": {"batch_size": HUGE, "length": HUGE | {"None"}},
+    "LanguageModel.make_cache": {"length": HUGE | {"None"}},
     "LanguageModel.extended": {"window": HUGE, "sinks": HUGE | {"0"}, "n_components": {"None"}},
     "LanguageModel.position_tables": {"positions": {"0", "tensor", "axis 0 longer", "axis 0 empty"}},
     "ImageClassifier, a call": {"images": {"axis 0 longer", "axis 0 empty"}, "positions": {"None"}},
-    "KVCache": {
-        "batch_size": HUGE,
-        "n_layers": HUGE,
-        "axes": HUGE,
-        "length": HUGE | {"None"},
-        "window": HUGE | {"None"},
-    },
-    "grid": {"depths": {"None"}, "seed": HUGE | {"0"}},
-    "seam": {"table": {"axis 0 longer", "axis 1 longer", "another dtype"}},
-    "extrapolators.describe": {"table": {"axis 0 longer", "axis 1 longer", "another dtype"}},
+    "KVCache": {"n_layers": HUGE, "axes": HUGE, "length": HUGE | {"None"}, "window": HUGE | {"None"}},
+    "grid": {"depths": {"None"}},
+    "seam": {"table": LARGER},
+    "extrapolators.describe": {"table": LARGER},
     "as_grid": {
         "positions": {"array", "tensor", "one dimension less", "negative", "huge"}
         | {"axis 0 longer", "axis 0 empty", "axis 1 longer"}
     },
     "grid_positions": {"fit": {"None"}},
-    "grid_sinusoidal": {
-        "base": BASES,
-        "positions": BATCHES | {"axis 1 longer", "tensor", "meta", "floats", "negative"},
-    },
-    "axial_rope_frequencies": {"base": BASES},
+    "grid_sinusoidal": {"positions": BATCHES | {"axis 1 longer", "tensor", "meta", "floats", "negative"}},
     "apply_axial_rope": {
         "x": BATCHES | {"another dtype"},
         "positions": {"floats", "negative"},
@@ -593,34 +546,18 @@ TAKEN: dict[str, dict[str, set[str]]] = {
         "gamma": NUMBERS,
     },
     "apply_xpos": {
-        "base": BASES,
         "scale_base": NUMBERS | {"inf"},
         "gamma": NUMBERS,
         **dict.fromkeys(("q", "k"), BATCHES | {"axis 1 longer", "axis 1 empty", "another dtype"}),
-        "query_positions": {"floats", "negative"},
-        "key_positions": {"floats", "negative"},
+        **{key: {"floats", "negative"} for key in ("query_positions", "key_positions")},
     },
     "cope_positions": {
         "logits": {"meta", "another dtype", "axis 3 longer"}
         | {f"axis {axis} {how}" for axis in (0, 1, 2) for how in ("longer", "empty")}
     },
-    "cope_scores": {
-        "q": {"axis 2 longer", "axis 2 empty"},
-        "k": {"axis 2 longer"},
-        "table": {"axis 0 longer"},
-    },
-    "fire_ratio": dict.fromkeys(("query_positions", "key_positions"), ROWS),
-    "fire_bias": {
-        "out": {"axis 0 longer", "axis 0 empty"},
-        **dict.fromkeys(("query_positions", "key_positions"), ROWS),
-    },
-    "kerple_bias": dict.fromkeys(("query_positions", "key_positions"), ROWS),
-    "sandwich_bias": {"base": BASES, **dict.fromkeys(("query_positions", "key_positions"), ROWS)},
-    "t5_bias": {
-        "table": {"axis 0 longer", "axis 1 longer", "axis 1 empty", "another dtype"},
-        "bidirectional": {"True"},
-        **dict.fromkeys(("query_positions", "key_positions"), ROWS),
-    },
+    "cope_scores": {"q": QUERIES_OF_ANY_NUMBER, "k": {"axis 2 longer"}, "table": {"axis 0 longer"}},
+    "fire_bias": {"out": {"axis 0 longer", "axis 0 empty"}},
+    "t5_bias": {"table": {"axis 0 longer", "axis 1 longer", "axis 1 empty", "another dtype"}},
     "phase_frequencies": {"longest": {"2**62", "1e300"}},
     "phase_scores": {
         "coefficients": {f"axis {axis} {how}" for axis in (0, 1) for how in ("longer", "empty")},
@@ -628,22 +565,14 @@ TAKEN: dict[str, dict[str, set[str]]] = {
         "query_positions": {"negative"},
         "key_positions": {"tensor", "axis 0 longer", "axis 0 empty", "negative"},
     },
-    "build_extension": {"factor": {"1.5"}},
-    "RaisedBase": {"base": BASES},
-    "LongRoPE": {"factor": {"1.5"}},
     "compile_formulas": {"backend": {"None", "str"}},
-    "attention_weights": {
-        "q": {"axis 2 longer", "axis 2 empty"},
-        "k": {"axis 2 longer", "axis 2 empty"},
-        "causal": {"False"},
-        "scale": SIGNED | {"None"},
-    },
-    "evaluate": {"batch_size": HUGE, "documents": {"None"}, "positions": {"None"}},
-    "sliding": {"batch_size": HUGE, "window": HUGE, "sinks": {"0"}},
+    "attention_weights": {"q": QUERIES_OF_ANY_NUMBER, "k": QUERIES_OF_ANY_NUMBER, "scale": SIGNED | {"None"}},
+    "evaluate": {"documents": {"None"}, "positions": {"None"}},
+    "sliding": {"window": HUGE, "sinks": {"0"}},
     "windows": dict.fromkeys(("limit_bytes", "per_document"), HUGE | {"None"}),
-    "sample_batches": {"batch_size": HUGE, "steps": HUGE, "seed": HUGE | {"0"}},
+    "sample_batches": {"steps": HUGE},
     "TrainingConfig": {
-        **dict.fromkeys(("steps", "batch_size", "length"), HUGE),
+        **dict.fromkeys(("steps", "length"), HUGE),
         **dict.fromkeys(("learning_rate", "clip"), NUMBERS),
         "warmup": {"0", "0.5"},
         "weight_decay": NUMBERS | {"0"},
@@ -654,7 +583,19 @@ TAKEN: dict[str, dict[str, set[str]]] = {
         **{key: {"str"} for key in ("experiment", "profile", "key")},
         **{key: {"dict"} for key in ("config", "metrics", "fingerprint")},
     },
-    **{task: {"seed": {"0", "2**62", "10**5000"}} for task in TASKS},
-    "needle": {"seed": {"0", "2**62", "10**5000"}, "depth": {"None", "0", "0.5"}},
-    "questions": {"seed": {"0", "2**62", "10**5000"}, "statements": {"None"}},
+    "needle": {"depth": {"None", "0", "0.5"}},
+    "questions": {"statements": {"None"}},
 }
+
+
+def taken(door: str, argument: str) -> set[str]:
+    """What a function takes in the place of this argument: as the door says, or the part of its name before
+    the comma, or `ALIKE`; and in the place of a bool the other one."""
+    valid = DOORS[door][1][argument]
+    for key in (door, door.partition(",")[0]):
+        if argument in TAKEN.get(key, {}):
+            return TAKEN[key][argument]
+    if isinstance(valid, bool):
+        return {str(not valid)}
+    alike = [what for (name, kind), what in ALIKE.items() if name == argument and isinstance(valid, kind)]
+    return alike[0] if alike else set()

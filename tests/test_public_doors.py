@@ -23,7 +23,7 @@ from sepnb import encodings, extrapolators, models, protocol, seqpe, streams
 from sepnb.encodings import transformer_xl_scores
 from sepnb.evaluation import tasks
 
-from .doors import DOORS, TAKEN, M, noise
+from .doors import DOORS, M, noise, taken
 
 SECONDS = 1.0
 torch.zeros(1, device="meta").double().sin()  # the first such call loads what it needs
@@ -84,11 +84,6 @@ def spoiled(valid: object) -> Iterator[tuple[str, object]]:
         yield "nans", valid.double().fill_(torch.nan)
         yield "negative", -1 - valid
         yield "huge", valid + 2**62
-
-
-def taken(door: str, argument: str) -> set[str]:
-    """What a function takes in this place: for the part of its name before the comma, and for all of it."""
-    return set().union(*(TAKEN.get(key, {}).get(argument, set()) for key in (door.split(",")[0], door)))
 
 
 def outcome(call: Callable, arguments: dict[str, Any]) -> str:
