@@ -7,9 +7,19 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import pytest
 
+from sepnb.plots import interactive
+
 
 @pytest.fixture
 def ax():
     fig, ax = plt.subplots()
     yield ax
     plt.close(fig)
+
+
+@pytest.fixture
+def displayed(monkeypatch):
+    """The HTML that was displayed."""
+    got = []
+    monkeypatch.setattr(interactive, "display", lambda shown: got.append(shown.data))
+    return got

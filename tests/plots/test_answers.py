@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sepnb.plots import answers, chooser, interactive
+from sepnb.plots import answers, chooser
 
 CHANCE = {1: 0.1, 2: 0.12}
 
@@ -111,13 +111,6 @@ NO_RUN = pd.DataFrame({"method": ["rope"], "seed": [1], "status": ["not run"]})
 def test_curves_of_nothing_say_not_run(ax, draw, nothing):
     draw(ax, nothing, ["rope"])
     assert [text.get_text() for text in ax.texts] == ["not run"]
-
-
-@pytest.fixture
-def displayed(monkeypatch):
-    got = []
-    monkeypatch.setattr(interactive, "display", lambda shown: got.append(shown.data))
-    return got
 
 
 WORDS = {"chance": CHANCE, "name": "map-a", "alt": "A map.", "instead": "the figure above"}

@@ -14,13 +14,6 @@ def drawn(states=STATES):
     )
 
 
-@pytest.fixture
-def displayed(monkeypatch):
-    got = []
-    monkeypatch.setattr(interactive, "display", lambda shown: got.append(shown.data))
-    return got
-
-
 def test_the_slider_reaches_every_state_and_begins_at_the_last():
     figure = drawn()
     assert [trace.visible for trace in figure.data] == [False, True]

@@ -6,16 +6,9 @@ import re
 import pytest
 
 from sepnb import paths
-from sepnb.plots import interactive, moving
+from sepnb.plots import moving
 
 WORDS = {"name": "moving-one", "alt": "A figure.", "instead": "the figure above"}
-
-
-@pytest.fixture
-def displayed(monkeypatch):
-    got = []
-    monkeypatch.setattr(interactive, "display", lambda shown: got.append(shown.data))
-    return got
 
 
 def test_the_data_comes_back_whatever_it_holds(displayed):
