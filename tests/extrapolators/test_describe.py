@@ -42,12 +42,6 @@ def test_the_energy_of_the_first_principal_components_is_their_share_of_the_vari
     assert found[8] == pytest.approx(1) and found[4] < 1
 
 
-def test_a_line_has_one_component_and_a_wave_one_frequency():
-    places = torch.arange(32, dtype=F64)[:, None]
-    assert describe(places * torch.ones(1, 4)).component_energy[1] == pytest.approx(1)
-    assert describe(torch.cos(2 * torch.pi * places * 3 / 32)).frequency_energy[1] == pytest.approx(1)
-
-
 def test_a_constant_table_has_a_mean_and_no_variance():
     found = describe(torch.full((8, 2), 0.25))
     assert found.frequency_energy[1] == pytest.approx(1) and math.isnan(found.component_energy[1])
@@ -67,10 +61,6 @@ def test_every_number_has_a_line_for_a_data_frame(table):
     assert lines["median step / mean row norm"] == found.median_step / found.mean_row_norm
 
 
-def test_what_is_no_table_is_refused(unhooked):
+def test_a_table_of_zeros_is_refused():
     with pytest.raises(ValueError, match="every entry of the table is 0"):
         describe(torch.zeros(4, 2))
-    with pytest.raises(ValueError, match="the table has 1 rows"):
-        describe(torch.ones(1, 2))
-    with pytest.raises(TypeError, match=r"got torch\.int64"):
-        describe(torch.ones(4, 2, dtype=torch.int64))
