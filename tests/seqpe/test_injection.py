@@ -92,25 +92,6 @@ def test_queries_and_keys_are_changed_by_the_formula_and_values_by_nothing(site,
     assert torch.equal(v, plain_v), "values hear no position"
 
 
-def test_a_layer_has_the_maps_of_its_own_and_every_head_its_own_columns(monkeypatch):
-    made = model("add", per_layer=True)
-    (module,) = made.transformer.query_key_encodings
-    before = captured(made, GAPS, monkeypatch)
-    with torch.no_grad():
-        module.queries[1].weight[D:] += 1.0  # of the second head in the second layer
-    after = captured(made, GAPS, monkeypatch)[:2]
-    assert torch.equal(before[0][0], after[0][0])
-    changed = (before[1][0] - after[1][0]).abs().amax(dim=(0, 2, 3))
-    assert changed[0] == 0 and changed[1] > 0.1
-
-
-def test_a_factor_of_zero_is_no_encoding():
-    made = model("score", factor=0.0)
-    bare = loaded(model("score", encoding="none"), made)
-    torch.testing.assert_close(made(tokens(), GAPS), bare(tokens(), GAPS), rtol=0, atol=1e-12)
-    assert (model("score")(tokens(), GAPS) - bare(tokens(), GAPS)).abs().max() > 1e-3
-
-
 @pytest.mark.parametrize("site", ["score", "add", "multiply"])
 def test_the_residual_state_is_not_touched_and_at_the_input_it_is_the_sum_or_a_stream(site):
     made, content = model(site), torch.ones(2, N, WIDTH, dtype=F64)
