@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import nbformat
 import pytest
 import yaml
 from playwright.sync_api import Browser
@@ -47,6 +48,25 @@ def address(site: Path) -> Iterator[str]:
     """Where the book is served."""
     with reading.served(site) as base:
         yield base
+
+
+def notebook(*cells: str | nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """A chapter of these cells; words are Markdown."""
+    made = [nbformat.v4.new_markdown_cell(cell) if isinstance(cell, str) else cell for cell in cells]
+    python = {"language_info": {"name": "python", "pygments_lexer": "python"}}
+    return nbformat.v4.new_notebook(cells=made, metadata=python)
+
+
+def shows(source: str, *outputs: dict, **metadata: object) -> nbformat.NotebookNode:
+    """A cell of code that displays these."""
+    shown = [nbformat.v4.new_output("display_data", **output) for output in outputs]
+    return nbformat.v4.new_code_cell(source, outputs=shown, metadata=metadata)
+
+
+def book_of(chapters: Mapping[str, nbformat.NotebookNode], before: str = "") -> dict[str, str]:
+    """Files of a book whose index, `before` on it, lists these chapters."""
+    index = "\n".join(["# Book\n", f"{before}\n", "```{toctree}", *chapters, "```\n"])
+    return {"index.md": index} | {f"{name}.ipynb": nbformat.writes(one) for name, one in chapters.items()}
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,12 @@ from sepnb.companion import api_pages
 from ..test_layers import FLOORS
 
 
-def test_every_room_has_its_place_from_the_ground_up() -> None:
+@pytest.fixture(scope="module")
+def modules() -> dict[str, api_pages.Module]:
+    return api_pages.modules()
+
+
+def test_every_room_has_its_place_from_the_ground_up(modules) -> None:
     """A new room: name it in `ROOMS` of sepnb/companion/api_pages.py."""
     inside = {"paths", "validation", "companion", "cli", "__main__"}
     floors = [floor - inside for floor in FLOORS]
@@ -24,12 +29,12 @@ def test_every_room_has_its_place_from_the_ground_up() -> None:
     assert sorted(rooms) == sorted(chain(*floors))
     heights = [next(height for height, floor in enumerate(floors) if room in floor) for room in rooms]
     assert heights == sorted(heights)
-    found = list(dict.fromkeys(module.room for module in api_pages.modules().values()))
+    found = list(dict.fromkeys(module.room for module in modules.values()))
     assert found == rooms, "a room has no page"
 
 
-def test_every_name_that_a_package_exports_is_described_once_under_that_name() -> None:
-    shown = Counter(name for module in api_pages.modules().values() for name in module.shown)
+def test_every_name_that_a_package_exports_is_described_once_under_that_name(modules) -> None:
+    shown = Counter(name for module in modules.values() for name in module.shown)
     assert {name: count for name, count in shown.items() if count > 1} == {}
     missing = []
     for found in pkgutil.walk_packages(sepnb.__path__, "sepnb."):
@@ -128,7 +133,7 @@ def described(project, tmp_path, monkeypatch) -> str:
     )
 
 
-def test_what_a_function_takes_is_one_list_with_types_as_they_are_written(described) -> None:
+def test_an_entry_has_one_list_of_what_it_takes_and_constants_and_formulas_are_told(described) -> None:
     words = re.sub(r"<[^>]*>", "", described)
     double, box, pair = re.split(r"double\(x|class jam\.Box|class jam\.Pair", words)[1:]
     for entry in (double, box, pair):
@@ -140,8 +145,7 @@ def test_what_a_function_takes_is_one_list_with_types_as_they_are_written(descri
     assert "width (float)" in box and box.count("from side to side.") == 1 and "height (float)" in box
     assert pair.count("the first.") == 1 and "Alias for field" not in pair
     assert "How much it covers." in box
-
-
-def test_a_constant_says_what_it_is_and_a_formula_stands_by_itself(described) -> None:
-    assert "Sizes: all that there are." in re.sub(r"<[^>]*>", "", described)
-    assert "<pre>f(x) = |x - y|" in re.sub(r"</?(?:span|div)[^>]*>", "", described)
+    assert "Sizes: all that there are." in words, "a constant says what it is"
+    assert "<pre>f(x) = |x - y|" in re.sub(r"</?(?:span|div)[^>]*>", "", described), (
+        "a formula stands by itself"
+    )

@@ -4,7 +4,6 @@ import html
 import re
 from types import SimpleNamespace
 
-import nbformat
 import pandas as pd
 import plotly.graph_objects
 import plotly.io
@@ -18,6 +17,8 @@ from sepnb.companion import attacks, not_run, pages, site
 from sepnb.companion.build import clean
 from sepnb.plots import interactive, moving
 from sepnb.records.store import Record
+
+from .conftest import book_of, notebook, shows
 
 
 def test_unread_markup_is_one_located_warning_each(project) -> None:
@@ -244,11 +245,8 @@ def test_the_tables_of_encodings_are_read_as_tables(project, few_encodings, monk
 def test_plotly_is_loaded_from_the_site_on_the_page_that_draws_with_it(project) -> None:
     figure = plotly.graph_objects.Figure(plotly.graph_objects.Scatter(x=[0, 1], y=[0, 1]))
     html = plotly.io.to_html(figure, full_html=False, include_plotlyjs=False)
-    output = nbformat.v4.new_output("display_data", {"text/html": html})
-    cells = [nbformat.v4.new_markdown_cell("# Drawn"), nbformat.v4.new_code_cell("figure", outputs=[output])]
-    python = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
-    notebook = nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=python))
-    built = project({"index.md": "# Book\n\n```{toctree}\ndrawn\n```\n", "drawn.ipynb": notebook})
+    drawn = notebook("# Drawn", shows("figure", {"data": {"text/html": html}}))
+    built = project(book_of({"drawn": drawn}))
     assert built.warnings == []
     assert '<script src="_static/plotly.min.js' in built.page("drawn")
     assert "plotly.min.js" not in built.page("index")
@@ -271,7 +269,7 @@ def test_the_buttons_follow_the_one_setting() -> None:
 
 
 def test_with_an_address_each_chapter_opens_in_binder_and_colab_and_without_one_nowhere(project) -> None:
-    files = book("01_order/fig-one", a_figure("fig-one", "The first.", "red"))
+    files = book(("01_order/fig-one",), a_figure("fig-one", "The first.", "red"))
     config = yaml.safe_load((paths.root() / "_config.yml").read_text(encoding="utf-8"))
     opened_at = {}
     for address in ("https://github.com/someone/book", ""):
@@ -296,18 +294,11 @@ def test_with_an_address_each_chapter_opens_in_binder_and_colab_and_without_one_
 HOME = "notebooks/executed/01_order"
 
 
-def book(asked: str, *outputs: dict) -> dict[str, str]:
-    """An index that shows a figure of chapter 1, and that chapter as the executor leaves it."""
-    cells = [nbformat.v4.new_markdown_cell("# Chapter")]
-    for output in outputs:
-        cells.append(
-            nbformat.v4.new_code_cell("draw()", outputs=[nbformat.v4.new_output("display_data", **output)])
-        )
-    metadata = {"language_info": {"name": "python", "pygments_lexer": "python"}}
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
-    clean(notebook)
-    index = f"# Book\n\n```{{chapter-figure}} {asked}\n```\n\n```{{toctree}}\n{HOME}\n```\n"
-    return {"index.md": index, f"{HOME}.ipynb": nbformat.writes(notebook)}
+def book(asked: tuple[str, ...], *outputs: dict) -> dict[str, str]:
+    """An index that shows figures of chapter 1, and that chapter as the executor leaves it."""
+    chapter = notebook("# Chapter", *(shows("draw()", output) for output in outputs))
+    clean(chapter)
+    return book_of({HOME: chapter}, "\n\n".join(f"```{{chapter-figure}} {figure}\n```" for figure in asked))
 
 
 def a_figure(name: str, caption: str, colour: str) -> dict:
@@ -319,7 +310,7 @@ def a_figure(name: str, caption: str, colour: str) -> dict:
 
 def test_a_figure_of_a_chapter_stands_on_another_page_with_its_words_and_a_link(project) -> None:
     one, two = a_figure("fig-one", "The first.", "red"), a_figure("fig-two", "Half is $1/2$.", "blue")
-    built = project(book("01_order/fig-two", one, two))
+    built = project(book(("01_order/fig-two",), one, two))
     assert built.warnings == []
     page = built.page("index")
     source = re.search(r'<img alt="A blue square."[^>]* src="([^"]+)"', page)
@@ -329,7 +320,7 @@ def test_a_figure_of_a_chapter_stands_on_another_page_with_its_words_and_a_link(
     assert re.search(rf'href="{HOME}.html#fig-two".*Figure 1.2', caption, re.S)
     assert "The first." not in page and "caption-number" not in page  # its number is the chapter's
 
-    built = project(book("01_order/fig-two", one, a_figure("fig-two", "All of it.", "green")))
+    built = project(book(("01_order/fig-two",), one, a_figure("fig-two", "All of it.", "green")))
     assert built.warnings == [] and "All of it." in built.page("index")
     assert 'fill="green"' in (built.html / source[1]).read_text(encoding="utf-8")
 
@@ -338,7 +329,7 @@ def test_a_panel_of_a_chapter_stands_on_another_page_with_its_scripts(project, m
     shown: list[str] = []
     monkeypatch.setattr(interactive, "display", lambda html: shown.append(html.data))
     moving.show("slopes", {"slopes": [0.5]}, name="moving-one", alt="A panel.", instead="the figure above")
-    pages = book("01_order/moving-one", {"data": {"text/html": shown[0]}})
+    pages = book(("01_order/moving-one",), {"data": {"text/html": shown[0]}})
     pages["index.md"] = pages["index.md"].replace("chapter-figure", "chapter-panel")
     static = {"html_static_path": [str(paths.root() / "book" / "_static")]}
     built = project(pages, **static)
@@ -351,14 +342,9 @@ def test_a_panel_of_a_chapter_stands_on_another_page_with_its_scripts(project, m
     assert "has no panel 'moving-two'; it has moving-one" in built.warnings[0]
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ("01_order/fig-three", "shows no figure 'fig-three'; it shows fig-one"),
-        ("02_absolute/fig-one", "there is no executed chapter 02_absolute.ipynb"),
-    ],
-)
-def test_a_figure_that_is_not_there_is_one_located_warning(project, asked: str, said: str) -> None:
+def test_a_figure_that_is_not_there_is_one_located_warning(project) -> None:
+    asked = ("01_order/fig-three", "02_absolute/fig-one")
     built = project(book(asked, a_figure("fig-one", "The first.", "red")))
-    assert len(built.warnings) == 1 and "index.md:3: WARNING" in built.warnings[0]
-    assert said in built.warnings[0]
+    first, second = built.warnings
+    assert "index.md:3: WARNING" in first and "shows no figure 'fig-three'; it shows fig-one" in first
+    assert "index.md:6: WARNING" in second and "no executed chapter 02_absolute.ipynb" in second

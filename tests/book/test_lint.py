@@ -97,9 +97,7 @@ rate = 0.5  # not prose: 0.5
 """
 
 
-def test_only_the_markdown_cells_of_a_chapter_are_prose_and_lines_are_those_of_the_file(
-    tmp_path,
-) -> None:
+def test_only_the_markdown_cells_of_a_chapter_are_prose_and_lines_are_those_of_the_file(tmp_path) -> None:
     script = tmp_path / "01_chapter.py"
     script.write_text(CHAPTER)
     problems = lint(script)

@@ -4,7 +4,6 @@ import json
 import re
 from pathlib import Path
 
-import nbformat
 import pytest
 
 from sepnb import experiments
@@ -13,6 +12,7 @@ from sepnb.records import numbers
 from sepnb.records.store import Record, Store
 
 from ..shared import MADE
+from .conftest import book_of, notebook
 
 VALUES = {"loss": 2.34567, "gain": -0.25, "error": 3.1e-15, "seeds": 3, "winner": "rope"}
 VALUES["gap"] = numbers.NOT_RUN
@@ -80,10 +80,8 @@ def test_a_number_works_in_titles_captions_tables_and_admonitions(published, pro
 def test_a_number_works_in_an_executed_notebook_and_links_to_the_chapter_elsewhere(
     published, project
 ) -> None:
-    cell = nbformat.v4.new_markdown_cell("# Order\n\nHere it is {num}`01_order/loss:.2f`.")
-    chapter = nbformat.writes(nbformat.v4.new_notebook(cells=[cell]))
-    index = "# Book\n\n{num}`01_order/loss:.2f`\n\n```{toctree}\nnotebooks/executed/01_order\n```\n"
-    built = project({"index.md": index, "notebooks/executed/01_order.ipynb": chapter})
+    chapter = notebook("# Order\n\nHere it is {num}`01_order/loss:.2f`.")
+    built = project(book_of({"notebooks/executed/01_order": chapter}, "{num}`01_order/loss:.2f`"))
     assert built.warnings == []
     assert '<span class="sepnb-num">2.35</span>' in built.page("notebooks/executed/01_order")
     link = built.page("index").split('<span class="sepnb-num">')[1].split("</a>")[0]
@@ -99,29 +97,26 @@ def test_a_page_follows_its_numbers_and_the_profile(published, project) -> None:
     assert ">7.00<" in project({}, sepnb_profile="smoke").page("index")
 
 
-@pytest.mark.parametrize(
-    ("role", "said"),
-    [
-        ("02_missing/loss", "02_missing has not run at laptop"),
-        ("01_order/absent", "published no 'absent'"),
-        ("01_order/winner:.3f", "does not take the format '.3f'"),
-        ("01_order/loss:.3q", "does not take the format '.3q'"),
-        ("loss", "write chapter/key"),
-        ("../secrets/key", "is not a plain name"),
-        ("03_broken/loss", "not valid JSON"),
-        ("04_list/loss", "holds no 'numbers'"),
-    ],
-)
-def test_a_number_that_cannot_be_shown_is_one_located_warning(
-    published, project, role: str, said: str
-) -> None:
+WRONG = {
+    "02_missing/loss": "02_missing has not run at laptop",
+    "01_order/absent": "published no 'absent'",
+    "01_order/winner:.3f": "does not take the format '.3f'",
+    "01_order/loss:.3q": "does not take the format '.3q'",
+    "loss": "write chapter/key",
+    "../secrets/key": "is not a plain name",
+    "03_broken/loss": "not valid JSON",
+    "04_list/loss": "holds no 'numbers'",
+}
+
+
+def test_a_number_that_cannot_be_shown_is_one_located_warning(published, project) -> None:
     published.with_name("03_broken.json").write_text('{"numbers": {"loss": 2.')
     published.with_name("04_list.json").write_text(json.dumps([1, 2]))
-    built = project({"index.md": f"# Book\n\nBefore.\n\nThe loss is {{num}}`{role}`.\n"})
-    assert len(built.warnings) == 1, built.warnings
-    assert "index.md:5: WARNING" in built.warnings[0]
-    assert said in built.warnings[0]
-    assert '<span class="sepnb-missing">??</span>' in built.page("index")
+    built = project({"index.md": "# Book\n" + "".join(f"\nThe loss is {{num}}`{role}`.\n" for role in WRONG)})
+    assert len(built.warnings) == len(WRONG), built.warnings
+    for place, (warning, said) in enumerate(zip(built.warnings, WRONG.values(), strict=True)):
+        assert f"index.md:{2 * place + 3}: WARNING" in warning and said in warning
+    assert built.page("index").count('<span class="sepnb-missing">??</span>') == len(WRONG)
 
 
 def test_a_missing_number_in_a_table_and_a_caption_is_located_too(published, project) -> None:

@@ -6,8 +6,9 @@ import nbformat
 
 from sepnb.companion.numbering import by_chapter
 
+from .conftest import book_of, notebook, shows
+
 PAGE, FIRST, SECOND = "book/notation", "notebooks/executed/01_order", "notebooks/executed/12_what_works"
-PYTHON = {"language_info": {"name": "python", "pygments_lexer": "python"}}
 
 
 def test_each_kind_counts_from_one_in_each_chapter_in_the_order_of_the_book() -> None:
@@ -23,9 +24,8 @@ def test_each_kind_counts_from_one_in_each_chapter_in_the_order_of_the_book() ->
     }
 
 
-def chapter(title: str, *blocks: str) -> str:
-    cells = [nbformat.v4.new_markdown_cell(f"# {title}\n\n" + "\n\n".join(blocks))]
-    return nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=PYTHON))
+def chapter(title: str, *blocks: str) -> nbformat.NotebookNode:
+    return notebook(f"# {title}\n\n" + "\n\n".join(blocks))
 
 
 def figure(name: str) -> str:
@@ -33,17 +33,18 @@ def figure(name: str) -> str:
 
 
 def book(*first: str) -> dict[str, str]:
-    index = f"# Book\n\nSee {{numref}}`fig-late`.\n\n```{{toctree}}\n{PAGE}\n{FIRST}\n{SECOND}\n```\n"
     quoting = (
         "See {numref}`fig-early` and {numref}`fig-late`, {eq}`eq-page`, {eq}`eq-early` and {eq}`eq-late`."
     )
     late = ("$$\na = c\n$$ (eq-late)", figure("fig-late"), quoting)
-    return {
-        "index.md": index,
-        f"{PAGE}.md": "# Notation\n\n$$\na = b\n$$ (eq-page)\n",
-        f"{FIRST}.ipynb": chapter("1. Order", *first, "$$\na = b\n$$ (eq-early)", figure("fig-early")),
-        f"{SECOND}.ipynb": chapter("12. What works", *late),
-    }
+    files = book_of(
+        {
+            FIRST: chapter("1. Order", *first, "$$\na = b\n$$ (eq-early)", figure("fig-early")),
+            SECOND: chapter("12. What works", *late),
+        },
+        before=f"See {{numref}}`fig-late`.\n\n```{{toctree}}\n{PAGE}\n```",
+    )
+    return files | {f"{PAGE}.md": "# Notation\n\n$$\na = b\n$$ (eq-page)\n"}
 
 
 def test_captions_and_links_agree_and_no_title_gets_a_second_number(project) -> None:
@@ -67,11 +68,7 @@ TABLE = '<div class="sepnb-table"><table class="table"><caption>Losses</caption>
 
 def test_the_tables_that_a_chapter_shows_are_numbered(project) -> None:
     html = TABLE.format("<tbody><tr><td>RoPE</td></tr></tbody>")
-    outputs = [[nbformat.v4.new_output("display_data", {"text/html": html})] for _ in range(2)]
-    cells = [nbformat.v4.new_markdown_cell("# 12. What works")]
-    cells += [nbformat.v4.new_code_cell("show()", outputs=shown) for shown in outputs]
-    notebook = nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=PYTHON))
-    index = f"# Book\n\n```{{toctree}}\n{SECOND}\n```\n"
-    page = project({"index.md": index, f"{SECOND}.ipynb": notebook}).page(SECOND)
+    cells = [shows("show()", {"data": {"text/html": html}}) for _ in range(2)]
+    page = project(book_of({SECOND: notebook("# 12. What works", *cells)})).page(SECOND)
     for number in ("12.1", "12.2"):
         assert f'<caption><span class="caption-number">Table {number} </span>Losses</caption>' in page

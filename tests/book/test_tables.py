@@ -6,6 +6,8 @@ import nbformat
 
 from sepnb.companion.tables import NUMBER, set_html, unbroken
 
+from .conftest import book_of, notebook, shows
+
 TABLE = (
     '<table class="table"><thead><tr><th scope="col">method</th><th scope="col">loss</th><th scope="col">why'
     '</th></tr></thead><tbody><tr class="sepnb-strong"><td>RoPE</td><td>+0.83 ± 0.02</td><td>4</td></tr>'
@@ -58,26 +60,23 @@ def test_a_table_of_a_page_is_set_like_one_of_a_chapter(project) -> None:
 
 
 def cell(source: str, tag: str, shown: str = "") -> nbformat.NotebookNode:
-    outputs = [nbformat.v4.new_output("display_data", {"text/html": shown})] if shown else []
-    return nbformat.v4.new_code_cell(source, outputs=outputs, metadata={"tags": [tag]})
+    return shows(source, *[{"data": {"text/html": shown}}] * bool(shown), tags=[tag])
 
 
 def test_neighbouring_folds_are_one_and_nothing_moves_past_what_a_cell_shows(project) -> None:
     cells = [
-        nbformat.v4.new_markdown_cell("# Chapter"),
+        "# Chapter",
         cell("first = 1", "hide-input"),
         cell("second = 2", "hide-input"),
         cell("draw_one()", "hide-input", "<p>one</p>"),
         cell("third = 3", "hide-input"),
         cell("draw_two()", "hide-input", "<p>two</p>"),
         cell("fourth = 4", "hide-input"),
-        nbformat.v4.new_markdown_cell("Words."),
+        "Words.",
         cell("draw_three()", "hide-input", "<p>three</p>"),
         nbformat.v4.new_code_cell("open_code = 5"),
     ]
-    python = {"language_info": {"name": "python", "pygments_lexer": "python"}}
-    notebook = nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=python))
-    built = project({"index.md": "# Book\n\n```{toctree}\nchapter\n```\n", "chapter.ipynb": notebook})
+    built = project(book_of({"chapter": notebook(*cells)}))
     assert built.warnings == []
     page = built.page("chapter")
     words = re.sub(r"</?span[^>]*>", "", page)
@@ -94,23 +93,20 @@ def test_a_bar_says_what_lies_under_it(project) -> None:
     table = "<table><caption>By seed. Last, all.</caption><tbody><tr><td>1</td></tr></tbody></table>"
     figure = '<div class="sepnb-interactive">moves</div>'
     cells = [
-        nbformat.v4.new_markdown_cell("# Chapter"),
+        "# Chapter",
         cell("draw()", "hide-input", figure),
-        nbformat.v4.new_markdown_cell("Then."),
+        "Then.",
         cell("draw(); assert 1", "hide-input", table),
-        nbformat.v4.new_markdown_cell("Then."),
+        "Then.",
         cell("prepare()", "hide-input"),
         cell("assert 1 == 1", "hide-cell"),
-        nbformat.v4.new_markdown_cell("Then."),
+        "Then.",
         cell("show()", "hide-cell", table),
-        nbformat.v4.new_markdown_cell("Then."),
+        "Then.",
         cell("import math", "hide-input"),
-        nbformat.v4.new_markdown_cell("Then."),
+        "Then.",
         cell("# Solution. It is one.\nassert 1 == 1", "hide-cell"),
     ]
-    python = {"language_info": {"name": "python", "pygments_lexer": "python"}}
-    notebook = nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=python))
-    pages = {"index.md": "# Book\n\n```{toctree}\nchapter\n```\n", "chapter.ipynb": notebook}
-    built = project(pages, nb_code_prompt_show="Show the code")
+    built = project(book_of({"chapter": notebook(*cells)}), nb_code_prompt_show="Show the code")
     bars = re.findall(r'<p class="collapsed admonition-title">(.*?)</p>', built.page("chapter"))
     assert bars == ["Figure code", "Table code", "Check", "Table: By seed", "Show the code", "Solution"]
