@@ -86,13 +86,6 @@ def test_documents_too_short_for_a_window_are_skipped():
         sample_batches(TELLING, batch_size=1, length=61, seed=0, steps=1)
 
 
-@pytest.mark.parametrize("size", ["batch_size", "length", "steps"])
-def test_sizes_below_one_are_refused(size):
-    sizes = {"batch_size": 1, "length": 1, "steps": 1, size: 0}
-    with pytest.raises(ValueError, match=f"{size} is 0; it must be at least 1"):
-        sample_batches(TELLING, seed=0, **sizes)
-
-
 documents = st.lists(st.binary(max_size=50), min_size=1, max_size=5)
 limit = st.none() | st.integers(1, 60)
 

@@ -44,12 +44,7 @@ def small(encoding: str, **changes) -> LanguageModel:
 )
 def test_what_a_model_looks_at_decides_whether_it_uses_far_context(period, looks, survives, uses):
     card = probe(looking_back(looks), repeating(period), **CHOSEN)
-    assert words(card) == {
-        "survives": survives,
-        "uses": uses,
-        "quality": "not judged",
-        "price": "not judged",
-    }
+    assert words(card) == {"survives": survives, "uses": uses, "quality": "not judged", "price": "not judged"}
 
 
 def test_being_confused_past_the_trained_length_is_no_use_of_far_context():
@@ -92,10 +87,7 @@ def test_a_table_that_ends_is_read_as_far_as_it_goes():
     [
         (lambda at: at >= L, {"index": "refuted", "length": "held", "distance": "not testable here"}),
         (lambda at: at < -1, {"index": "held", "length": "held", "distance": "held"}),
-        (
-            lambda at: torch.arange(len(at)) >= L,
-            {"index": "held", "length": "refuted", "distance": "held"},
-        ),
+        (lambda at: torch.arange(len(at)) >= L, {"index": "held", "length": "refuted", "distance": "held"}),
         (lambda at: at - at[0] >= L, {"index": "held", "length": "held", "distance": "refuted"}),
     ],
 )
@@ -231,11 +223,7 @@ def never(tokens):
 @pytest.mark.parametrize(
     ("changes", "error", "told"),
     [
-        (
-            {"text": repeating(FAR)[:-1]},
-            ValueError,
-            "1920 tokens, which is 29 windows of 64",
-        ),
+        ({"text": repeating(FAR)[:-1]}, ValueError, "1920 tokens, which is 29 windows of 64"),
         ({"text": np.zeros((2, 2000), int)}, ValueError, r"\[2, 2000\]"),
         ({"text": np.zeros(2000)}, TypeError, "float64"),
         ({"text": "words"}, TypeError, "np.frombuffer"),

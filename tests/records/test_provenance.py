@@ -15,13 +15,7 @@ import torch
 
 import sepnb
 from sepnb.records import provenance
-from sepnb.records.provenance import (
-    Clock,
-    code_state,
-    git_state,
-    peak_memory_mb,
-    processor_name,
-)
+from sepnb.records.provenance import Clock, code_state, git_state, peak_memory_mb, processor_name
 
 FACTS = {
     *("device", "device_name", "driver", "torch", "numpy", "python", "platform", "lock_sha256"),
