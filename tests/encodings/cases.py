@@ -36,11 +36,7 @@ OPTIONS: dict[str, tuple[dict, ...]] = {
     "phase": ({"longest": 20.0, "waves": 3},),
     "tupe": ({"columns": 6},),
     "axial-rope": ({"layout": "interleaved", "base": 100.0},),
-    "t5": (
-        {"per_layer": True},
-        {"n_buckets": 8, "max_distance": 20, "bidirectional": True},
-        {"scale": 1.0},
-    ),
+    "t5": ({"per_layer": True}, {"n_buckets": 8, "max_distance": 20, "bidirectional": True}, {"scale": 1.0}),
     "kerple": ({"form": "power"}, {"per_layer": False}),
     "sandwich": ({"width": 10, "base": 100.0},),
     "fire": ({"threshold": 60.0, "hidden": 5}, {"per_layer": False}),

@@ -50,15 +50,16 @@ def widest(encoding: Encoding) -> int:
     return int(2 * encoding.scale_base * pairs)
 
 
-@pytest.mark.parametrize("kind", [torch.uint8, torch.int16, torch.int32], ids=str)
 @pytest.mark.parametrize("name", NAMES)
-def test_positions_of_any_integer_type_are_the_same_positions(name, kind, unhooked):
+def test_positions_of_any_integer_type_are_the_same_positions(name, unhooked):
     """In unsigned ones a key before its query would be far ahead of it."""
     made = model(ON_TEXTS[name], max_length=LENGTH)
     at = torch.arange(LENGTH) if made.config.encodings and made.config.encodings[0].counts_tokens else EARLY
     text = tokens(2, len(at))
-    expected = made(text, at)
-    assert torch.equal(made(text, at.to(kind)), expected)
+    with torch.no_grad():
+        expected = made(text, at)
+        for kind in (torch.uint8, torch.int16, torch.int32):
+            assert torch.equal(made(text, at.to(kind)), expected), kind
 
 
 @cache

@@ -45,24 +45,12 @@ def test_an_option_that_came_later_or_is_none_is_told_where_it_is_used_only():
 
 
 REFUSED = [
-    (
-        "sinusoidal",
-        {"layout": "half"},
-        "unknown layout 'half'; use one of interleaved, halves, h",
-    ),
+    ("sinusoidal", {"layout": "half"}, "unknown layout 'half'; use one of interleaved, halves, h"),
     ("sinusoidal", {"dims": -1}, "dims is -1; a position has at least 1 coordinate"),
     ("sinusoidal", {"base": 1.0}, r"base is 1\.0; it must be above 1"),
     ("learned", {"site": "value"}, "unknown site 'value'; use one of input, query_key"),
-    (
-        "learned",
-        {"per_layer": True, "site": "query_key"},
-        "per_layer is for tables at the input, and",
-    ),
-    (
-        "learned",
-        {"interpolation": "nearest"},
-        "unknown interpolation 'nearest'; use one of bicubic",
-    ),
+    ("learned", {"per_layer": True, "site": "query_key"}, "per_layer is for tables at the input, and"),
+    ("learned", {"interpolation": "nearest"}, "unknown interpolation 'nearest'; use one of bicubic"),
     *(
         ("learned", {"grid": grid}, "give rows and columns, each at least 1")
         for grid in ((3,), (3, 0), (2, 2, 2))

@@ -1,11 +1,11 @@
-"""The distance-aware gate and score against loops, at extreme distances, and behind a mask."""
+"""The distance-aware gate against its equation, at extreme distances, and behind a mask."""
 
 import math
 
 import pytest
 import torch
 
-from sepnb.encodings import DistanceAware, Heads, distance_aware_gate, distance_aware_scores
+from sepnb.encodings import DistanceAware, Heads, distance_aware_gate
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import Streams
 
@@ -62,18 +62,8 @@ def test_a_large_v_is_finite_where_its_own_exponential_is_not():
     assert gate.isfinite().all() and all(leaf.grad.isfinite().all() for leaf in leaves)
 
 
-def test_an_added_gate_takes_at_most_a_factor_of_e_from_a_far_key_and_a_multiplied_one_all_it_says():
-    """The far key has the larger product; w is so negative that the gate is 0 there."""
-    q, k = torch.ones(1, 1, 1, 4, dtype=F64), torch.tensor([3.0, 1.0], dtype=F64)[:, None].expand(1, 1, 2, 4)
-    at = {"query_positions": torch.tensor([1000]), "key_positions": torch.tensor([0, 1000])}
-    far, near = distance_aware_scores(q, k, -5.0, 0.0, **at, gate="added").squeeze()
-    assert (far - near).item() == pytest.approx((12 - 4) / 2 - 1)
-    far, near = distance_aware_scores(q, k, -5.0, 0.0, **at).squeeze()
-    assert far.item() == pytest.approx(0.0, abs=1e-12) and near.item() == pytest.approx(2.0)
-
-
-def model(sign: float) -> LanguageModel:
-    """One dense layer whose products of queries and keys all have one sign."""
+def model() -> LanguageModel:
+    """One dense layer whose products of queries and keys are all positive."""
     torch.manual_seed(0)
     config = TransformerConfig(Streams.dense(8), 1, 2, "distance-aware", max_length=16)
     made = LanguageModel(config, 5).double()
@@ -81,12 +71,12 @@ def model(sign: float) -> LanguageModel:
     with torch.no_grad():
         made.embedding.weight.copy_(torch.eye(8)[:5] * 3)
         queries, keys = attention.query_key[0].weight.chunk(2)
-        queries.copy_(torch.eye(8)), keys.copy_(sign * torch.eye(8))
+        queries.copy_(torch.eye(8)), keys.copy_(torch.eye(8))
     return made
 
 
 def test_a_masked_key_has_the_weight_0_though_a_relu_would_lift_it():
-    made = model(1.0)
+    made = model()
     with frozen_attention(made) as tapes, torch.no_grad():
         made(torch.tensor([[0, 1, 2, 0, 1, 2]]))
     future = torch.ones(6, 6, dtype=torch.bool).triu(1)
@@ -96,15 +86,6 @@ def test_a_masked_key_has_the_weight_0_though_a_relu_would_lift_it():
         narrow(torch.tensor([[0, 1, 2, 0, 1, 2]]))
     unseen = future | torch.ones(6, 6, dtype=torch.bool).tril(-2)
     assert (tapes[0].weights[..., unseen] == 0).all()
-
-
-def test_where_nothing_fits_attention_thins_out_evenly():
-    """Every product negative: each of the i + 1 keys keeps e^0, whatever the distance."""
-    made = model(-1.0)
-    with frozen_attention(made) as tapes, torch.no_grad():
-        made(torch.full((1, 6), 3))
-    expected = torch.ones(6, 6, dtype=F64).tril() / torch.arange(1, 7, dtype=F64)[:, None]
-    torch.testing.assert_close(tapes[0].weights, expected.expand(1, 2, 6, 6))
 
 
 def test_heads_start_with_a_preference_from_near_to_far_and_none_for_size():

@@ -1,4 +1,4 @@
-"""FIRE against a loop, its quotient, and where it stops to be a function of the distance."""
+"""FIRE: its quotient, its gradients, and its bias by rows."""
 
 import pytest
 import torch
@@ -15,18 +15,6 @@ def test_the_quotient_lies_between_0_and_1_at_every_length(keys):
     for c, threshold in ((0.3, 6.0), (0.3, 0.0), (1e-9, 1.0), (50.0, 512.0), (0.0, 0.0)):
         ratio = fire_ratio(torch.tensor(c, dtype=F64), torch.tensor(threshold, dtype=F64), keys, keys)
         assert ratio.isfinite().all() and ratio.min() >= 0 and ratio.max() <= 1
-
-
-def test_up_to_the_threshold_it_is_a_function_of_the_distance_and_beyond_it_is_not():
-    module, at = drawn(Fire(threshold=20.0).at_score(Heads(2))), torch.arange(40)
-    with torch.no_grad():
-        module.multiplier.fill_(1.0)
-        bias = module(at, at)
-    inside, outside = bias[:, :20, :20], bias[:, 20:, :20]
-    seen = torch.ones(19, 19, dtype=torch.bool).tril()
-    difference = (inside[:, 1:, 1:] - inside[:, :-1, :-1])[:, seen]
-    assert difference.abs().max() < 1e-12
-    assert (outside[:, 1:, 1:] - outside[:, :-1, :-1]).abs().amax((1, 2)).min() > 1e-4
 
 
 def test_gradients_are_finite_at_the_first_token_and_at_distance_0_even_without_a_threshold():

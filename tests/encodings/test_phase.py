@@ -115,14 +115,6 @@ def test_a_score_is_that_of_the_model_without_it_plus_the_term(streams, encoding
     assert torch.equal(ours[0].weights[:, others], plain[0].weights[:, others])
 
 
-def test_it_brings_order_to_a_model_without_any_other_position():
-    """Its twin without a position stream: dense, and the phases alone."""
-    made, at = model(DENSE, "phase", causal=False), tokens()
-    order = torch.tensor([3, 0, 6, 1, 5, 2, 4, 8, 7])
-    assert (made(at[:, order]) - made(at)[:, order]).abs().max() > 1e-3
-    torch.testing.assert_close(made(at, torch.arange(9) + 41), made(at), rtol=0, atol=1e-9)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, F64])
 @pytest.mark.parametrize("query_key", ["joint", "strict", "untied"])
 def test_with_frozen_attention_the_pos_stream_does_not_hear_the_content(query_key, dtype):

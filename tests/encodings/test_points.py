@@ -215,10 +215,7 @@ def test_places_between_patches_are_for_those_that_take_them(unhooked):
     ("fields", "message"),
     [
         ({"encoding": "rope", "axes": 2}, r"rope takes positions of 1 coordinate, and axes is 2; use one of"),
-        (
-            {"encoding": "rope", "axes": 2},
-            r"none, sinusoidal \(dims=2\), learned \(grid=...\), axial-rope",
-        ),
+        ({"encoding": "rope", "axes": 2}, r"none, sinusoidal \(dims=2\), learned \(grid=...\), axial-rope"),
         (
             {"encoding": "axial-rope"},
             "axial-rope takes positions of 2 coordinates, and axes is 1; use one of",

@@ -1,22 +1,11 @@
-"""RoPE against complex numbers, and the identities by which it is derived."""
+"""RoPE against complex numbers, on parts of a head, and with a context extension."""
 
 import math
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
-from sepnb.encodings import (
-    DynamicNTK,
-    Heads,
-    NTKAware,
-    RoPE,
-    XPos,
-    YaRN,
-    apply_rope,
-    rope_frequencies,
-)
+from sepnb.encodings import DynamicNTK, Heads, NTKAware, RoPE, XPos, YaRN, apply_rope, rope_frequencies
 from sepnb.encodings.rope import LAYOUTS
 
 from .drawn import F64, random
@@ -53,34 +42,6 @@ def test_rotation_is_multiplication_by_a_complex_number(layout):
     x, positions = random(2, 3, 6, 8), torch.tensor([0, 1, 5, 2, 1000, 4096])
     ours = apply_rope(x, positions, rope_frequencies(8)[0], layout=layout)
     torch.testing.assert_close(ours, complex_reference(x, positions, layout), rtol=0, atol=1e-11)
-
-
-@given(
-    a=st.integers(0, 5000), b=st.integers(0, 5000), half=st.integers(1, 8), layout=st.sampled_from(LAYOUTS)
-)
-def test_rotations_keep_the_norm_and_compose(a, b, half, layout):
-    x, (w, _) = random(3, 2 * half), rope_frequencies(2 * half)
-
-    def turn(y: torch.Tensor, position: int) -> torch.Tensor:
-        return apply_rope(y, torch.full((3,), position), w, layout=layout)
-
-    torch.testing.assert_close(turn(x, a).norm(dim=-1), x.norm(dim=-1), rtol=1e-12, atol=0)
-    torch.testing.assert_close(turn(turn(x, a), b), turn(x, a + b), rtol=0, atol=1e-10)
-    assert torch.equal(turn(x, 0), x)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("start", [0, 37, 1000, 4096])
-@pytest.mark.parametrize(("dtype", "bound"), [(F64, 1e-10), (torch.float32, 5e-4)])
-def test_scores_depend_on_the_distance_only(layout, start, dtype, bound):
-    q, k, (w, _) = random(6, 16).to(dtype), random(6, 16, seed=1).to(dtype), rope_frequencies(16)
-
-    def scores(offset: int) -> torch.Tensor:
-        positions = torch.arange(6) + offset
-        return apply_rope(q, positions, w, layout=layout) @ apply_rope(k, positions, w, layout=layout).T
-
-    torch.testing.assert_close(scores(start), scores(0), rtol=0, atol=bound)
-    assert (scores(0) - q @ k.T).abs().max() > 0.1  # and on the distance they do depend
 
 
 def test_positions_may_come_one_per_vector_and_in_any_order():
@@ -131,14 +92,10 @@ def test_what_cannot_be_rotated_is_refused(unhooked):
     for dim in (0, 7):
         with pytest.raises(ValueError, match=f"must be even and at least 2, got {dim}"):
             rope_frequencies(dim)
-    with pytest.raises(ValueError, match="even and at least 2, got 5"):
-        RoPE().at_query_key(Heads(width=5))
     with pytest.raises(ValueError, match="base is 1; it must be above 1"):
         rope_frequencies(8, base=1)
     with pytest.raises(ValueError, match="unknown layout 'halves'; use one of half, interleaved"):
         apply_rope(random(3, 8), torch.arange(3), rope_frequencies(8)[0], layout="halves")
-    with pytest.raises(ValueError, match="unknown layout 'neox'"):
-        RoPE(layout="neox").at_query_key(Heads(width=8))
     with pytest.raises(ValueError, match="x has width 8, 3 frequencies need 6"):
         apply_rope(random(3, 8), torch.arange(3), rope_frequencies(6)[0])
 
@@ -198,9 +155,6 @@ def test_a_share_that_leaves_no_whole_pairs_is_answered_with_the_nearest_that_do
         RoPE(**{option: 0.01}).at_query_key(Heads(width=16))
     for wrong in (0, -0.5, 1.5, math.nan):
         with pytest.raises(ValueError, match=f"{option} is {wrong}; it must be above 0 and at most 1"):
-            RoPE(**{option: wrong}).at_query_key(Heads(width=16))
-    for wrong in ("half", True):
-        with pytest.raises(TypeError, match=f"{option} must be a number, got {wrong!r}"):
             RoPE(**{option: wrong}).at_query_key(Heads(width=16))
     third = RoPE(**{option: 1 / 3}).at_query_key(Heads(width=12))  # a share that binary fractions do not hit
     assert (third.inv_freq > 0).sum() == 2

@@ -1,4 +1,4 @@
-"""Sandwich against a sum of cosines, the inner product it stands for, and its neighbours' index sets."""
+"""Sandwich against a sum of cosines: which waves are counted."""
 
 import math
 
@@ -20,10 +20,3 @@ def test_waves_are_counted_from_1_as_others_may_not():
     assert found == pytest.approx(-17.13, abs=5e-3)
     assert found == pytest.approx(wave_sum(8, range(1, 64)) - 63, abs=1e-6)
     assert wave_sum(8, range(64)) - 64 == pytest.approx(-18.28, abs=5e-3)
-
-
-def test_it_falls_on_average_and_oscillates_on_the_way():
-    bias = sandwich_bias(1, torch.tensor([0]), torch.arange(2048))[0, 0]
-    means = bias.unflatten(0, (8, 256)).mean(-1)
-    assert (means.diff() < 0).all()
-    assert (bias.diff() > 0).any()
