@@ -25,6 +25,12 @@ def test_with_every_gate_open_it_counts_the_tokens_between_and_the_query_itself(
     assert torch.equal(counted, expected.to(F64))
 
 
+def test_the_count_ends_at_the_last_row_and_never_rises_from_a_key_to_the_next():
+    counted = cope_positions(random(2, 3, 9, 9), 4)
+    assert counted.max() == 3
+    assert (counted.diff(dim=-1) <= 0).all()
+
+
 def test_gates_of_keys_after_the_query_are_shut_before_the_sum():
     logits = random(1, 1, 5, 5)
     changed = logits.masked_fill(~causal(5, 5), 1e3)
