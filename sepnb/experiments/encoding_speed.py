@@ -20,6 +20,7 @@ them:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -38,7 +39,7 @@ from ..training.loop import autocast
 from . import peer
 from .peer import Core
 from .run import Metrics, Rows
-from .timed import Step, Steps, TimedRun, Times, built, step_of, timed, with_quartiles
+from .timed import Ratios, Steps, TimedRun, Times, built, timed
 from .timed import run as time_cell
 
 REPEATS = {"smoke": 9, "laptop": 11, "gpu": 15}
@@ -122,32 +123,42 @@ class EncodingSpeedRun(TimedRun):
             cores[peer.NAME] = core, leaves = found
             if self.compiler is not None:
                 cores[peer.COMPILED] = torch.compile(core, backend=self.compiler), leaves
-        return {name: self.step(core, parameters, device) for name, (core, parameters) in cores.items()}
+        steps = {}
+        for name, (core, parameters) in cores.items():
+            *leaves, gradient = self.inputs(device)
+            leaves = [leaf.requires_grad_() for leaf in leaves]
+            once = partial(lambda core, leaves: [core(*leaves)], core, leaves)
+            steps[name] = self.step(once, [*leaves, *parameters], [gradient])
+        return steps
 
-    def step(self, core: Core, parameters: Sequence[Tensor], device: str) -> Step:
-        """One forward and backward pass, from a fixed gradient of the output."""
-        *leaves, gradient = (x.requires_grad_() for x in _inputs(self, device))
-        return step_of(self, lambda: [core(*leaves)], [*leaves, *parameters], [gradient.detach()])
+    def inputs(self, device: str) -> tuple[Tensor, ...]:
+        """Queries, keys, values and the gradient of the output, `[B, H, N, d]` each."""
+        size = self.batch_size, self.n_heads, self.length, self.head_width
+        return self.normal(4, *size, device=device).unbind()
 
     def check(self, steps: Steps) -> None:
         if self.compiler is not None:
             check_alike(steps["compiled"](), steps["eager"](), ALIKE[self.precision])
 
-    def metrics(self, times: Times, steps: Steps) -> Metrics:
-        metrics: Metrics = {"length": self.length}
-        ours = "eager" if self.compiler is None else "compiled"
-        for name in steps:
-            if name != "fused":
-                column = name.replace(", ", "_").replace("-", "_")
-                metrics |= with_quartiles(column, times["fused"], times[name])
-        if theirs := [name for name in (peer.NAME, peer.COMPILED) if name in steps]:
-            faster = min(theirs, key=lambda name: median(times[name]))
-            metrics |= with_quartiles("ahead", times[faster], times[ours])
+    @property
+    def ours(self) -> str:
+        return "eager" if self.compiler is None else "compiled"
+
+    def ratios(self, times: Times) -> Ratios:
+        """Every share of the fused kernel's speed, and how far ahead of the faster of theirs ours is."""
+        columns = {name: name.replace(", ", "_").replace("-", "_") for name in times if name != "fused"}
+        ratios = {column: ("fused", name) for name, column in columns.items()}
+        if theirs := [name for name in (peer.NAME, peer.COMPILED) if name in times]:
+            ratios["ahead"] = min(theirs, key=lambda name: median(times[name])), self.ours
+        return ratios
+
+    def counted(self, times: Times, steps: Steps) -> Metrics:
         # Counted afterwards, on formulas run as they are: while products are counted nothing compiled is
         # called, and what was compiled is not called any more until all is compiled anew.
-        metrics["products"] = products_of(steps["fused"]) / products_of(steps[ours])
+        products = products_of(steps["fused"]) / products_of(steps[self.ours])
         target = TARGETS.get((self.method, self.length))
-        return metrics if target is None else metrics | {"target": target}
+        told = {} if target is None else {"target": target}
+        return {"length": self.length, "products": products, **told}
 
     def rows(self, times: Times) -> Rows:
         version = peer.version() if peer.NAME in times else "not installed, or without it"
@@ -155,7 +166,7 @@ class EncodingSpeedRun(TimedRun):
 
     def fingerprint(self, device: str) -> dict[str, list[float]]:
         """The mean square of what every head puts out for the first sequence, eager, without gradients."""
-        q, k, v, _ = (x[:1] for x in _inputs(self, device))
+        q, k, v, _ = (x[:1] for x in self.inputs(device))
         with torch.no_grad(), autocast(device, self.precision):
             out = own(built(Transformer, self.model, self.seed, device))(q, k, v)
         return {"heads": out.float().square().mean(dim=(0, 2, 3)).tolist()}
@@ -219,13 +230,6 @@ def _piecewise(core: Core, pieces: Sequence[tuple[int, int]]) -> Core:
     return joined
 
 
-def _inputs(config: EncodingSpeedRun, device: str) -> list[Tensor]:
-    """Queries, keys, values and the gradient of the output."""
-    generator = torch.Generator().manual_seed(config.seed)
-    shape = (config.batch_size, config.n_heads, config.length, config.head_width)
-    return [torch.randn(shape, generator=generator).to(device) for _ in range(4)]
-
-
 def cells(profile: str, _: Sequence[str]) -> list[dict[str, Any]]:
     if profile == "smoke":
         sizes = [{"length": 32, "batch_size": 2, "n_heads": 2, "head_width": 8}]
@@ -238,10 +242,6 @@ def cells(profile: str, _: Sequence[str]) -> list[dict[str, Any]]:
         "precision": "bfloat16" if profile == "gpu" else "float32",
     }
     return [{"method": name, **size, **settings} for size in sizes for name in timed_methods()]
-
-
-def installed() -> bool:
-    return peer.installed()
 
 
 def run(config: EncodingSpeedRun, **how: Any) -> Record:
@@ -258,6 +258,6 @@ EXPERIMENT = timed(
         eager and compiled, and what share does its route leave, the same kernel without positions?""",
     costs={"smoke": 0.5, "laptop": 100.0, "gpu": 30.0},
     computes=run,
-    installed=installed,
+    installed=lambda: peer.installed(),
     columns={"length": lambda config: config.length},
 )

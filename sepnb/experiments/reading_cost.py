@@ -25,7 +25,7 @@ from ..validation import one_of
 from . import language_modelling as lm
 from .methods import model_config
 from .run import Metrics
-from .timed import Steps, TimedRun, Times, built, timed, with_quartiles
+from .timed import Ratios, Steps, TimedRun, Times, built, timed
 
 REFERENCE = "sinusoidal"
 READERS = {
@@ -96,7 +96,7 @@ class ReadingCostRun(TimedRun):
     def steps(self, device: str = "cpu") -> Steps:
         """The reader on the text, and on its quarters side by side; the reference on the text, unless the
         reader is it."""
-        text = _text(self, device)
+        text = self.tokens(self.length, device)
         steps = {
             "whole": self.reading(self.reader, text),
             "quarters": self.reading(self.reader, text.reshape(-1, self.length // PARTS)),
@@ -124,32 +124,29 @@ class ReadingCostRun(TimedRun):
         made = reader == self.reader and self.made_before
         return per_token(self.model(reader), length, SHARED if made else 1)
 
-    def metrics(self, times: Times, steps: Steps) -> Metrics:
+    def ratios(self, times: Times) -> Ratios:
+        speed = {"speed": ("reference", "whole")} if "reference" in times else {}
+        return {"growth": ("whole", "quarters"), **speed}
+
+    def counted(self, times: Times, steps: Steps) -> Metrics:
         with MemoryWatch() as watch:
             steps["whole"]()
         ours, quarter = self.products(self.reader, self.length), self.length // PARTS
         metrics: Metrics = {
             "length": self.length,
             "reading_s": median(times["whole"]),
-            **with_quartiles("growth", times["whole"], times["quarters"]),
             "growth_limit": ours / self.products(self.reader, quarter),
             "peak_mb": watch.peak / 1e6,
         }
         if "reference" in times:
-            metrics |= with_quartiles("speed", times["reference"], times["whole"])
             metrics["speed_limit"] = self.products(REFERENCE, self.length) / ours
         return metrics
 
     def fingerprint(self, device: str) -> dict[str, list[float]]:
         """The mean square of the logits of the first tokens, for each of eight stretches."""
-        begin = _text(self, device)[:1, : min(self.length, 512)]
+        begin = self.tokens(self.length, device)[:1, : min(self.length, 512)]
         logits = self.reading(self.reader, begin)().float()
         return {"logits": logits.square().mean(dim=(0, 2)).unflatten(0, (8, -1)).mean(dim=1).tolist()}
-
-
-def _text(config: ReadingCostRun, device: str) -> Tensor:
-    generator = torch.Generator().manual_seed(config.seed)
-    return torch.randint(256, (config.batch_size, config.length), generator=generator).to(device)
 
 
 def cells(profile: str, _: Sequence[str]) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from ..training.seqpe_losses import SeqPELosses
 from . import language_modelling as lm
 from .encoding_methods import seqpe_losses
 from .run import Metrics
-from .timed import Steps, TimedRun, Times, built, timed, with_quartiles
+from .timed import Ratios, Steps, TimedRun, Times, built, timed
 
 TARGET = 0.05
 """The largest share that was thought bearable, set beforehand, for the narrowest encoder."""
@@ -82,7 +82,7 @@ class SeqPECostRun(TimedRun):
         return super().resolved() | {"model": self.model.resolved(), "losses": self.losses.resolved()}
 
     def steps(self, device: str = "cpu") -> Steps:
-        tokens, at = _tokens(self, device), torch.arange(self.length, device=device)
+        tokens, at = self.tokens(self.length + 1, device), torch.arange(self.length, device=device)
         models = (replace(self.model, encoding="none"), self.model, self.model)
         bare, whole, positions = (built(LanguageModel, model, self.seed, device) for model in models)
         losses, alone = (self.losses.bind(self.seed) for _ in range(2))
@@ -110,15 +110,16 @@ class SeqPECostRun(TimedRun):
             "bare": piece(bare, lambda: of_text(bare)),
         }
 
-    def metrics(self, times: Times, steps: Steps) -> Metrics:
+    def ratios(self, times: Times) -> Ratios:
+        return {"share": ("positions", "whole"), "longer": ("whole", "bare")}
+
+    def counted(self, times: Times, steps: Steps) -> Metrics:
         sizes = {"batch_size": self.batch_size, "length": self.length}
         counted = step_cost(self.model, losses=self.losses, **sizes)
         return {
             "width": self.width,
             "every": self.every,
             "length": self.length,
-            **with_quartiles("share", times["positions"], times["whole"]),
-            **with_quartiles("longer", times["whole"], times["bare"]),
             "products": counted.encoder,
             "products_columns": counted.longer_queries,
             "products_teacher": counted.taught / sum(counted),
@@ -130,14 +131,9 @@ class SeqPECostRun(TimedRun):
         """The first loss of the tokens, in nats, and that of positions."""
         model = built(LanguageModel, self.model, self.seed, device)
         with torch.no_grad():
-            tokens = next_token_losses(model, _tokens(self, device)).mean()
+            tokens = next_token_losses(model, self.tokens(self.length + 1, device)).mean()
             own = self.losses.bind(self.seed)(model)
         return {"first_losses": [float(tokens), float(own)]}
-
-
-def _tokens(config: SeqPECostRun, device: str) -> Tensor:
-    generator = torch.Generator().manual_seed(config.seed)
-    return torch.randint(256, (config.batch_size, config.length + 1), generator=generator).to(device)
 
 
 def cells(profile: str, _: Sequence[str]) -> list[dict[str, Any]]:

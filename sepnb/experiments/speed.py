@@ -25,7 +25,7 @@ from ..streams import Streams
 from ..training.loop import autocast
 from ..validation import one_of
 from .run import Metrics, Rows
-from .timed import Step, Steps, TimedRun, Times, built, step_of, timed, with_quartiles
+from .timed import Ratios, Step, Steps, TimedRun, Times, built, timed
 
 VARIANTS = ("separated", "strict")
 REPEATS = {"smoke": 9, "laptop": 15, "gpu": 15}
@@ -137,23 +137,28 @@ class SpeedRun(TimedRun):
         models = {name: config.resolved() for name, config in self.models().items()}
         return super().resolved() | {"models": models}
 
+    def content(self, device: str) -> Tensor:
+        """`[B, N, D]`: the dense model takes all of it, a variant its first d_sem columns."""
+        return CONTENT_STD * self.normal(self.batch_size, self.length, self.width, device=device)
+
     def steps(self, device: str) -> Steps:
         """The dense model, the variant, and the kernel of attention alone."""
-        content = _content(self, device)
+        content = self.content(device)
         made = {n: built(Transformer, model, self.seed, device) for n, model in self.models().items()}
         steps = {name: _step(self, model, content, device) for name, model in made.items()}
         return steps | {"attention": _attention(self, device)}
 
-    def metrics(self, times: Times, steps: Steps) -> Metrics:
-        dense, variant = times["dense"], times[self.variant]
-        attention_share = 1 / paired_ratio(dense, times["attention"]).median
-        ratio = with_quartiles("ratio", dense, variant)
+    def ratios(self, times: Times) -> Ratios:
+        return {"ratio": ("dense", self.variant)}
+
+    def counted(self, times: Times, steps: Steps) -> Metrics:
+        share = 1 / paired_ratio(times["dense"], times["attention"]).median
+        ratio = paired_ratio(times["dense"], times[self.variant]).median
         return {
-            **ratio,
             "limit": self.limit,
-            "attention_share": attention_share,
-            "limit_at_rates": self.limit_at_rates(attention_share),
-            "share_reached": share_reached(ratio["ratio"], self.limit),
+            "attention_share": share,
+            "limit_at_rates": self.limit_at_rates(share),
+            "share_reached": share_reached(ratio, self.limit),
             "width": self.width,
             "pos_width": self.pos_width,
             "length": self.length,
@@ -170,7 +175,7 @@ class SpeedRun(TimedRun):
 
     def fingerprint(self, device: str) -> dict[str, list[float]]:
         """The mean square of each stream that each model puts out, for the first sequence."""
-        content, found = _content(self, device)[:1], {}
+        content, found = self.content(device)[:1], {}
         for name, settings in self.models().items():
             model = built(Transformer, settings, self.seed, device)
             with torch.no_grad(), autocast(device, self.precision):
@@ -182,13 +187,6 @@ class SpeedRun(TimedRun):
 def share_reached(ratio: float, limit: float) -> float:
     """How much of the time that the counts promise to save was saved: (1 - 1/ratio) / (1 - 1/limit)."""
     return (1 - 1 / ratio) / (1 - 1 / limit)
-
-
-def _content(config: SpeedRun, device: str) -> Tensor:
-    """`[B, N, D]`: the dense model takes all of it, a variant its first d_sem columns."""
-    generator = torch.Generator().manual_seed(config.seed)
-    shape = (config.batch_size, config.length, config.width)
-    return (CONTENT_STD * torch.randn(shape, generator=generator)).to(device)
 
 
 def _step(config: SpeedRun, model: Transformer, content: Tensor, device: str) -> Step:
@@ -203,14 +201,13 @@ def _step(config: SpeedRun, model: Transformer, content: Tensor, device: str) ->
     ]
     content = content[..., : model.config.streams.widths["sem"]].clone().requires_grad_()
     leaves = [content, *model.parameters()]  # once, as an optimiser holds them: the more modules, the longer
-    return step_of(config, lambda: list(forward(content).values()), leaves, gradients)
+    return config.step(lambda: list(forward(content).values()), leaves, gradients)
 
 
 def _attention(config: SpeedRun, device: str) -> Step:
     """The fused kernel on the heads of every block of the dense model, forward and backward, and no more."""
-    generator = torch.Generator().manual_seed(config.seed)
     shape = (4, config.batch_size, config.length, config.n_heads, config.width // config.n_heads)
-    drawn = torch.randn(shape, generator=generator).to(device, getattr(torch, config.precision))
+    drawn = config.normal(*shape, device=device).to(getattr(torch, config.precision))
     *inputs, gradient = (x.transpose(1, 2) for x in drawn)
     inputs = [x.detach().requires_grad_() for x in inputs]
 

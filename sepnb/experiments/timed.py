@@ -26,13 +26,16 @@ from .run import Metrics, Progress, Rows, recorded
 
 Built = TypeVar("Built", Transformer, LanguageModel)
 Step = Callable[[], Any]
+Core = Callable[[], Sequence[Tensor]]
 Steps = Mapping[str, Step]
 Times = Mapping[str, Sequence[float]]
+Ratios = Mapping[str, tuple[str, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TimedRun:
-    """The config of one cell. A subclass adds its sizes, and says what is timed and what that comes to.
+    """One cell, as data: what is timed, and what that comes to. A kind of cell is a frozen dataclass that
+    adds its sizes, the steps, and the ratios that are told of their times.
 
     Args:
         experiment, profile: as in every run.
@@ -54,7 +57,7 @@ class TimedRun:
     seed: int = 0
 
     compiler: ClassVar[str | None] = None
-    """A backend of torch.compile, where a subclass has a field of this name."""
+    """A backend of torch.compile, where a kind of cell has a field of this name."""
 
     def __post_init__(self) -> None:
         one_of("precision", self.precision, PRECISIONS)
@@ -78,11 +81,15 @@ class TimedRun:
         """What is timed, by name."""
 
     def check(self, steps: Steps) -> None:
-        """Raise RuntimeError where steps compute something else than they should, if a subclass can tell."""
+        """Raise RuntimeError where steps compute something else than they should, if a cell can tell."""
 
     @abstractmethod
-    def metrics(self, times: Times, steps: Steps) -> Metrics:
-        """What the seconds of every round say."""
+    def ratios(self, times: Times) -> Ratios:
+        """By column, the two steps of which the first takes so many times as long as the second."""
+
+    @abstractmethod
+    def counted(self, times: Times, steps: Steps) -> Metrics:
+        """What a record says besides: sizes, and what the multiply-adds allow."""
 
     def rows(self, times: Times) -> Rows:
         """The seconds of every round, a row each."""
@@ -95,6 +102,29 @@ class TimedRun:
     def fingerprint(self, device: str) -> dict[str, list[float]]:
         """Numbers that the models put out, never compiled."""
 
+    def normal(self, *shape: int, device: str, after: int = 0) -> Tensor:
+        """Inputs drawn with the seed of the run, or one that comes so many after it."""
+        return torch.randn(shape, generator=torch.Generator().manual_seed(self.seed + after)).to(device)
+
+    def tokens(self, length: int, device: str) -> Tensor:
+        """A batch of tokens `[B, N]` drawn with the seed of the run."""
+        generator = torch.Generator().manual_seed(self.seed)
+        return torch.randint(256, (self.batch_size, length), generator=generator).to(device)
+
+    def step(self, core: Core, leaves: Sequence[Tensor], gradients: Sequence[Tensor]) -> Step:
+        """One forward and backward pass of `core`, whose outputs get these gradients; it returns the outputs
+        and the gradients of the leaves."""
+
+        def step() -> list[Tensor]:
+            for leaf in leaves:
+                leaf.grad = None
+            with autocast(gradients[0].device.type, self.precision):
+                outputs = core()
+            torch.autograd.backward(outputs, [g.to(x.dtype) for g, x in zip(gradients, outputs, strict=True)])
+            return [*(x.detach() for x in outputs), *(leaf.grad for leaf in leaves if leaf.grad is not None)]
+
+        return step
+
 
 def built(kind: type[Built], model: TransformerConfig, seed: int, device: str) -> Built:
     """A `Transformer` or a `LanguageModel` with weights of this seed."""
@@ -102,28 +132,16 @@ def built(kind: type[Built], model: TransformerConfig, seed: int, device: str) -
     return kind(model).to(device)
 
 
-def step_of(config: TimedRun, core: Callable, leaves: Sequence[Tensor], gradients: Sequence[Tensor]) -> Step:
-    """One forward and backward pass of `core`, whose outputs get these gradients; it returns the outputs and
-    the gradients of the leaves."""
-
-    def step() -> list[Tensor]:
-        for leaf in leaves:
-            leaf.grad = None
-        with autocast(gradients[0].device.type, config.precision):
-            outputs = core()
-        torch.autograd.backward(outputs, [g.to(x.dtype) for g, x in zip(gradients, outputs, strict=True)])
-        return [*(x.detach() for x in outputs), *(leaf.grad for leaf in leaves if leaf.grad is not None)]
-
-    return step
+def quartiles(ratios: Ratios, times: Times) -> Metrics:
+    """The median of every ratio over the rounds by its name, and its quartiles."""
+    found: Metrics = {}
+    for name, (above, below) in ratios.items():
+        ratio = paired_ratio(times[above], times[below])
+        found |= {name: ratio.median, f"{name}_lower": ratio.lower, f"{name}_upper": ratio.upper}
+    return found
 
 
-def with_quartiles(name: str, numerator: Sequence[float], denominator: Sequence[float]) -> Metrics:
-    """The ratio of two times by its name, and its quartiles."""
-    ratio = paired_ratio(numerator, denominator)
-    return {name: ratio.median, f"{name}_lower": ratio.lower, f"{name}_upper": ratio.upper}
-
-
-def run(config: Any, *, device: str = "cpu", progress: Progress | None = None) -> Record:
+def run(config: TimedRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
     """Time one cell; on a CPU with one thread, whatever the process may use.
 
     Raises:
@@ -138,10 +156,10 @@ def run(config: Any, *, device: str = "cpu", progress: Progress | None = None) -
     config.check(steps)
     on_repeat = None if progress is None else lambda repeat: progress(repeat + 1, config.repeats)
     times = interleaved(steps, repeats=config.repeats, device=device, on_repeat=on_repeat)
-    metrics = config.metrics(times, steps) | {"timed_threads": 1}
+    told = quartiles(config.ratios(times), times) | config.counted(times, steps) | {"timed_threads": 1}
     if config.compiler is not None:
         torch.compiler.reset()
-    return recorded(config, clock, metrics, config.rows(times), config.fingerprint(device))
+    return recorded(config, clock, told, config.rows(times), config.fingerprint(device))
 
 
 def fingerprint(config: TimedRun, *, device: str = "cpu") -> dict[str, list[float]]:

@@ -89,7 +89,7 @@ def test_a_compiled_step_that_computes_something_else_is_not_timed(monkeypatch):
 
 def test_the_timed_path_is_the_published_formula_of_the_encoding():
     """None is the fused kernel itself; for a rotation and a bias by the reference functions."""
-    q, k, v, _ = es._inputs(TINY, "cpu")
+    q, k, v, _ = TINY.inputs("cpu")
     at, frequencies = torch.arange(N), encodings.rope_frequencies(D)[0]
     bias = encodings.alibi_bias(encodings.alibi_slopes(H), at, at).float()
     hidden = torch.ones(N, N, dtype=torch.bool).triu(1)
@@ -137,7 +137,7 @@ def test_the_route_is_attention_without_positions_by_the_kernel_of_the_encoding(
     if expected is None:
         assert found is None
         return
-    q, k, v, _ = es._inputs(cell, "cpu")
+    q, k, v, _ = cell.inputs("cpu")
     torch.testing.assert_close(found(q, k, v), es.fused(q, k, v), rtol=0, atol=1e-6)
     squares = products_of(steps["route"]) / (B * H * N * N * D)
     assert squares == pytest.approx(expected, rel=1e-12)
@@ -149,7 +149,7 @@ def test_compiled_and_its_route_go_in_pieces_on_a_cpu_and_are_counted_so(method,
     monkeypatch.setattr(es.kernels, "LEAST_ROWS", N // 4)
     monkeypatch.setattr(es.kernels, "_compiled", lambda formula, backend: formula)
     cell = replace(TINY, method=method, compiler="eager")
-    q, k, v, _ = es._inputs(cell, "cpu")
+    q, k, v, _ = cell.inputs("cpu")
     route = es.route(model_of(cell), cell, "cpu")
     torch.testing.assert_close(route(q, k, v), es.fused(q, k, v), rtol=0, atol=1e-6)
     steps, square = cell.steps(), B * H * N * N * D
@@ -172,7 +172,7 @@ def test_the_route_of_a_compiled_encoding_is_compiled(monkeypatch):
     asked = []
     monkeypatch.setattr(es.kernels, "chosen", lambda formula, backend: asked.append(backend) or formula)
     cell = replace(TINY, method="t5", compiler="inductor")
-    es.route(model_of(cell), cell, "cpu")(*es._inputs(cell, "cpu")[:3])
+    es.route(model_of(cell), cell, "cpu")(*cell.inputs("cpu")[:3])
     assert asked == ["inductor"]
     assert es.route(model_of(cell), cell, "cuda") is None  # a bias may go to FlexAttention there
 
@@ -293,7 +293,7 @@ def test_bench_prints_every_column_and_without_a_compiler_what_is_missing(monkey
 def test_what_is_timed_beside_us_is_the_same_function(method):
     """x-transformers rotates neighbouring columns, scales the bias of T5 and what opens gates."""
     config = replace(TINY, method=method)
-    q, k, v, _ = es._inputs(config, "cpu")
+    q, k, v, _ = config.inputs("cpu")
     model = model_of(config)
     core, parameters = peer.attention(method, H, D)
     inner = model.blocks[0].attention.averaging

@@ -95,8 +95,8 @@ def test_memory_is_that_of_one_reading_and_grows_with_the_text_but_not_with_its_
         for length in (512, 1024):
             cell = replace(SMOKE[reader], length=length)
             times = dict.fromkeys(("whole", "quarters", "reference"), [1.0] * 9)
-            steps = {"whole": cell.reading(reader, cost._text(cell, "cpu"))}
-            peaks[reader, length] = cell.metrics(times, steps)["peak_mb"]
+            steps = {"whole": cell.reading(reader, cell.tokens(cell.length, "cpu"))}
+            peaks[reader, length] = cell.counted(times, steps)["peak_mb"]
     for reader in ("sinusoidal", "strict-tables"):
         assert 1.8 < peaks[reader, 1024] / peaks[reader, 512] < 2.2
     assert peaks["strict-tables", 1024] < peaks["sinusoidal", 1024]
