@@ -28,7 +28,7 @@ from ..validation import named
 from . import stretched, tasks
 from .methods import POS_SHARE
 from .readings import read_by
-from .run import FIRST_STEPS, Fingerprint, Measure, Metrics, Rows, Run, restored
+from .run import FIRST_STEPS, HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, restored
 from .stretched import about_the_training, on_a_shared_training
 from .task_grid import TaskExperiment
 
@@ -261,18 +261,16 @@ class Tuned(Measure):
             weights = config.data.weights(samples)
             yield Weighted(samples.tokens, samples.targets, weights, positions)
 
-    def __call__(
-        self, config: Run, model: LanguageModel, *, device: str = "cpu", start: Any = None, **_: Any
-    ) -> tuple[Metrics, Rows]:
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         """At the trained length also the answers of the model without the tuning."""
         held_out = config.data.held_out(TIMES * config.training.length)
         best, metrics, rows = self.tuning.best(
             config,
-            start,
+            at.start,
             partial(self.samples, config),
-            lambda slowed: tasks.score(config, slowed, held_out, device),
+            lambda slowed: tasks.score(config, slowed, held_out, at.device),
             unit="nats",
-            device=device,
+            device=at.device,
         )
         best = model if best is None else best
 
@@ -283,8 +281,8 @@ class Tuned(Measure):
                 yield "window", best.extended(window=config.training.length)
             yield "adapted", self.tuning.reader(best, times)
 
-        more, asked = tasks.asked(config, model, device, ways, READ[1:])
-        told = about_the_training(config, model, start) | {"tuned_numbers": self.tuning.numbers(model)}
+        more, asked = tasks.asked(config, model, at.device, ways, READ[1:])
+        told = about_the_training(config, model, at.start) | {"tuned_numbers": self.tuning.numbers(model)}
         return metrics | told | more, rows + asked
 
     def begins(self, config: Run, start: Checkpoint, device: str) -> Fingerprint:

@@ -23,7 +23,7 @@ from ..training.shifts import GridShiftSteps
 from .base import Experiment
 from .image_tasks import HELD_OUT_SEED
 from .methods import changed
-from .run import Data, Fingerprint, Measure, Metrics, Rows, Run, last
+from .run import HERE, At, Data, Fingerprint, Found, Measure, Run, last
 from .sweep import Sweep
 
 READ_AT_ONCE = 250
@@ -105,7 +105,7 @@ class Things(Data):
 
     def ends(
         self, config: Run, model: nn.Module | None, losses: list[float], watch: Any, device: str
-    ) -> tuple[Metrics, Rows]:
+    ) -> Found:
         training, metrics = config.training, {}
         if training.positions is not None:
             met = training.positions.coverage(seed=config.seed, steps=training.steps)
@@ -169,12 +169,10 @@ def score(config: Run, model: nn.Module, asked: Asked, device: str) -> dict[str,
 class Views(Measure):
     """The test inputs: as trained, and in every view."""
 
-    def __call__(
-        self, config: Run, model: nn.Module, *, device: str = "cpu", **_: Any
-    ) -> tuple[Metrics, Rows]:
-        metrics, rows = score(config, model, config.data.held_out("test"), device), []
+    def __call__(self, config: Run, model: nn.Module, at: At = HERE) -> Found:
+        metrics, rows = score(config, model, config.data.held_out("test"), at.device), []
         for view in config.data.views(config, model):
-            found = score(config, view.reader, view.asked, device)
+            found = score(config, view.reader, view.asked, at.device)
             metrics[view.column] = found["accuracy"]
             if view.about is not None:
                 rows.append({**view.about, **found})

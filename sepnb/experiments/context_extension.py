@@ -33,7 +33,7 @@ from .base import Experiment
 from .in_window import LR_SCREEN
 from .long_windows import LongTexts, read
 from .methods import run_of
-from .run import FIRST_STEPS, Fingerprint, Measure, Run
+from .run import FIRST_STEPS, HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run
 
 FACTOR = 4
 """Of the context: texts of the tuning are this many trained lengths long, and extensions are built for it."""
@@ -142,11 +142,11 @@ class Extended(Measure):
 
     def tuned(
         self, config: Run, start: Checkpoint, *, device: str = "cpu"
-    ) -> tuple[LanguageModel | None, lm.Rows]:
+    ) -> tuple[LanguageModel | None, Rows]:
         """The tuning whose rate the validation text prefers, and a row of the kind "tuning" for each rate;
         None where all of them diverged, whose rows hold no score."""
         best: tuple[float, LanguageModel | None] = (inf, None)
-        rows: lm.Rows = []
+        rows: Rows = []
         for tuning in self.tunings:
             row = {"kind": "tuning", "learning_rate": tuning.learning_rate}
             try:
@@ -161,22 +161,14 @@ class Extended(Measure):
                 best = score, model
         return best[1], rows
 
-    def __call__(
-        self,
-        config: Run,
-        model: LanguageModel,
-        *,
-        device: str = "cpu",
-        start: Checkpoint | None = None,
-        **_: Any,
-    ) -> tuple[lm.Metrics, lm.Rows]:
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         """The readings of every stage; `bits_per_byte` is that of the plain model inside its length."""
         models = {"frozen": model.extended(extension=self.extension)}
         if self.far is not None:
             models[f"frozen-{TIMES}"] = model.extended(extension=self.far)
-        clock = Clock(device)
-        models["tuned"], rows = self.tuned(config, start, device=device)
-        metrics: lm.Metrics = {"tune_cpu_s": clock.cpu_s}
+        clock = Clock(at.device)
+        models["tuned"], rows = self.tuned(config, at.start, device=at.device)
+        metrics: Metrics = {"tune_cpu_s": clock.cpu_s}
         if models["tuned"] is not None:
             scores = {row["learning_rate"]: row.get("val_bits_per_byte", inf) for row in rows}
             metrics["tuning_rate"] = min(scores, key=scores.get)
@@ -188,9 +180,9 @@ class Extended(Measure):
             if models[stage] is not None:
                 shown = length * (FACTOR if stage == "tuned" else 1)
                 seen = {"trained": (shown, shown)}
-                rows += read(config, self.texts, models[stage], asked=asked, seen=seen, device=device)
+                rows += read(config, self.texts, models[stage], asked=asked, seen=seen, device=at.device)
         windows = self.texts.passages(config).tokens
-        how = {"device": device, "precision": config.training.precision}
+        how = {"device": at.device, "precision": config.training.precision}
         metrics["bits_per_byte"] = evaluate(model, windows[:, : length + 1], **how).bits_per_byte
         return metrics | metrics_of(rows, length), rows
 
@@ -208,7 +200,7 @@ class Extended(Measure):
         }
 
 
-def metrics_of(rows: lm.Rows, length: int) -> lm.Metrics:
+def metrics_of(rows: Rows, length: int) -> Metrics:
     """Bits per byte by reading and bin, with k = 1, 2, 4, 8, 16 for the bin that ends at k times `length`:
     `<reading>/<k>x` on all windows of the run but for the sliding-window baselines at stride 1, and
     `tight/<reading>/<k>x` on the few that these read, for every reading."""

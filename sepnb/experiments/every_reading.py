@@ -6,14 +6,13 @@ was trained, and with its logits scaled by log n while positions stay as they we
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from torch import nn
 
 from ..models import LanguageModel
 from . import tasks
 from .readings import LOG_ONLY, read_by
-from .run import Metrics, Rows, Run
+from .run import HERE, At, Found, Run
 from .score_terms import READ
 from .stretched import MAIN, Slowed, about_the_training, on_a_shared_training
 
@@ -24,17 +23,15 @@ TIMES = (1, 16)
 class EveryReading(Slowed):
     """The answers that a trained model finds by every reading, and by log n alone."""
 
-    def __call__(
-        self, config: Run, model: LanguageModel, *, device: str = "cpu", start: Any = None, **_: Any
-    ) -> tuple[Metrics, Rows]:
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         def ways(times: int) -> Iterator[tuple[str, nn.Module]]:
             yield "native", model
             if times > 1:
                 yield LOG_ONLY, model.extended(log_scale=True)
                 yield from ((name, read_by(model, name, times)) for name in self.readings)
 
-        metrics, rows = tasks.asked(config, model, device, ways, TIMES[1:])
-        return metrics | about_the_training(config, model, start), rows
+        metrics, rows = tasks.asked(config, model, at.device, ways, TIMES[1:])
+        return metrics | about_the_training(config, model, at.start), rows
 
 
 def plan(experiment: str, profile: str, cell: str, seed: int) -> Run:

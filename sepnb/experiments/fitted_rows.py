@@ -39,7 +39,7 @@ from .in_window import SWEEPS
 from .long_windows import LongTexts, read
 from .matched_loss import TWINS
 from .methods import Method, listed, run_of
-from .run import Measure, Progress, Run
+from .run import HERE, At, Found, Measure, Metrics, Rows, Run
 from .sweep import Sweep
 from .texts import TextExperiment
 from .variants import SIZES
@@ -154,35 +154,26 @@ class Fitted(Measure):
         losses = fit_rows(self.reader(longer, name), length, drawn, self.fit, device=device)
         return longer, losses
 
-    def __call__(
-        self,
-        config: Run,
-        model: LanguageModel,
-        *,
-        device: str = "cpu",
-        progress: Progress | None = None,
-        **_: Any,
-    ) -> tuple[lm.Metrics, lm.Rows]:
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         length, longest = self.texts.beyond.length, self.fit.length
         asked = formulas(self.texts.beyond)
-        rows = read(config, self.texts, model, asked=asked, device=device, progress=progress)
+        rows = read(config, self.texts, model, asked=asked, device=at.device, progress=at.progress)
         readers = {name: model.extended(name) for name in (*SOURCE_METHODS, "clamp")}
-        begun, metrics = Clock(device), {"rows_learning_rate": self.fit.learning_rate}
+        begun, metrics = Clock(at.device), {"rows_learning_rate": self.fit.learning_rate}
         # A row that was fitted was shown its index, and no weight was shown the length of the text.
         seen = {"longest": longest, "trained": (longest, length)}
         for name, protocols in of_fitted(length, longest).items():
-            longer, losses = self.fitted(config, model, name, device=device)
+            longer, losses = self.fitted(config, model, name, device=at.device)
             last = float(np.mean(losses[-max(1, len(losses) // 10) :])) / log(2)
             rows += [{"kind": "fit", "rows": name, "first": losses[0] / log(2), "last": last}]
             what = {"asked": protocols, "longest": longest, "seen": seen}
-            rows += read(config, self.texts, longer, **what, device=device)
+            rows += read(config, self.texts, longer, **what, device=at.device)
             readers[name] = self.reader(longer, name)
         metrics["fit_cpu_s"] = begun.cpu_s
-        rows += divergences(config, self, model, readers, device=device)
-        rows += recovered(config, self, model, device=device)
+        rows += divergences(config, self, model, readers, device=at.device)
+        rows += recovered(config, self, model, device=at.device)
         rows = [row for row in rows if row.get("scope") != "tight"]  # "part" has these windows of each
-        if progress is not None:
-            progress(self.looks, self.looks)
+        at.done(self.looks, self.looks)
         return metrics | metrics_of(rows, length), rows
 
 
@@ -200,16 +191,14 @@ class Validated(Measure):
     def resolved(self) -> dict[str, Any]:
         return self.fitting.resolved()
 
-    def __call__(
-        self, config: Run, model: LanguageModel, *, device: str = "cpu", **_: Any
-    ) -> tuple[lm.Metrics, lm.Rows]:
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         fitting, length = self.fitting, self.fitting.texts.beyond.length
         longest, held = fitting.fit.length, config.data.splits.validation
         windows = text.windows(held, length=longest, per_document=2 * longest).tokens[:VALIDATION_WINDOWS]
-        rows: lm.Rows = []
+        rows: Rows = []
         for name in FITS:
-            longer, _ = fitting.fitted(config, model, name, device=device)
-            how = fitting.texts.how(config, device, longest)
+            longer, _ = fitting.fitted(config, model, name, device=at.device)
+            how = fitting.texts.how(config, at.device, longest)
             bits = evaluate(fitting.reader(longer, name), windows, **how).bits[:, length:]
             rows.append({"kind": "validated", "rows": name, "bits_per_byte": float(bits.mean())})
         score = float(np.mean([row["bits_per_byte"] for row in rows]))
@@ -217,7 +206,7 @@ class Validated(Measure):
         return {"rows_learning_rate": rate, "fitted_val_bits_per_byte": score}, rows
 
 
-def recovered(config: Run, fitting: Fitted, model: LanguageModel, *, device: str = "cpu") -> lm.Rows:
+def recovered(config: Run, fitting: Fitted, model: LanguageModel, *, device: str = "cpu") -> Rows:
     """Bits per byte of the second half of the trained length: with the trained rows, with those of the first
     half again in their place, and with rows that were fitted in their place. Rows of the kind "recovered"."""
     length = fitting.texts.beyond.length
@@ -248,12 +237,12 @@ def divergences(
     readers: Mapping[str, LanguageModel],
     *,
     device: str = "cpu",
-) -> lm.Rows:
+) -> Rows:
     """How far predictions move past the trained length under each reader, in bits, bin by bin as far as it
     has rows, on the scope "tight": rows of the kind "divergence", see `moved`."""
     beyond, held = fitting.texts.beyond, fitting.texts.passages(config)
     tokens = held.tokens[held.scopes["tight"], :-1]
-    rows: lm.Rows = []
+    rows: Rows = []
     for name, reader in readers.items():
         longest = fitting.fit.length if name in FITS else beyond.longest
         how = fitting.texts.how(config, device, longest)
@@ -264,7 +253,7 @@ def divergences(
     return rows
 
 
-def metrics_of(rows: lm.Rows, length: int) -> lm.Metrics:
+def metrics_of(rows: Rows, length: int) -> Metrics:
     """What tables and claims compare, from the rows of a run; k = 1, 2, 4, 8 for the bin that ends at k times
     `length`, of fitted rows as far as there are any, and all on the same windows but for the divergence:
 
@@ -278,7 +267,7 @@ def metrics_of(rows: lm.Rows, length: int) -> lm.Metrics:
         for row in rows
         if row.get("scope") == "part"
     }
-    metrics: lm.Metrics = {f"{name}/{k}x": level for (name, k), level in levels.items()}
+    metrics: Metrics = {f"{name}/{k}x": level for (name, k), level in levels.items()}
     metrics |= {
         f"gap/{name}/{k}x": level - levels["sliding", k]
         for (name, k), level in levels.items()

@@ -16,7 +16,7 @@ from .base import SHOWN
 from .in_window import SWEEPS
 from .inspection import FAR, Inspection, rules_of
 from .inspection import SHOWN as SHOWN_AT
-from .run import Measure, Run
+from .run import HERE, At, Found, Measure, Metrics, Rows, Run
 from .texts import TextExperiment
 
 METHODS = (
@@ -59,17 +59,16 @@ class Inspected(Measure):
         shared = {"far": list(FAR), "shown": SHOWN_AT, "held_out": inspection.HELD_OUT, "ridge": RIDGE}
         return {"inspection": asdict(self.inspection) | {"rules": list(self.rules)} | shared}
 
-    def __call__(
-        self, config: Run, model: LanguageModel, *, device: str = "cpu", **_: Any
-    ) -> tuple[lm.Metrics, lm.Rows]:
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         asked = self.inspection
         read = inspection.sample(config.data.splits.test, asked)
-        rows: lm.Rows = []
-        for state, one in zip(inspection.STATES, (model, config.build().to(device)), strict=True):
+        rows: Rows = []
+        for state, one in zip(inspection.STATES, (model, config.build().to(at.device)), strict=True):
             rows += inspection.position_rows(one, read, state) + inspection.leak_rows(one, read, asked, state)
         rows += inspection.byte_rows(model, read) + inspection.beyond_rows(model, read, asked)
         rows += inspection.geometry_rows(model, read, asked.path_points)
-        rows += inspection.drift_rows(model, read, asked, device=device, precision=config.training.precision)
+        how = {"device": at.device, "precision": config.training.precision}
+        rows += inspection.drift_rows(model, read, asked, **how)
         rows = [{name: _short(value) for name, value in row.items()} for row in rows]
         return metrics_of(rows, asked), rows
 
@@ -79,7 +78,7 @@ def _short(value: Any) -> Any:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def metrics_of(rows: lm.Rows, asked: Inspection) -> lm.Metrics:
+def metrics_of(rows: Rows, asked: Inspection) -> Metrics:
     """The numbers of a run that claims and tables compare, from its rows.
 
     - `index/<stream>`, `log_index/<stream>`: R squared of the probe at unseen positions of unseen documents,
@@ -93,7 +92,7 @@ def metrics_of(rows: lm.Rows, asked: Inspection) -> lm.Metrics:
       bits per byte minus those at index 0; `drift/trained`, `excess/trained` at the last trained start.
     - `held`: the largest drift with attention held; `another_text`: how far apart two texts are at the end.
     """
-    metrics: lm.Metrics = {}
+    metrics: Metrics = {}
 
     def largest(name: str, value: float) -> None:
         metrics[name] = max(value, metrics.get(name, -torch.inf))

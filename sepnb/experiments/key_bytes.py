@@ -28,7 +28,7 @@ from . import encoding_methods, methods
 from . import language_modelling as lm
 from .extrapolation import trained_long
 from .long_windows import LongTexts
-from .run import Measure, Progress, Run
+from .run import HERE, At, Found, Measure, Metrics, Rows, Run
 from .texts import TextExperiment
 
 SHARE = 0.02
@@ -67,17 +67,15 @@ class Chosen(Measure):
     def looks(self) -> int:
         return self.texts.looks
 
-    def __call__(
-        self, config: Run, model: LanguageModel, *, device: str = "cpu", **_: Any
-    ) -> tuple[lm.Metrics, lm.Rows]:
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         texts, length = self.texts, self.texts.beyond.length
         held = texts.part(config)
         native, coarse = texts.readings
         read = held.tokens, held.documents
-        long = native.losses(model, *read, **texts.how(config, device, texts.beyond.longest))
-        short = coarse.losses(model, *read, **texts.how(config, device, length))
+        long = native.losses(model, *read, **texts.how(config, at.device, texts.beyond.longest))
+        short = coarse.losses(model, *read, **texts.how(config, at.device, length))
         marked = key_bytes(short.bits, long.bits, share=self.share, first=length)
-        metrics: lm.Metrics = {"key_bytes": int(marked.sum())}
+        metrics: Metrics = {"key_bytes": int(marked.sum())}
         for name, one in (("long", long), ("window", short)):
             metrics[f"key/{name}"], metrics[f"rest/{name}"] = apart(one, marked, length)
         return metrics, listed(marked, held, names_of(texts, config))
@@ -179,20 +177,12 @@ class AtKeyBytes(Measure):
     def looks(self) -> int:
         return 1
 
-    def __call__(
-        self,
-        config: Run,
-        model: LanguageModel,
-        *,
-        device: str = "cpu",
-        progress: Progress | None = None,
-        **_: Any,
-    ) -> tuple[lm.Metrics, lm.Rows]:
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         held, of, length = self.texts.part(config), self.texts, self.texts.beyond.length
         texts = held.tokens, held.documents
         reader = model if self.rule is None else model.extended(self.rule)
         _, coarse, _ = sliding_windows(length)
-        short, how = of.how(config, device, length), of.how(config, device, of.beyond.longest)
+        short, how = of.how(config, at.device, length), of.how(config, at.device, of.beyond.longest)
         recent = {"recent": length, "stride": length // 2}
         native = Protocol("native", extrapolator=self.rule).losses(model, *texts, **how)
         read = {
@@ -205,18 +195,17 @@ class AtKeyBytes(Measure):
             marked = drawn_bytes(native.bits.shape, share=SHARE, first=length)
         else:
             marked = found(keys, held, names_of(of, config))
-        metrics: lm.Metrics = {}
+        metrics: Metrics = {}
         for name, losses in read.items():
             metrics[f"key/{name}"], metrics[f"rest/{name}"] = apart(losses, marked, length)
-        rows: lm.Rows = []
+        rows: Rows = []
         for kind, name in (("gain", "replaced"), ("shuffled", "shuffled")):
             cost = Losses(read[name].bits - native.bits, native.documents)
             bins = cost.by_position(of.beyond.edges[1:])
             rows += [{"kind": kind, **row} for row in bins]
             metrics |= {f"{kind}/{row['stop'] // length}x": row["bits_per_byte"] for row in bins}
         metrics[f"beyond/{NEAR}"] = beyond_near(model, held.tokens[:, : length + 1], short)
-        if progress is not None:
-            progress(1, 1)
+        at.done(1, 1)
         return metrics, rows
 
 

@@ -17,7 +17,7 @@ from ..evaluation.losses import Losses, as_trained, evaluate
 from ..models import LanguageModel
 from ..training.config import TrainingConfig
 from ..training.positions import Batch
-from .run import Data, Fingerprint, Measure, Metrics, Rows, Run, last
+from .run import HERE, At, Data, Fingerprint, Found, Measure, Rows, Run, last
 
 FINGERPRINT_WINDOWS = 8
 CURVE_POINTS = 24
@@ -57,7 +57,7 @@ class TextConfig(Data):
 
     def ends(
         self, config: Run, model: LanguageModel | None, losses: list[float], watch: Any, device: str
-    ) -> tuple[Metrics, Rows]:
+    ) -> Found:
         if model is None:
             return {}, _curve(losses)
         paid = score(config, model, "validation", device).bits_per_byte
@@ -147,10 +147,8 @@ class Inside(Measure):
     """The score of the test text inside the trained length, and rows of it by position in a window and by
     document. What chooses a method must not read it."""
 
-    def __call__(
-        self, config: Run, model: LanguageModel, *, device: str = "cpu", **_: Any
-    ) -> tuple[Metrics, Rows]:
-        of, scored = config.data, score(config, model, "test", device)
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
+        of, scored = config.data, score(config, model, "test", at.device)
         entropies, length = _entropies(of.name), of.window or config.training.length
         edges = [0, *(2**k for k in range(length.bit_length()) if 2**k <= length)]
         names = [document.name for document in of.splits.test.documents]

@@ -26,7 +26,7 @@ from .in_window import LR_SCREEN
 from .long_windows import LongTexts, read
 from .methods import run_of
 from .readings import CHOSEN_AT, READINGS, SLOW, read_by
-from .run import FIRST_STEPS, Fingerprint, Measure, Run, restored
+from .run import FIRST_STEPS, HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, restored
 from .stretched import METHODS
 from .sweep import STEPS, Sweep
 from .texts import TextExperiment
@@ -78,22 +78,22 @@ def validated(
     return evaluate(model, cut.tokens[:at_most], **texts.how(config, device, length)).bits_per_byte
 
 
-def slowed_rows(config: Run, texts: LongTexts, slow: Callable[[int], LanguageModel], device: str) -> lm.Rows:
+def slowed_rows(config: Run, texts: LongTexts, slow: Callable[[int], LanguageModel], device: str) -> Rows:
     """The first k L of every window at positions k times as slow, for each of `FACTORS`; of each reading the
     last bin, from k/2 L to k L, is what the others are compared in."""
-    rows: lm.Rows = []
+    rows: Rows = []
     for asked, factor in zip(SLOWED, FACTORS.values(), strict=True):
         longest = factor * texts.beyond.length
         rows += read(config, texts, slow(factor), asked=(asked,), longest=longest, device=device)
     return rows
 
 
-def metrics_of(rows: lm.Rows, length: int) -> lm.Metrics:
+def metrics_of(rows: Rows, length: int) -> Metrics:
     """In bits per byte, with k = 1, 2, 4, 8, 16 for the bin that ends at k L: `<reading>/<k>x` on all windows
     of the run (`slowed/<k>x` of the reading with factor k), and on the few of the sliding window
     `gap/<reading>/<k>x`, the reading minus that window."""
     levels = {(row["scope"], row["reading"], row["stop"] // length): row["bits_per_byte"] for row in rows}
-    metrics: lm.Metrics = {}
+    metrics: Metrics = {}
     for (scope, reading, k), level in levels.items():
         if FACTORS.get(reading, k) != k:
             continue
@@ -105,7 +105,7 @@ def metrics_of(rows: lm.Rows, length: int) -> lm.Metrics:
     return metrics
 
 
-def about_the_training(model: LanguageModel) -> lm.Metrics:
+def about_the_training(model: LanguageModel) -> Metrics:
     counts = model.parameter_counts()
     return {"parameters": counts["total"], "block_parameters": counts["blocks"]}
 
@@ -125,16 +125,15 @@ class Slowed(Measure):
     def resolved(self) -> dict[str, Any]:
         return self.texts.resolved() | {"slowed": list(self.readings)}
 
-    def __call__(
-        self, config: Run, model: LanguageModel, *, device: str = "cpu", **_: Any
-    ) -> tuple[lm.Metrics, lm.Rows]:
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         texts = self.texts
         scores = {
-            name: validated(config, texts, read_by(model, name, CHOSEN_AT), device) for name in self.readings
+            name: validated(config, texts, read_by(model, name, CHOSEN_AT), at.device)
+            for name in self.readings
         }
         best = min(scores, key=scores.get)
-        rows = read(config, texts, model, asked=untuned(texts.beyond.length), device=device)
-        rows += slowed_rows(config, texts, lambda factor: read_by(model, best, factor), device)
+        rows = read(config, texts, model, asked=untuned(texts.beyond.length), device=at.device)
+        rows += slowed_rows(config, texts, lambda factor: read_by(model, best, factor), at.device)
         chosen = [
             {"kind": "slowed", "reading": name, "bits_per_byte": level} for name, level in scores.items()
         ]
@@ -167,25 +166,23 @@ class Tuned(Measure):
         """The batches of a tuning: windows of 8 L of the training text, those of a seed for every method."""
         return lm.windows_of(config.data.splits.train, tuning, TUNING_SEED + config.seed)
 
-    def __call__(
-        self, config: Run, model: LanguageModel, *, device: str = "cpu", start: Any = None, **_: Any
-    ) -> tuple[lm.Metrics, lm.Rows]:
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         texts, length = self.texts, self.texts.beyond.length
         best, metrics, told = self.tuning.best(
             config,
-            start,
+            at.start,
             partial(self.samples, config),
-            lambda slowed: {"val_bits_per_byte": validated(config, texts, slowed, device)},
+            lambda slowed: {"val_bits_per_byte": validated(config, texts, slowed, at.device)},
             unit="bits_per_byte",
             nats=log(2),
-            device=device,
+            device=at.device,
         )
         best = model if best is None else best
         (tight,), (own, once) = of_tuned(length)
-        rows = read(config, texts, model, asked=(tight,), device=device)
-        rows += read(config, texts, best, asked=(own,), device=device)
-        rows += read(config, texts, best, asked=(once,), longest=length, device=device)
-        rows += slowed_rows(config, texts, lambda factor: self.tuning.reader(best, factor), device)
+        rows = read(config, texts, model, asked=(tight,), device=at.device)
+        rows += read(config, texts, best, asked=(own,), device=at.device)
+        rows += read(config, texts, best, asked=(once,), longest=length, device=at.device)
+        rows += slowed_rows(config, texts, lambda factor: self.tuning.reader(best, factor), at.device)
         metrics |= about_the_training(model) | {"tuned_numbers": self.tuning.numbers(model)}
         metrics |= metrics_of(rows, length)
         return metrics | {"bits_per_byte": metrics["oracle/1x"]}, rows + told

@@ -11,7 +11,7 @@ from ..evaluation.losses import Losses
 from ..evaluation.protocols import SCOPES, SLIDING_WINDOW, Protocol, unseen
 from ..extrapolators import describe, seam
 from ..models import LanguageModel
-from .run import Measure, Metrics, Progress, Rows, Run
+from .run import HERE, At, Found, Measure, Metrics, Progress, Rows, Run
 
 
 @dataclass(frozen=True)
@@ -69,16 +69,8 @@ class LongTexts(Measure):
         size = max(1, self.beyond.batch_bytes // once)
         return {"device": device, "precision": config.training.precision, "batch_size": size}
 
-    def __call__(
-        self,
-        config: Run,
-        model: LanguageModel,
-        *,
-        device: str = "cpu",
-        progress: Progress | None = None,
-        **_: Any,
-    ) -> tuple[Metrics, Rows]:
-        rows = read(config, self, model, device=device, progress=progress)
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
+        rows = read(config, self, model, device=at.device, progress=at.progress)
         # Of a secondary reading on the scope "tight" the gaps say all, unless marked bytes are told apart.
         gaps = {(one.id, "tight") for one in self.readings if one.scope == "part" and not self.keeps_tight}
         stored = [row for row in rows if "marked_share" in row or (row["reading"], row["scope"]) not in gaps]
@@ -194,21 +186,12 @@ class ReplacedContext(Measure):
     def resolved(self) -> dict[str, Any]:
         return {"foreign": self.foreign, "reads_test": self.texts.split == "test"}
 
-    def __call__(
-        self,
-        config: Run,
-        model: LanguageModel,
-        *,
-        device: str = "cpu",
-        progress: Progress | None = None,
-        **_: Any,
-    ) -> tuple[Metrics, Rows]:
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         beyond, held = self.texts.beyond, self.texts.part(config)
-        how = self.texts.how(config, device, beyond.longest)
+        how = self.texts.how(config, at.device, beyond.longest)
         native = Protocol("native").losses(model, held.tokens, held.documents, **how)
         foreign = with_replaced_context(model, held.tokens, held.documents, **self.foreign, **how)
         bins = Losses(foreign.bits - native.bits, native.documents).by_position(beyond.edges[1:])
-        if progress is not None:
-            progress(1, 1)
+        at.done(1, 1)
         metrics = {f"gain/{row['stop'] // beyond.length}x": row["bits_per_byte"] for row in bins}
         return metrics, [{"kind": "gain", **row} for row in bins]

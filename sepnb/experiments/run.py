@@ -38,7 +38,32 @@ OWN = ("experiment", "profile", "method", "seed", "model", "training")
 
 Metrics = dict[str, float | int]
 Rows = list[dict[str, Any]]
+Found = tuple[Metrics, Rows]
+"""What is said of a model, as metrics and as rows."""
 Fingerprint = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class At:
+    """Where a trained model is measured.
+
+    Args:
+        device: on which it is.
+        start: of a training that several runs share, the state at its end.
+        progress: called as `progress(done, looks)`.
+    """
+
+    device: str = "cpu"
+    start: Checkpoint | None = None
+    progress: Progress | None = None
+
+    def done(self, looks: int, of: int) -> None:
+        """Tell how many looks of all are taken."""
+        if self.progress is not None:
+            self.progress(looks, of)
+
+
+HERE = At()
 
 
 class Data(ABC):
@@ -67,7 +92,7 @@ class Data(ABC):
     @abstractmethod
     def ends(
         self, config: "Run", model: nn.Module | None, losses: list[float], watch: Any, device: str
-    ) -> tuple[Metrics, Rows]:
+    ) -> Found:
         """What is said of the training and, where it did not diverge (`model` is None), of its model."""
 
     @abstractmethod
@@ -99,21 +124,8 @@ class Measure(ABC):
         return 0
 
     @abstractmethod
-    def __call__(
-        self,
-        config: "Run",
-        model: Any,
-        *,
-        device: str = "cpu",
-        start: Checkpoint | None = None,
-        progress: Progress | None = None,
-    ) -> tuple[Metrics, Rows]:
-        """Metrics and rows of the trained model of a run.
-
-        Args:
-            start: of a training that several runs share, the state at its end.
-            progress: called as `progress(done, looks)`.
-        """
+    def __call__(self, config: "Run", model: Any, at: At = HERE) -> Found:
+        """Metrics and rows of the trained model of a run."""
 
     def begins(self, config: "Run", start: Checkpoint, device: str) -> Fingerprint:
         """Of a run on a shared training, its part of the fingerprint, after the first steps."""
@@ -208,7 +220,7 @@ def record_of(config: Run, *, device: str = "cpu", progress: Progress | None = N
     get = _trained_here if config.base is None else _trained_before
     model, start, metrics, rows, fingerprint = get(config, device, report(0))
     for measure in config.measures if model is not None else ():
-        found, more = measure(config, model, device=device, start=start, progress=report(done))
+        found, more = measure(config, model, At(device, start, report(done)))
         metrics, rows, done = metrics | found, rows + more, done + measure.looks
     if config.every is not None:
         forget(config, device)

@@ -8,7 +8,6 @@ past L, and the terms of the head that is moved most, by distance.
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import pandas as pd
 import torch
@@ -19,7 +18,7 @@ from ..evaluation.tasks.grid import found
 from ..models import LanguageModel
 from . import stretched, tasks
 from .readings import CHOSEN_AT, WAYS, read_by
-from .run import Metrics, Rows, Run
+from .run import HERE, At, Found, Rows, Run
 from .stretched import MAIN, TIMES, Slowed, about_the_training, chosen, on_a_shared_training
 
 CROSS = ("content-position", "position-content")
@@ -43,20 +42,18 @@ class Terms(Slowed):
     """The answers that are found with some terms slowed; in the rows, how far each term moves attention past
     L."""
 
-    def __call__(
-        self, config: Run, model: LanguageModel, *, device: str = "cpu", start: Any = None, **_: Any
-    ) -> tuple[Metrics, Rows]:
-        reading, rows = chosen(config, self.readings, model, device)
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
+        reading, rows = chosen(config, self.readings, model, at.device)
         slow, length = read_by(model, reading, CHOSEN_AT), CHOSEN_AT * config.training.length
         samples = config.data.generator("test")(SAMPLES[config.profile], length, seed=tasks.TEST_SEED)
-        metrics = about_the_training(config, model, start)
+        metrics = about_the_training(config, model, at.start)
         for name, terms in SLOWED.items():
-            answers = found(partial(exchanged, model, slow, terms), samples, device=device)
+            answers = found(partial(exchanged, model, slow, terms), samples, device=at.device)
             back = answers["distance"] / config.training.length
             places = {"accuracy": back >= 0, "near": back < tasks.NEAR[1], "far": back >= tasks.FAR[0]}
             there = {at: answers.loc[of, "accuracy"] for at, of in places.items()}
             metrics |= {f"{at}/{name}": float(of.mean()) for at, of in there.items() if len(of)}
-        texts = torch.from_numpy(samples.tokens[: TEXTS[config.profile]]).to(device)
+        texts = torch.from_numpy(samples.tokens[: TEXTS[config.profile]]).to(at.device)
         (extension, log_scale), trained = WAYS[reading], config.training.length
         slowed = {"extension": extension(CHOSEN_AT, trained), "log_scale": log_scale}
         tables = (score_table(model, texts, length=trained, **how) for how in ({}, slowed))

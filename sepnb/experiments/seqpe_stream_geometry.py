@@ -26,11 +26,10 @@ from ..models import LanguageModel
 from ..seqpe import SequentialPositionEncoder
 from ..seqpe.geometry import displacement, folded, geometry, likeness, spread
 from ..training.seqpe_losses import encoder_of
-from . import language_modelling as lm
 from . import seqpe_stream
 from .extrapolation import BEYOND
 from .long_windows import LongTexts, ReplacedContext
-from .run import Measure, Run
+from .run import HERE, At, Found, Measure, Metrics, Run
 from .seqpe_geometry import finite
 from .seqpe_stream import SCORE, SCREEN, starts
 from .texts import TextExperiment
@@ -79,7 +78,7 @@ def windows_of(encoder: SequentialPositionEncoder, length: int, state: str) -> l
     return rows
 
 
-def window_metrics(rows: Sequence[dict[str, Any]], state: str) -> lm.Metrics:
+def window_metrics(rows: Sequence[dict[str, Any]], state: str) -> Metrics:
     """What the rows say, as `<measure>/<name of the start>`, of the randomly initialised encoder as
     `drawn/<measure>/<name>`; and `resolution`, the spread of the trained window over the mean length of its
     embeddings: what a layer is given of a place, since it reads a state at unit scale."""
@@ -93,9 +92,7 @@ def window_metrics(rows: Sequence[dict[str, Any]], state: str) -> lm.Metrics:
     return found
 
 
-def folds_of(
-    config: Run, texts: LongTexts, model: LanguageModel, *, device: str = "cpu"
-) -> tuple[lm.Metrics, lm.Rows]:
+def folds_of(config: Run, texts: LongTexts, model: LanguageModel, *, device: str = "cpu") -> Found:
     """Where the curve of the embeddings of a long text is folded, and what its bytes cost.
 
     A row of the kind "index" for every piece: bits per byte of the long text, and the share of positions that
@@ -166,11 +163,9 @@ class Embeddings(Measure):
         beside = ReplacedContext(self.texts).resolved()
         return self.texts.resolved() | beside | {"pieces": PIECES, "slack": SLACK}
 
-    def __call__(
-        self, config: Run, model: LanguageModel, *, device: str = "cpu", **_: Any
-    ) -> tuple[lm.Metrics, lm.Rows]:
-        metrics, rows = folds_of(config, self.texts, model, device=device) if self.folds else ({}, [])
-        states = {"drawn": config.build().to(device), "trained": model}
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
+        metrics, rows = folds_of(config, self.texts, model, device=at.device) if self.folds else ({}, [])
+        states = {"drawn": config.build().to(at.device), "trained": model}
         for state, one in states.items() if self.windows else ():
             windows = windows_of(encoder_of(one), config.training.length, state)
             metrics, rows = metrics | window_metrics(windows, state), rows + windows

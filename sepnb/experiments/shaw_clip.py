@@ -25,7 +25,7 @@ from . import ablation
 from . import language_modelling as lm
 from .base import SHOWN
 from .methods import Method, listed
-from .run import Measure, Run
+from .run import HERE, At, Found, Measure, Run
 from .texts import TextExperiment
 
 CLIPS = (1, 2, 4, 8, 16, 32)
@@ -68,14 +68,12 @@ class Windows(Measure):
     def resolved(self) -> dict[str, Any]:
         return {"windows": list(self.windows), "sinks": self.sinks}
 
-    def __call__(
-        self, config: Run, model: LanguageModel, *, device: str = "cpu", **_: Any
-    ) -> tuple[lm.Metrics, lm.Rows]:
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         metrics = {}
         for window in self.windows:
             for suffix, sinks in (("", 0), ("_sinks", self.sinks)):
                 reader = model.extended(window=window, sinks=sinks)
-                scored = lm.score(config, reader, "validation", device)
+                scored = lm.score(config, reader, "validation", at.device)
                 metrics[f"val_bits_window_{window}{suffix}"] = scored.bits_per_byte
         return metrics, []
 

@@ -19,7 +19,7 @@ from . import tasks
 from .ablation import COMPARED
 from .methods import POS_SHARE, SPINE, Method, listed
 from .readings import CHOSEN_AT, READINGS, SLOW, read_by
-from .run import Fingerprint, Measure, Metrics, Rows, Run, last, restored
+from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, last, restored
 from .scales import Scales
 from .sweep import MORE_SEEDS, Sweep
 from .task_grid import GRIDS, TaskExperiment, run_of, sweep_of
@@ -99,10 +99,8 @@ class Slowed(Measure):
     def resolved(self) -> dict[str, Any]:
         return {"readings": list(self.readings)}
 
-    def __call__(
-        self, config: Run, model: LanguageModel, *, device: str = "cpu", start: Any = None, **_: Any
-    ) -> tuple[Metrics, Rows]:
-        reading, rows = chosen(config, self.readings, model, device)
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
+        reading, rows = chosen(config, self.readings, model, at.device)
 
         def ways(times: int) -> Iterator[tuple[str, nn.Module]]:
             if times in NATIVE:
@@ -112,8 +110,8 @@ class Slowed(Measure):
             if times > 1:
                 yield "stretched", read_by(model, reading, times)
 
-        metrics, more = tasks.asked(config, model, device, ways, APART)
-        told = {"reading": READINGS.index(reading)} | about_the_training(config, model, start)
+        metrics, more = tasks.asked(config, model, at.device, ways, APART)
+        told = {"reading": READINGS.index(reading)} | about_the_training(config, model, at.start)
         return metrics | told, rows + more
 
     def begins(self, config: Run, start: Checkpoint, device: str) -> Fingerprint:

@@ -27,7 +27,7 @@ from ..records.settings import without_defaults
 from ..training.config import TrainingConfig
 from ..training.loop import Weighted, autocast
 from . import language_modelling as lm
-from .run import Data, Fingerprint, Measure, Metrics, Rows, Run, last
+from .run import HERE, At, Data, Fingerprint, Found, Measure, Metrics, Rows, Run, last
 
 TRAINING_SEEDS = 1_000_000
 """Seeds of held-out samples lie below this, those of every stage of a training in a range of their own."""
@@ -144,7 +144,7 @@ class Asked(Data):
         losses: list[float],
         watch: "Learning",
         device: str,
-    ) -> tuple[Metrics, Rows]:
+    ) -> Found:
         if model is None:
             return {}, watch.rows
         scored = score(config, model, self.held_out(config.training.length), device)
@@ -243,7 +243,7 @@ def asked(
     device: str,
     ways: Readers,
     apart: Sequence[int] = (FAR[1],),
-) -> tuple[Metrics, Rows]:
+) -> Found:
     """What the trained model finds in test samples: rows of the kinds "depth", "distance" and "source_index"
     by reader and length, and chance; metrics over all answers of a length, and over the near and the far
     ones: `near/<reader>` and `far/<reader>` in texts of 8 L, with `/<k>x` behind them in texts of k L.
@@ -292,8 +292,6 @@ class Answers(Measure):
 
     ways: Callable[..., Iterable[tuple[str, nn.Module]]]
 
-    def __call__(
-        self, config: Run, model: LanguageModel, *, device: str = "cpu", **_: Any
-    ) -> tuple[Metrics, Rows]:
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         ways = partial(self.ways, config.method, model, config.training.positions)
-        return asked(config, model, device, ways)
+        return asked(config, model, at.device, ways)

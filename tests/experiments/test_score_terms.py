@@ -10,6 +10,7 @@ from sepnb.analysis.scores import exchanged, split_scores
 from sepnb.evaluation.tasks.grid import found
 from sepnb.experiments import score_terms, tasks
 from sepnb.experiments.readings import CHOSEN_AT, READINGS, read_by
+from sepnb.experiments.run import At
 
 from .smoke_runs import untaught
 
@@ -25,7 +26,7 @@ def looked(request):
     model = config.build().eval()
     for parameter in model.double().parameters():
         parameter.data.mul_(3)
-    return config, model, *config.measures[0](config, model, start=untaught(config, model))
+    return config, model, *config.measures[0](config, model, At(start=untaught(config, model)))
 
 
 def slowed(config, model, rows):

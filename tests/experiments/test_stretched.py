@@ -14,7 +14,7 @@ from sepnb.analysis.timing import one_thread
 from sepnb.claims import stretched as rules
 from sepnb.experiments import adapted, resuming, stretched, tasks
 from sepnb.experiments.readings import EXTENSIONS, READINGS, read_by
-from sepnb.experiments.run import Run
+from sepnb.experiments.run import At, Run
 from sepnb.models.extension import extension_of
 from sepnb.models.parts import counted, parts
 from sepnb.records.store import Record, Store
@@ -222,7 +222,7 @@ def ways(monkeypatch) -> list:
 def test_native_is_the_model_window_hides_the_rest_and_stretched_is_the_reading_that_was_chosen(ways):
     config = STRETCHED.config("smoke", METHOD, 1)
     model = config.build().eval()
-    metrics, rows = config.of(stretched.Slowed)(config, model, start=untaught(config, model))
+    metrics, rows = config.of(stretched.Slowed)(config, model, At(start=untaught(config, model)))
     scores = {row["reading"]: row["nats"] for row in rows}
     assert list(scores) == list(READINGS) and len(set(scores.values())) > 5
     reading = READINGS[metrics["reading"]]
@@ -363,7 +363,7 @@ def test_a_rate_that_diverges_is_told_and_not_chosen_and_without_one_left_the_mo
 
     for bad in (rates[:-1], rates):
         monkeypatch.setattr(adapted.Tuning, "tuned", at(bad))
-        metrics, rows = config.of(adapted.Tuned)(config, model, start=start)
+        metrics, rows = config.of(adapted.Tuned)(config, model, At(start=start))
         assert [row.get("diverged_at_step") for row in rows] == [1 if rate in bad else None for rate in rates]
         assert metrics.get("tuning_rate") == (rates[-1] if bad != rates else None)
     (some, _), (none, _) = ways
