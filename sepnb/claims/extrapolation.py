@@ -185,12 +185,14 @@ CLAIMS = {
 
 ENCODINGS = "experiment/encodings"
 SIX_SEEDS = ("sinusoidal", "learned", "rope", "alibi")
+OF_ROWS = ("learned", "learned-per-layer", "learned-query-key")
+"""Those that are tables."""
 
 
 def survival(tables: Tables, method: str) -> Verdict:
     """Whether an encoding of chapter 25 survives past its trained length, under its own rule, which for a
     table is its last row held. `SIX_SEEDS` are judged by the records of `extrapolation`, all others by three
     seeds of `encodings`, with which no comparison can be decided."""
-    rule = "clamp" if method.startswith("learned") else "native"
+    rule = "clamp" if method in OF_ROWS else "native"
     table = tables.get(TABLE if method in SIX_SEEDS else ENCODINGS)
     return judge(table, levels(method, *gap(rule), high=SURVIVES), floors=(BAR,)).of_ours()

@@ -10,7 +10,7 @@ separated model at random positions found a quarter of the answers and SeqPE hal
 
 from sepnb.claims.asks import against, each
 from sepnb.claims.claim import Claim
-from sepnb.claims.recall import LEARNT, of_task, uses_claim
+from sepnb.claims.recall import LEARNT, RANDOMISED, of_task, uses_claim
 from sepnb.claims.uses import FAR
 
 TASK = "questions"
@@ -19,7 +19,7 @@ STRONG = "rope, alibi"
 """The expert-designed encodings that the abstract of SeqPE names."""
 
 CLAIMS = {
-    **of_task(TASK, "answers questions", "separated-randomised", twins=False),
+    **of_task(TASK, "answers questions", RANDOMISED, twins=False),
     "questions-rope-uses": uses_claim(
         TASK, "RoPE answers questions at eight trained lengths as it was trained", "rope"
     ),

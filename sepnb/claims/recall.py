@@ -1,5 +1,6 @@
 """Tasks of recall and of order (chapter 18): what is learned, and what uses an answer far back."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -70,30 +71,27 @@ TWINS = (
 """Every separated model that was changed, and its dense twin."""
 
 TITLES = {"mqar": "recalls values", "latest_value": "finds latest values", "needle": "finds needles"}
-BEST = {
-    "mqar": "separated-content-gap",
-    "latest_value": "separated-randomised",
-    "needle": "separated-content-gap",
-}
-"""The separated model that trials put first."""
+CONTENT_GAP = ("separated-content-gap", "sinusoidal-content-gap", "rope-gap")
+RANDOMISED = ("separated-randomised", "sinusoidal-randomised", "rope-randomised")
+BEST = {"mqar": CONTENT_GAP, "latest_value": RANDOMISED, "needle": CONTENT_GAP}
+"""The separated model that trials put first, its dense twin, and RoPE at the same positions."""
 
 BASELINES = "sinusoidal, rope"
 SCALED = ("interpolation", "ntk", "ntk-by-parts", "yarn", "llama3")
 AT_8X = "accuracy/{}/8x"
 
 
-def of_task(task: str, does: str, best: str, twins: bool = True) -> dict[str, Claim]:
+def of_task(task: str, does: str, best: Sequence[str], twins: bool = True) -> dict[str, Claim]:
     """What is asked of every task.
 
     Args:
         task: its experiment.
         does: what a model does there, in words.
-        best: the separated model that trials put first.
+        best: the separated model that trials put first, and the dense ones beside it.
         twins: whether every separated model that was changed is held against its dense twin.
     """
     name, of = task.replace("_", "-"), {"experiments": (f"experiment/{task}",)}
-    twin = best.replace("separated", "sinusoidal")
-    rope = "rope-randomised" if best.endswith("randomised") else "rope-gap"
+    best, twin, rope = best
     found = {
         f"{name}-a-separated-model-uses": uses_claim(
             task, f"A separated model {does} at eight trained lengths", best
@@ -189,7 +187,7 @@ ORDER = {
 }
 
 WITH_BOTH = "separated-content-randomised"
-TWIN_WITH_BOTH = f"{WITH_BOTH.replace('separated', 'sinusoidal')} - {WITH_BOTH}"
+TWIN_WITH_BOTH = f"sinusoidal-content-randomised - {WITH_BOTH}"
 
 
 def _with_both(task: str, does: str) -> dict[str, Claim]:

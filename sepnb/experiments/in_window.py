@@ -1,15 +1,17 @@
 """Chapter 10: bits per byte inside the trained length, dense and separated, at equal width and parameters."""
 
 from . import table_sweep
-from .methods import SPINE, run_of
+from .methods import SPINE, facets, run_of
 from .sweep import STEPS, Sweep
 from .texts import TextExperiment
+
+OTHERS = tuple(name for name in SPINE if name != "none")
 
 LR_SCREEN = Sweep(
     name="lr_screen",
     title="Learning rates of the spine",
     order=0,
-    methods=("none", *(name for name in SPINE if name != "none" and "learned" not in name)),
+    methods=("none", *(name for name in OTHERS if "learned" not in facets(name).encoding)),
     smoke=("rope", "separated-sinusoidal"),
     config_of=run_of,
     steps=STEPS,
@@ -19,7 +21,7 @@ LR_SCREEN = Sweep(
 """Of what has no learned table: those take scale and rate together, from `table_sweep`."""
 
 SWEEPS = (LR_SCREEN, table_sweep.SWEEP)
-METHODS = ("none", *(name for name in SPINE if name != "none" and not name.startswith("strict-")))
+METHODS = ("none", *(name for name in OTHERS if facets(name).streams != "strict"))
 
 
 EXPERIMENT = TextExperiment(

@@ -12,7 +12,7 @@ bytes of tensors that live at once in one reading, weights and position tables m
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,15 +28,27 @@ from .run import Metrics
 from .timed import Ratios, Steps, TimedRun, Times, built, timed
 
 REFERENCE = "sinusoidal"
-READERS = {
-    REFERENCE: "dense, sinusoidal",
-    "rope": "dense, RoPE",
-    "rope-window": "dense, RoPE behind a window of the trained length",
-    "alibi": "dense, ALiBi",
-    "separated": "separated, sinusoidal",
-    "strict": "strict, sinusoidal",
-    "strict-tables": "strict, position tables made beforehand",
+
+
+class Reader(NamedTuple):
+    """What a reader is, its method, and whether it has a window or its position tables made beforehand."""
+
+    says: str
+    method: str
+    window: bool = False
+    tables: bool = False
+
+
+_READERS = {
+    REFERENCE: Reader("dense, sinusoidal", REFERENCE),
+    "rope": Reader("dense, RoPE", "rope"),
+    "rope-window": Reader("dense, RoPE behind a window of the trained length", "rope", window=True),
+    "alibi": Reader("dense, ALiBi", "alibi"),
+    "separated": Reader("separated, sinusoidal", "separated-sinusoidal"),
+    "strict": Reader("strict, sinusoidal", "strict-sinusoidal"),
+    "strict-tables": Reader("strict, position tables made beforehand", "strict-sinusoidal", tables=True),
 }
+READERS = {name: one.says for name, one in _READERS.items()}
 """What each is, by name."""
 
 PARTS = 4
@@ -79,16 +91,14 @@ class ReadingCostRun(TimedRun):
 
     def model(self, reader: str) -> TransformerConfig:
         """The model of a reader, at the size of the profile."""
-        size, (name, _, how) = lm.SIZES[self.profile], reader.partition("-")
-        if name in ("separated", "strict"):
-            return model_config(f"{name}-{REFERENCE}", size)
-        config = model_config(name, size)
-        return replace(config, window=size.length) if how == "window" else config
+        size, of = lm.SIZES[self.profile], _READERS[reader]
+        config = model_config(of.method, size)
+        return replace(config, window=size.length) if of.window else config
 
     @property
     def made_before(self) -> bool:
         """Whether the position tables are there before the text is read."""
-        return self.reader == "strict-tables"
+        return _READERS[self.reader].tables
 
     def resolved(self) -> dict[str, Any]:
         return super().resolved() | {"model": self.model(self.reader).resolved()}

@@ -81,6 +81,7 @@ METHODS = listed(
     Method("base-2", "binary digits", BOTH, {"base": 2, "digits": 17}),
     Method("base-16", "hexadecimal digits", BOTH, {"base": 16, "digits": 5}),
     Method("released", "scale, reduction and first weights as released", BOTH, {"std": 0.02}, RELEASED),
+    axes=0,
 )
 """Of an encoder alone: `model` holds settings of the encoder, `training` those of its losses; `kinds` are
 those of the candidates."""

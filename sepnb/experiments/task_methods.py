@@ -19,17 +19,19 @@ from .ablation import COMPARED
 from .encoding_methods import DRAWN, RANDOM_POSITIONS
 from .encoding_methods import METHODS as ENCODINGS
 from .extrapolation import TIMES
-from .methods import EQUAL, POS_SHARE, SPINE, WIDE, Method, listed, series
+from .methods import EQUAL, POS_SHARE, SPINE, WIDE, Method, facets, listed
 from .variant_methods import VARIANTS, torus_with_phase
 
 GAPPED = {"positions": lambda size: PositionGap(TIMES * size.length)}
+GAPS = "position gaps (PoSE)"
+"""The text is as it was. In `variant_methods` two chunks stand as far apart as in their document."""
 SHORT_PERIOD = "content-to-position term, short-period sinusoid"
 
 NEW = listed(
-    *(
-        Method(f"{base.removesuffix('-sinusoidal')}-gap", "position gaps", base, training=GAPPED)
-        for base in ("rope", "sinusoidal", "separated-sinusoidal", "strict-sinusoidal")
-    ),
+    Method("rope-gap", GAPS, "rope", training=GAPPED),
+    Method("sinusoidal-gap", GAPS, "sinusoidal", training=GAPPED),
+    Method("separated-gap", GAPS, "separated-sinusoidal", training=GAPPED),
+    Method("strict-gap", GAPS, "strict-sinusoidal", training=GAPPED),
     *(
         Method(f"{base}-randomised", "sinusoid at random positions", f"{base}-sinusoidal", training=DRAWN)
         for base in ("separated", "strict")
@@ -121,8 +123,7 @@ def readers(
     if times <= 1:
         yield "native", as_trained(model, positions)
         return
-    root = {one.name for one in series(name)}
-    if root & {"learned", "separated-learned", "strict-learned"}:
+    if facets(name).encoding == ("learned",):
         for method in EXTRAPOLATORS:
             options = {"length": times * length} if method == "interpolate" else {}
             yield method, model.extended(method, **options)

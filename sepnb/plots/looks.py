@@ -98,6 +98,7 @@ METHODS = Methods(
         "sinusoidal-randomised": Method("sinusoidal, random", "#e69f00", (0, (4, 1, 1, 1)), "o", False),
         "rope-randomised": Method("RoPE, random", "#d55e00", (0, (2, 2)), "v", False),
         "rope-gap": Method("RoPE, gaps", "#d55e00", (0, (6, 2)), "P"),
+        "rope-gaps": Method("RoPE, distant chunks", "#d55e00", (0, (1, 1.2)), "8", False),
         "sinusoidal-gap": Method("sinusoidal, gaps", "#e69f00", (0, (4, 2)), "P"),
         "sinusoidal-content-gap": Method("sinusoidal, content and gaps", "#e69f00", (0, (3, 1)), "D"),
         "separated-randomised": Method("separated, random", "#6b4500", (0, (4, 1, 1, 1)), "^"),

@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from sepnb import experiments
+from sepnb.claims import recall
 from sepnb.experiments import (
     ablation,
     encoding_methods,
@@ -90,8 +91,8 @@ def test_the_book_refuses_a_name_that_another_method_has_and_a_base_that_is_none
     for name in ("extrapolation", "recipes", "encodings", "shaw_clip", "inside"):
         with pytest.raises(ValueError, match=r"unknown method 'rope-lung'; did you mean rope-long"):
             experiments.get(name).config("smoke", "rope-lung", 1)
-    with pytest.raises(ValueError, match="'both' has no learning rate in extrapolation: neither it"):
-        experiments.get("extrapolation").config("smoke", "both", 1)
+    with pytest.raises(ValueError, match="'alibi' has no learning rate in long_budget: neither it"):
+        experiments.get("long_budget").config("smoke", "alibi", 1)
 
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
@@ -130,6 +131,39 @@ def test_one_field_is_changed_at_a_time_but_where_several_only_make_sense_togeth
     }
     schedules = {"seqpe": {"positions", "auxiliary"}, "released": {"std", *seqpe_geometry.RELEASED}}
     assert found == several | {name: schedules[name] for name in found.keys() & schedules.keys()}
+
+
+def test_facets_are_read_off_the_model_and_no_two_methods_but_of_known_pairs_share_them():
+    """Widths that differ, and options that are of no encoding, are told apart by the configs alone."""
+    wide = methods.facets("separated-content-gap-wide")
+    assert wide.streams == "separated" and wide.size == "own" and wide.encoding == ("sinusoidal", "phase")
+    assert wide.positions == "position-gap" and methods.facets("rope-gaps").positions == "true-gap"
+    assert methods.facets("rope-long").size == "long" and methods.facets("strict-learned").streams == "strict"
+    assert methods.facets("concatenated-learned").streams == "concatenated"
+    assert methods.facets("untied-constant").score
+    same: dict[methods.Facets, set[str]] = {}
+    for name in OF_TEXTS:
+        same.setdefault(methods.facets(name), set()).add(name)
+    alike = [names for names in same.values() if len(names) > 1 and names not in TWINS]
+    assert all(methods.facets(name).size == "own" for names in alike for name in names), alike
+
+
+def test_a_twin_differs_in_its_streams_alone_and_the_claims_compare_twins():
+    pairs = [pair.split(" - ") for pair in (*recall.TWINS.split(", "), recall.TWIN_WITH_BOTH)]
+    pairs += [sorted(best[:2]) for best in recall.BEST.values()]
+    for pair in pairs:
+        separated, dense = sorted(pair)
+        assert methods.twin(separated) == dense and methods.twin(dense, "separated") == separated
+        of, other = methods.facets(separated), methods.facets(dense)
+        assert of == other._replace(streams="separated")
+    dense, wide = recall.EQUALS.split(" - ")
+    assert methods.twin(wide) == dense
+    assert (
+        methods.twin("strict-gap") == "sinusoidal-gap" and methods.twin("concatenated-learned") == "learned"
+    )
+    for name in ("rope", "separated-sinusoidal-constant", "separated-sinusoidal-long", "separated-phase"):
+        with pytest.raises(ValueError, match=f"'{name}' has no twin that is"):
+            methods.twin(name, "separated" if name == "rope" else "dense")
 
 
 def test_a_method_of_several_axes_has_the_name_of_its_form_on_one():
