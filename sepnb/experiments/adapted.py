@@ -7,11 +7,11 @@ validation texts of 8 L choose; where they choose the lowest or the highest, a f
 most. What is tuned, and how, is the *arm* of a run: `<method>/<arm>`.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from math import inf
 from typing import Any, NamedTuple
 
 from torch import nn
@@ -22,15 +22,16 @@ from ..streams import Streams
 from ..training.adapting import low_rank, rank_for, tune
 from ..training.checkpoints import Checkpoint
 from ..training.config import TrainingConfig
-from ..training.loop import Diverged, Weighted
+from ..training.loop import Weighted
 from ..training.positions import DrawnFactors
 from ..validation import named
 from . import stretched, tasks
 from .methods import POS_SHARE
 from .readings import read_by
-from .run import FIRST_STEPS, HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, restored
+from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, restored
 from .stretched import about_the_training, on_a_shared_training
 from .task_grid import TaskExperiment
+from .tuning import TunedModel, best_of, first_losses
 
 TIMES = 8
 """Trained lengths of the texts of a tuning."""
@@ -150,7 +151,7 @@ class Tuning:
         *,
         device: str,
         stop_after: int | None = None,
-    ) -> tuple[LanguageModel, list[float]]:
+    ) -> TunedModel:
         """The trained model of a checkpoint with the part tuned, and the losses of the tuning, in nats. It is
         tuned as it is read at slowed positions, and given back as it was trained to be read.
 
@@ -166,40 +167,6 @@ class Tuning:
             how = {"seed": config.seed, "device": device, "stop_after": stop_after}
             losses = tune(slowed, batches, tuning, masks, **how)
         return model.eval(), losses
-
-    def best(
-        self,
-        config: Run,
-        start: Checkpoint,
-        samples: Callable[[TrainingConfig], Iterator[Any]],
-        scored: Callable[[LanguageModel], dict[str, float]],
-        *,
-        unit: str,
-        nats: float = 1.0,
-        device: str,
-    ) -> tuple[LanguageModel | None, Metrics, Rows]:
-        """The model of the tuning that validation data prefer, what is said of it, and a row of each.
-
-        Args:
-            samples: the batches of a tuning.
-            scored: of the slowed model, first the score whose least is best.
-            unit, nats: of the losses that are told, and how many nats it is.
-        """
-        least, best, metrics, rows = inf, None, {}, []
-        for tuning in self.tried(metrics):
-            row: dict[str, Any] = {"kind": "tuning", "learning_rate": tuning.learning_rate}
-            try:
-                model, losses = self.tuned(config, start, samples(tuning), tuning, device=device)
-            except Diverged as error:
-                rows.append(row | {"diverged_at_step": error.step})
-                continue
-            scores = scored(self.reader(model, TIMES))
-            ends = {f"first_{unit}": losses[0] / nats, f"last_{unit}": losses[-1] / nats}
-            rows.append(row | ends | scores)
-            if (score := next(iter(scores.values()))) < least:
-                least, best = score, model
-                metrics |= {"tuning_rate": tuning.learning_rate, f"val_{unit}": score}
-        return best, metrics, rows
 
     def tried(self, metrics: Metrics) -> Iterator[TrainingConfig]:
         """The trainings in turn: those that every run has, then further ones while the best of all, whose
@@ -235,15 +202,46 @@ def tuning_of(run: Run, arm: str) -> Tuning:
     return Tuning(one, reading, each, further=0 if smoke else 2)
 
 
-@dataclass(frozen=True)
-class Tuned(Measure):
-    """The answers that a model finds of which one part was tuned."""
+class OfTuning(Measure):
+    """A measure of a model of which one part is tuned: it is validated as it is read at slowed positions."""
 
     tuning: Tuning
 
     @property
     def tunings(self) -> tuple[TrainingConfig, ...]:
         return self.tuning.each
+
+    @abstractmethod
+    def samples(self, config: Run, tuning: TrainingConfig) -> Iterator[Any]:
+        """The batches of a tuning: those of a seed for every method."""
+
+    def tune(self, config: Run, start: Checkpoint, tuning: TrainingConfig, **how: Any) -> TunedModel:
+        """The trained model of a checkpoint with its part tuned on those batches."""
+        return self.tuning.tuned(config, start, self.samples(config, tuning), tuning, **how)
+
+    def best(
+        self,
+        config: Run,
+        model: LanguageModel,
+        at: At,
+        scored: Callable[[LanguageModel], dict[str, float]],
+        **unit: Any,
+    ) -> tuple[LanguageModel, Metrics, Rows]:
+        """See `best_of`; where all tunings diverged, the model as it was trained."""
+        tune, slow = partial(self.tune, config, at.start, device=at.device), self.tuning.reader
+        found = best_of(self.tuning.tried, tune, lambda tuned: scored(slow(tuned, TIMES)), **unit)
+        best, metrics, rows = found
+        return model if best is None else best, metrics, rows
+
+    def begins(self, config: Run, start: Checkpoint, device: str) -> Fingerprint:
+        return first_losses(partial(self.tune, config, start), self.tunings[0], device=device)
+
+
+@dataclass(frozen=True)
+class Tuned(OfTuning):
+    """The answers that a model finds of which one part was tuned."""
+
+    tuning: Tuning
 
     def resolved(self) -> dict[str, Any]:
         each = [tuning.resolved() for tuning in self.tunings]
@@ -264,15 +262,9 @@ class Tuned(Measure):
     def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         """At the trained length also the answers of the model without the tuning."""
         held_out = config.data.held_out(TIMES * config.training.length)
-        best, metrics, rows = self.tuning.best(
-            config,
-            at.start,
-            partial(self.samples, config),
-            lambda slowed: tasks.score(config, slowed, held_out, at.device),
-            unit="nats",
-            device=at.device,
+        best, metrics, rows = self.best(
+            config, model, at, lambda slowed: tasks.score(config, slowed, held_out, at.device), unit="nats"
         )
-        best = model if best is None else best
 
         def ways(times: int) -> Iterator[tuple[str, nn.Module]]:
             if times == 1:
@@ -284,13 +276,6 @@ class Tuned(Measure):
         more, asked = tasks.asked(config, model, at.device, ways, READ[1:])
         told = about_the_training(config, model, at.start) | {"tuned_numbers": self.tuning.numbers(model)}
         return metrics | told | more, rows + asked
-
-    def begins(self, config: Run, start: Checkpoint, device: str) -> Fingerprint:
-        """The first losses of the first tuning."""
-        tuning = self.tunings[0]
-        how = {"device": device, "stop_after": FIRST_STEPS.get()}
-        _, losses = self.tuning.tuned(config, start, self.samples(config, tuning), tuning, **how)
-        return {"tuning_losses": losses}
 
 
 def plan(of: TaskExperiment, experiment: str, profile: str, cell: str, seed: int) -> Run:

@@ -12,7 +12,8 @@ text at 4 L chooses. Every seed reads one of the six blocks of text that `extrap
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import inf, log
+from functools import partial
+from math import log
 from typing import Any
 
 from ..data import text
@@ -26,14 +27,15 @@ from ..records.provenance import Clock
 from ..training import checkpoints
 from ..training.checkpoints import Checkpoint
 from ..training.config import TrainingConfig
-from ..training.loop import Diverged, train
+from ..training.loop import train
 from ..validation import one_of
 from . import language_modelling as lm
 from .base import Experiment
 from .in_window import LR_SCREEN
 from .long_windows import LongTexts, read
 from .methods import run_of
-from .run import FIRST_STEPS, HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run
+from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run
+from .tuning import TunedModel, best_of, first_losses
 
 FACTOR = 4
 """Of the context: texts of the tuning are this many trained lengths long, and extensions are built for it."""
@@ -113,17 +115,8 @@ class Extended(Measure):
         tunings = [tuning.resolved() for tuning in self.tunings]
         return self.texts.resolved() | {"tunings": tunings, "extensions": named}
 
-    def tune(
-        self, config: Run, start: Checkpoint, tuning: TrainingConfig, **how: Any
-    ) -> tuple[LanguageModel, list[float]]:
-        """The model of a checkpoint under the extension, trained on by one tuning, and its losses in nats.
-
-        Args:
-            how: device and `stop_after`, as in `sepnb.training.train`.
-
-        Raises:
-            Diverged: a loss is not finite.
-        """
+    def tune(self, config: Run, start: Checkpoint, tuning: TrainingConfig, **how: Any) -> TunedModel:
+        """The model of a checkpoint under the extension, trained on by one tuning; how: as of `train`."""
         model = config.build().to(how["device"])
         adamw = checkpoints.restore(start, model, tuning)
         model = model.extended(extension=self.extension)  # shares its parameters with the one restored
@@ -140,39 +133,20 @@ class Extended(Measure):
         how = self.texts.how(config, device, length)
         return evaluate(model, cut.tokens[:at_most], **how).bits_per_byte
 
-    def tuned(
-        self, config: Run, start: Checkpoint, *, device: str = "cpu"
-    ) -> tuple[LanguageModel | None, Rows]:
-        """The tuning whose rate the validation text prefers, and a row of the kind "tuning" for each rate;
-        None where all of them diverged, whose rows hold no score."""
-        best: tuple[float, LanguageModel | None] = (inf, None)
-        rows: Rows = []
-        for tuning in self.tunings:
-            row = {"kind": "tuning", "learning_rate": tuning.learning_rate}
-            try:
-                model, losses = self.tune(config, start, tuning, device=device)
-            except Diverged as error:
-                rows.append(row | {"diverged_at_step": error.step})
-                continue
-            score = self.validated(config, model, device)
-            row |= {"first_bits_per_byte": losses[0] / log(2), "last_bits_per_byte": losses[-1] / log(2)}
-            rows.append(row | {"val_bits_per_byte": score})
-            if score < best[0]:
-                best = score, model
-        return best[1], rows
-
     def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         """The readings of every stage; `bits_per_byte` is that of the plain model inside its length."""
         models = {"frozen": model.extended(extension=self.extension)}
         if self.far is not None:
             models[f"frozen-{TIMES}"] = model.extended(extension=self.far)
         clock = Clock(at.device)
-        models["tuned"], rows = self.tuned(config, at.start, device=at.device)
-        metrics: Metrics = {"tune_cpu_s": clock.cpu_s}
-        if models["tuned"] is not None:
-            scores = {row["learning_rate"]: row.get("val_bits_per_byte", inf) for row in rows}
-            metrics["tuning_rate"] = min(scores, key=scores.get)
-            metrics["val_bits_per_byte"] = min(scores.values())
+        models["tuned"], chosen, rows = best_of(
+            lambda _: self.tunings,
+            partial(self.tune, config, at.start, device=at.device),
+            lambda tuned: {"val_bits_per_byte": self.validated(config, tuned, at.device)},
+            unit="bits_per_byte",
+            nats=log(2),
+        )
+        metrics = {"tune_cpu_s": clock.cpu_s} | chosen
         # Frequencies that were changed afterwards leave the sides that training never showed as they are:
         # what is new is the number of the keys, and a difference of positions. A tuned model has seen more.
         length = self.texts.beyond.length
@@ -193,11 +167,8 @@ class Extended(Measure):
         checkpoints.restore(start, plain, config.training)
         extended = plain.extended(extension=self.far or self.extension)
         score = self.validated(config, extended, device, at_most=2)
-        how = {"device": device, "stop_after": FIRST_STEPS.get()}
-        return {
-            "extended_bits_per_byte": [score],
-            "tuning_losses": self.tune(config, start, self.tunings[0], **how)[1],
-        }
+        tune = partial(self.tune, config, start)
+        return {"extended_bits_per_byte": [score]} | first_losses(tune, self.tunings[0], device=device)
 
 
 def metrics_of(rows: Rows, length: int) -> Metrics:

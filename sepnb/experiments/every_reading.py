@@ -6,6 +6,7 @@ was trained, and with its logits scaled by log n while positions stay as they we
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from torch import nn
 
@@ -14,7 +15,7 @@ from . import tasks
 from .readings import LOG_ONLY, read_by
 from .run import HERE, At, Found, Run
 from .score_terms import READ
-from .stretched import MAIN, Slowed, about_the_training, on_a_shared_training
+from .stretched import MAIN, Slowed, about_the_training, plan
 
 TIMES = (1, 16)
 
@@ -34,10 +35,6 @@ class EveryReading(Slowed):
         return metrics | about_the_training(config, model, at.start), rows
 
 
-def plan(experiment: str, profile: str, cell: str, seed: int) -> Run:
-    return on_a_shared_training(READ.sweep.tuned(experiment, profile, cell, seed), EveryReading(), TIMES)
-
-
 EXPERIMENT = replace(
     READ,
     name="every_reading",
@@ -46,5 +43,5 @@ EXPERIMENT = replace(
         does it take slower positions at all, or log n alone?""",
     methods=MAIN,
     costs={"smoke": 4.0, "laptop": 100.0},
-    plan=plan,
+    plan=partial(plan, READ.sweep, EveryReading(), TIMES),
 )

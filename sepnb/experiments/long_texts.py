@@ -9,7 +9,6 @@ compared with what the same model, untuned, pays for it through a sliding window
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from math import log
 from typing import Any
 
@@ -21,12 +20,12 @@ from ..models import LanguageModel
 from ..training.checkpoints import Checkpoint
 from ..training.config import TrainingConfig
 from . import language_modelling as lm
-from .adapted import TUNING_SEED, Tuning, cells, tuning_of
+from .adapted import TUNING_SEED, OfTuning, Tuning, cells, tuning_of
 from .in_window import LR_SCREEN
 from .long_windows import LongTexts, read
 from .methods import run_of
 from .readings import CHOSEN_AT, READINGS, SLOW, read_by
-from .run import FIRST_STEPS, HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, restored
+from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, restored
 from .stretched import METHODS
 from .sweep import STEPS, Sweep
 from .texts import TextExperiment
@@ -148,15 +147,11 @@ class Slowed(Measure):
 
 
 @dataclass(frozen=True)
-class Tuned(Measure):
+class Tuned(OfTuning):
     """The readings of a model of which one part was tuned, by the tuning that the validation text prefers."""
 
     texts: LongTexts
     tuning: Tuning
-
-    @property
-    def tunings(self) -> tuple[TrainingConfig, ...]:
-        return self.tuning.each
 
     def resolved(self) -> dict[str, Any]:
         each = [tuning.resolved() for tuning in self.tunings]
@@ -168,16 +163,14 @@ class Tuned(Measure):
 
     def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         texts, length = self.texts, self.texts.beyond.length
-        best, metrics, told = self.tuning.best(
+        best, metrics, told = self.best(
             config,
-            at.start,
-            partial(self.samples, config),
+            model,
+            at,
             lambda slowed: {"val_bits_per_byte": validated(config, texts, slowed, at.device)},
             unit="bits_per_byte",
             nats=log(2),
-            device=at.device,
         )
-        best = model if best is None else best
         (tight,), (own, once) = of_tuned(length)
         rows = read(config, texts, model, asked=(tight,), device=at.device)
         rows += read(config, texts, best, asked=(own,), device=at.device)
@@ -186,12 +179,6 @@ class Tuned(Measure):
         metrics |= about_the_training(model) | {"tuned_numbers": self.tuning.numbers(model)}
         metrics |= metrics_of(rows, length)
         return metrics | {"bits_per_byte": metrics["oracle/1x"]}, rows + told
-
-    def begins(self, config: Run, start: Checkpoint, device: str) -> Fingerprint:
-        """The first losses of the first tuning."""
-        tuning, how = self.tunings[0], {"device": device, "stop_after": FIRST_STEPS.get()}
-        _, losses = self.tuning.tuned(config, start, self.samples(config, tuning), tuning, **how)
-        return {"tuning_losses": losses}
 
 
 OWN = "adapted-oracle"

@@ -19,7 +19,7 @@ from ..models import LanguageModel
 from . import stretched, tasks
 from .readings import CHOSEN_AT, WAYS, read_by
 from .run import HERE, At, Found, Rows, Run
-from .stretched import MAIN, TIMES, Slowed, about_the_training, chosen, on_a_shared_training
+from .stretched import MAIN, TIMES, Slowed, about_the_training, chosen
 
 CROSS = ("content-position", "position-content")
 SLOWED = {
@@ -77,10 +77,6 @@ def told(trained: pd.DataFrame, slowed: pd.DataFrame) -> Rows:
 READ = next(one for one in stretched.EXPERIMENTS if one.task == "mqar")
 
 
-def plan(experiment: str, profile: str, cell: str, seed: int) -> Run:
-    return on_a_shared_training(READ.sweep.tuned(experiment, profile, cell, seed), Terms(), TIMES)
-
-
 EXPERIMENT = replace(
     READ,
     name="score_terms",
@@ -90,5 +86,5 @@ EXPERIMENT = replace(
     methods=tuple(name for name in MAIN if name != "rope"),
     seeds=READ.seeds[:6],
     costs={"smoke": 4.0, "laptop": 110.0},
-    plan=plan,
+    plan=partial(stretched.plan, READ.sweep, Terms(), TIMES),
 )

@@ -127,8 +127,17 @@ def base_of(experiment: str, profile: str, method: str, seed: int, rate: float, 
     return Scales(TASKS[task].sweep).settled(profile, method, run)
 
 
-def plan(sweep: Sweep, experiment: str, profile: str, cell: str, seed: int) -> Run:
-    return on_a_shared_training(sweep.tuned(experiment, profile, cell, seed), Slowed(), TIMES)
+def plan(
+    sweep: Sweep,
+    measure: Measure,
+    times: tuple[int, ...],
+    experiment: str,
+    profile: str,
+    cell: str,
+    seed: int,
+) -> Run:
+    """The run that measures the training of a cell at the best of its sweep, in texts of these lengths."""
+    return on_a_shared_training(sweep.tuned(experiment, profile, cell, seed), measure, times)
 
 
 SEEDS = (*range(1, 7), *range(9, 15))
@@ -163,7 +172,7 @@ def _stretched(task: str) -> TaskExperiment:
         costs={"smoke": 3.0, "laptop": grid.costs["laptop"] + 50},
         task=task,
         sweep=sweep,
-        plan=partial(plan, sweep),
+        plan=partial(plan, sweep, Slowed(), TIMES),
     )
 
 

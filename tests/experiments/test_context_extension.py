@@ -16,7 +16,7 @@ from sepnb.experiments import context_extension as ce
 from sepnb.experiments import resuming
 from sepnb.experiments import run as runs
 from sepnb.experiments.long_windows import read
-from sepnb.experiments.run import Run, trained
+from sepnb.experiments.run import At, Run, trained
 from sepnb.models import LanguageModel
 from sepnb.records.store import Store
 from sepnb.training import Diverged
@@ -118,7 +118,7 @@ def test_unknown_methods_are_refused():
 
 def test_a_tuning_shows_distances_up_to_its_length_and_a_window_hides_the_rest():
     config = run_of("rope")
-    _, rows = extended(config)(config, config.build(), start=trained_once(config))
+    _, rows = extended(config)(config, config.build(), At(start=trained_once(config)))
     assert {row["reading"]: row["unseen"] for row in rows if row["kind"] == "reading"} == {
         "oracle": "none",
         "oracle-coarse": "none",

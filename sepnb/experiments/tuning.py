@@ -1,0 +1,52 @@
+"""Tunings of a trained model: which of several validation data prefer, told in one way."""
+
+from collections.abc import Callable, Iterable
+from math import inf
+from typing import Any
+
+from ..models import LanguageModel
+from ..training.config import TrainingConfig
+from ..training.loop import Diverged
+from .run import FIRST_STEPS, Fingerprint, Metrics, Rows
+
+TunedModel = tuple[LanguageModel, list[float]]
+"""A tuned model, and the losses of the tuning, in nats."""
+
+
+def best_of(
+    tried: Callable[[Metrics], Iterable[TrainingConfig]],
+    tuned: Callable[[TrainingConfig], TunedModel],
+    scored: Callable[[LanguageModel], dict[str, float]],
+    *,
+    unit: str,
+    nats: float = 1.0,
+) -> tuple[LanguageModel | None, Metrics, Rows]:
+    """The model of the tuning that validation data prefer, what is said of it, and a row of the kind "tuning"
+    of each; one that diverged has a row without a score, and where all did there is no model.
+
+    Args:
+        tried: the tunings in turn; the rate of the best of those before stands in what it is called with.
+        tuned: a model, which may raise `Diverged`.
+        scored: of a tuned model, first the score whose least is best.
+        unit, nats: of the losses that are told, and how many nats it is.
+    """
+    least, best, metrics, rows = inf, None, {}, []
+    for tuning in tried(metrics):
+        row: dict[str, Any] = {"kind": "tuning", "learning_rate": tuning.learning_rate}
+        try:
+            model, losses = tuned(tuning)
+        except Diverged as error:
+            rows.append(row | {"diverged_at_step": error.step})
+            continue
+        scores = scored(model)
+        ends = {f"first_{unit}": losses[0] / nats, f"last_{unit}": losses[-1] / nats}
+        rows.append(row | ends | scores)
+        if (score := next(iter(scores.values()))) < least:
+            least, best = score, model
+            metrics |= {"tuning_rate": tuning.learning_rate, f"val_{unit}": score}
+    return best, metrics, rows
+
+
+def first_losses(tuned: Callable[..., TunedModel], tuning: TrainingConfig, **how: Any) -> Fingerprint:
+    """What a tuning begins with, as a part of a fingerprint; `tuned` is called with it and `how`."""
+    return {"tuning_losses": tuned(tuning, stop_after=FIRST_STEPS.get(), **how)[1]}
