@@ -5,7 +5,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -184,15 +184,7 @@ swept = partial(Sweep, order=7, rates=(1e-3, 2e-3, 4e-3), score="val_nats", defa
 which a shorter one would rank nothing."""
 
 
-def plan(sweep: Sweep, experiment: str, profile: str, cell: str, seed: int) -> Run:
-    return replace(sweep.tuned(experiment, profile, cell, seed), measures=(Views(),))
-
-
-def waits(sweep: Sweep, run: Run) -> None:
-    sweep.require(run.profile, run.method)
-
-
 def classification(sweep: Sweep, **about: Any) -> Experiment:
     """An experiment whose runs are the classifiers of a sweep, at the rates that it chose."""
-    parts = {"plan": partial(plan, sweep), "waits": partial(waits, sweep), "methods": sweep.methods}
+    parts = {"plan": partial(sweep.measured, (Views(),)), "waits": sweep.before, "methods": sweep.methods}
     return Experiment(order=8, **parts, **about)

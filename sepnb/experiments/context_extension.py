@@ -199,10 +199,6 @@ def plan(experiment: str, profile: str, cell: str, seed: int) -> Run:
     return replace(base, method=cell, measures=(extended,), base=base, told="{name}")
 
 
-def waits(run: Run) -> None:
-    LR_SCREEN.require(run.profile, run.base.method)
-
-
 EXPERIMENT = Experiment(
     name="context_extension",
     title="RoPE at longer contexts",
@@ -214,7 +210,7 @@ EXPERIMENT = Experiment(
     smoke=("yarn", "rope"),
     costs={"smoke": 3.0, "laptop": 90.0},
     plan=plan,
-    waits=waits,
+    waits=LR_SCREEN.before,
     cells_first=True,
 )
 """Runs that start together train models of different seeds, and those after them find these trained."""

@@ -173,6 +173,7 @@ def _stretched(task: str) -> TaskExperiment:
         task=task,
         sweep=sweep,
         plan=partial(plan, sweep, Slowed(), TIMES),
+        waits=sweep.before,
     )
 
 

@@ -213,6 +213,10 @@ class Sweep(Experiment):
         rate = self.rate(profile, method)
         return self.settled(profile, method, self.config_of(experiment, profile, method, seed, rate))
 
+    def measured(self, measures: tuple, experiment: str, profile: str, method: str, seed: int) -> Any:
+        """The same, with what is asked of the trained model: a `plan` of an experiment."""
+        return replace(self.tuned(experiment, profile, method, seed), measures=measures)
+
     def settled(self, profile: str, method: str, config: Any) -> Any:
         """The config of a run of a method, at its rate already, at the scale that the sweep chose for it."""
         std = self.std(profile, method)
@@ -221,6 +225,10 @@ class Sweep(Experiment):
     def _drawn(self, method: str, config: Any, std: list[float]) -> Any:
         scale = self.scale(method)
         return replace(config, model=scale.drawn(config.model, *std)) if scale and std else config
+
+    def before(self, run: Any) -> None:
+        """Refuse a run whose training is not swept yet, see `require`: what `Experiment.waits` may be."""
+        self.require(run.profile, (run.base or run).method)
 
     def require(self, profile: str, method: str) -> None:
         """Refuse to train for a record what was not swept yet: its rate is a part of the record's key, so

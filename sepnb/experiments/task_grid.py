@@ -138,13 +138,6 @@ class TaskExperiment(Experiment):
         """The steps on texts of half the trained length, with which every run begins."""
         return self.grid(profile)[0].data.short_steps
 
-    def refuse(self, config: Run) -> None:
-        self.sweep.require(config.profile, (config.base or config).method)
-
-
-def plan(sweep: Sweep, experiment: str, profile: str, cell: str, seed: int) -> Run:
-    return replace(sweep.tuned(experiment, profile, cell, seed), measures=(Answers(readers),))
-
 
 def _grid(name: str) -> TaskExperiment:
     task = TASKS[name]
@@ -169,7 +162,8 @@ def _grid(name: str) -> TaskExperiment:
         task=name,
         sweep=sweep,
         smoke=smoke,
-        plan=partial(plan, sweep),
+        plan=partial(sweep.measured, (Answers(readers),)),
+        waits=sweep.before,
         **shared,
     )
 
