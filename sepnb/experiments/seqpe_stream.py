@@ -14,9 +14,10 @@ loss or both. What the paper's abstract says of language models is asked of thes
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from ..evaluation.long_windows import Beyond, blocks_of
+from ..evaluation.long_windows import Beyond
 from ..evaluation.protocols import Protocol
 from ..seqpe import SeqPE
 from ..seqpe.digits import misaligned, period
@@ -24,10 +25,7 @@ from ..training.seqpe_losses import SeqPELosses
 from . import language_modelling as lm
 from . import methods, variants
 from .encoding_methods import RANDOM_POSITIONS, SHIFTED, seqpe_losses
-from .extrapolation import BEYOND
-from .long_windows import LongTexts, ReplacedContext
 from .methods import POS_SHARE, SPINE, Method, listed, model_config
-from .run import Measure, Run
 from .sweep import Sweep
 from .texts import TextExperiment
 
@@ -157,12 +155,6 @@ def readings(beyond: Beyond) -> tuple[Protocol, ...]:
     return (*shared, *far)
 
 
-def measures(run: Run) -> tuple[Measure, ...]:
-    beyond = BEYOND[run.profile]
-    texts = LongTexts(beyond, blocks_of(run.seed), readings(beyond), keeps_tight=True)
-    return lm.INSIDE, texts, ReplacedContext(texts)
-
-
 EXPERIMENT = TextExperiment(
     name="seqpe_stream",
     title="SeqPE as the position stream",
@@ -175,5 +167,5 @@ EXPERIMENT = TextExperiment(
     methods=PUBLISHED,
     smoke=("separated-sinusoidal-shifts", "strict-seqpe"),
     costs={"smoke": 5.0, "laptop": 200.0},
-    measures=measures,
+    measures=partial(variants.measures, asked=readings),
 )

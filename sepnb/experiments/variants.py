@@ -12,6 +12,7 @@ Past the trained length a seed reads the bytes that the methods with six seeds r
 that columns of one name compare. Inside it a laptop scores less text, so that `bits_per_byte` does not.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -107,9 +108,9 @@ def readings(beyond: Beyond) -> tuple[Protocol, ...]:
     )
 
 
-def measures(run: Run) -> tuple[Measure, ...]:
+def measures(run: Run, asked: Callable[[Beyond], tuple[Protocol, ...]] = readings) -> tuple[Measure, ...]:
     beyond = BEYOND[run.profile]
-    texts = LongTexts(beyond, blocks_of(run.seed), readings(beyond), keeps_tight=True)
+    texts = LongTexts(beyond, blocks_of(run.seed), asked(beyond), keeps_tight=True)
     return lm.INSIDE, texts, ReplacedContext(texts)
 
 
