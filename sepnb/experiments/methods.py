@@ -51,8 +51,8 @@ def listed(*methods: Method, axes: int = 1) -> dict[str, Method]:
 
     Args:
         methods: of positions of one kind.
-        axes: coordinates of a position: 1 in texts, 2 in images, 3 in a cube. A name that occurs with several
-            is the form of one method for them.
+        axes: coordinates of a position: 1 in texts, 2 in images, 3 in a cube; 0, those of an encoder without
+            a model. A name that occurs with several is the form of one method for them.
 
     Raises:
         ValueError: two methods of one name, or a base that is in no list before.
@@ -150,12 +150,17 @@ class Facets(NamedTuple):
     options: tuple[str, ...]
 
 
+OF_SCORE = ("query_key", "pos_stream", "norm", "split", "readout")
+"""The fields of a model that this facet tells."""
+
+
 @cache
 def facets(name: str) -> Facets:
     """The facets of a method of texts, at the size of a laptop."""
     size = lm.SIZES["laptop"]
     run = run_of("facets", "laptop", name, 0, 1e-3)
-    model, training, dense = run.model, run.training, Streams.dense(size.width)
+    model, training = run.model, run.training
+    usual = model.streams in (Streams.dense(size.width), QUARTER(size))
     nothing_split = model.split is not None and not model.split
     known = {"split", "readout"} if nothing_split and model.readout == "both" else set()
     kinds = (*model.encodings, training.positions, training.auxiliary)
@@ -164,16 +169,9 @@ def facets(name: str) -> Facets:
         encoding=tuple(one.name for one in model.encodings),
         positions="text" if training.positions is None else training.positions.name,
         score=tuple(_unusual(model, *(key for key in OF_SCORE if key not in known))),
-        size="long" if training.length != size.length else _width(model.streams, dense, QUARTER(size)),
+        size="long" if training.length != size.length else "" if usual else "own",
         options=tuple(told for one in kinds if one is not None for told in _unusual(one)),
     )
-
-
-def _width(streams: Streams, *usual: Streams) -> str:
-    return "" if streams in usual else "own"
-
-
-OF_SCORE = ("query_key", "pos_stream", "norm", "split", "readout")
 
 
 def _unusual(one: Any, *names: str) -> list[str]:
