@@ -390,8 +390,8 @@ for length in (40, 1):
 #
 # ```{literalinclude} ../../sepnb/models/position_tables.py
 # :pyobject: position_branch
-# :start-at: x, tables =
-# :end-before: return
+# :start-at: def step
+# :end-before: return PositionTables
 # :dedent:
 # ```
 

@@ -27,7 +27,9 @@ def through_blocks(transformer: Transformer, state: Mapping[str, Tensor]) -> dic
     reference = next(iter(state.values()))
     positions = torch.arange(reference.shape[1], device=reference.device)
     context = transformer.attention_context(positions, positions, reference.dtype)
-    return transformer.run_blocks(state, context, transformer.embeddings(positions, reference.dtype))
+    embeddings = transformer.embeddings(positions, reference.dtype)
+    ends = transformer.run_blocks(state, embeddings, positions, lambda _, block, x: block(x, context))
+    return {name: ends[name] for name in transformer.layout.last if name in ends}
 
 
 def jacobian(

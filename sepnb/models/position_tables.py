@@ -106,13 +106,14 @@ def position_branch(
     """
     check_isolated(model.config)
     embeddings = {name: embedding[None] for name, embedding in embeddings.items()}
-    x, tables = model.dropped(embeddings), []
-    for layer, block in enumerate(model.blocks):
-        x = model.entering(layer, x, embeddings, context.query_positions)
+    tables, positions = [], context.query_positions
+
+    def step(layer: int, block: nn.Module, x: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         tables.append(block.attention.position_table(block.attention_norm.parts(x)))
-        if any(name in x for name in block.outputs):
-            x = {**x, **block(x, context, cache)}
-    return PositionTables(context.query_positions, tuple(tables), dict(x), model.rules)
+        return block(x, context, cache) if x.keys() & set(block.outputs) else {}
+
+    x = model.run_blocks(model.dropped(embeddings), embeddings, positions, step)
+    return PositionTables(positions, tuple(tables), x, model.rules)
 
 
 def check_isolated(config: TransformerConfig) -> None:

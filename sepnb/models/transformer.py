@@ -8,7 +8,7 @@ The streams are separate tensors from end to end; the only map that reads more t
 projection to queries and keys. Shape letters: B batch, N tokens, w width of one stream.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from math import log
 
@@ -71,6 +71,9 @@ class Block(nn.Module):
 
     def _added(self, x: Mapping[str, Tensor], change: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return {name: x[name] + F.dropout(y, self.dropout, self.training) for name, y in change.items()}
+
+
+Step = Callable[[int, Block, Mapping[str, Tensor]], Mapping[str, Tensor]]
 
 
 class Transformer(nn.Module):
@@ -138,27 +141,26 @@ class Transformer(nn.Module):
         if tables is None and self.config.isolated and not context.by_sequence:
             tables = position_branch(self, embeddings, context, cache)
         if tables is None:  # all streams together
-            x = self.input_state(content, call.positions, embeddings)
-            return self.run_blocks(self.dropped(x), context, embeddings, cache)
-        # The content alone: what the isolated position streams add to it is in the tables.
-        x = self.run_blocks(self.dropped({"sem": content}), context, {}, cache, tables)
-        shared = {name: y.repeat(len(content), 1, 1) for name, y in tables.streams.items()}
+            x, shared = self.input_state(content, call.positions, embeddings), {}
+        else:  # the content alone: what the isolated position streams add to it is in the tables
+            x, embeddings = {"sem": content}, {}
+            shared = {name: y.repeat(len(content), 1, 1) for name, y in tables.streams.items()}
+
+        def step(layer: int, block: Block, x: Mapping[str, Tensor]) -> dict[str, Tensor]:
+            return block(x, context, cache, None if tables is None else tables.tables[layer])
+
+        x = self.run_blocks(self.dropped(x), embeddings, call.positions, step)
         return {name: (shared | x)[name] for name in self.layout.last}
 
     def run_blocks(
-        self,
-        x: Mapping[str, Tensor],
-        context: AttentionContext,
-        embeddings: Mapping[str, Tensor],
-        cache: KVCache | None = None,
-        tables: PositionTables | None = None,
+        self, x: Mapping[str, Tensor], embeddings: Mapping[str, Tensor], positions: Tensor, step: Step
     ) -> dict[str, Tensor]:
-        """The stack on a residual state. Streams absent from it are not computed; see `Attention`."""
+        """The residual state after all layers. `step(layer, block, x)` says what a layer makes anew of the
+        state that enters it; streams that are absent from the state are not computed, see `Attention`."""
         for layer, block in enumerate(self.blocks):
-            x = self.entering(layer, x, embeddings, context.query_positions)
-            table = None if tables is None else tables.tables[layer]
-            x = {**x, **block(x, context, cache, table)}
-        return {name: x[name] for name in self.layout.last if name in x}
+            x = self.entering(layer, x, embeddings, positions)
+            x = {**x, **step(layer, block, x)}
+        return dict(x)
 
     def embeddings(self, positions: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
         """What the encodings at the input give to each stream, `[*B, N, w]`."""

@@ -8,8 +8,9 @@ and these depend on others before them. So a layer carries what stands at p to t
 that begins at p + M or before: with a memory of one segment, M = N, a byte reaches n_layers segments on.
 
 Unlike a KV cache it holds states, and makes keys and values of them by the weights of today, so that it
-serves training too. With the same weights and room for the whole text the two are the same. The model knows
-nothing of it: it runs the blocks itself. Positions continue over the segments, as in one long text.
+serves training too. With the same weights and room for the whole text the two are the same. The layers are
+run by the model's own loop, with a step that adds the memory. Positions continue over the segments, as in one
+long text.
 
 Shape letters: B batch, N tokens of a segment, M tokens remembered, w width of one stream, V vocabulary.
 """
@@ -20,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import validation
-from ..models import KVCache
+from ..models import Block, KVCache
 from ..models import validation as door
 
 
@@ -83,16 +84,17 @@ class SegmentMemory:
         context = stack.attention_context(call.positions, call.keys, content.dtype, call.consecutive)
         embeddings = stack.embeddings(call.positions, content.dtype)
         self._read.extend_positions(call.positions, call.counted)
-        x: Mapping[str, Tensor] = stack.dropped(stack.input_state(content, call.positions, embeddings))
-        for layer, block in enumerate(stack.blocks):
-            x = stack.entering(layer, x, embeddings, call.positions)
-            held = self._states[layer]
-            earlier = block.attention_norm.parts(held) if held else {}
-            u = block.attention_norm.parts(x)
+
+        def step(layer: int, block: Block, x: Mapping[str, Tensor]) -> dict[str, Tensor]:
+            held, u = self._states[layer], block.attention_norm.parts(x)
             if held:
+                earlier = block.attention_norm.parts(held)
                 u = {name: torch.cat([earlier[name], y], dim=1) for name, y in u.items()}
             self._states[layer] = {name: self._last(held.get(name), y.detach()) for name, y in x.items()}
-            x = {**x, **block.completed(x, block.attention(u, context))}
+            return block.completed(x, block.attention(u, context))
+
+        x = stack.dropped(stack.input_state(content, call.positions, embeddings))
+        x = stack.run_blocks(x, embeddings, call.positions, step)
         return self.model.logits({name: x[name] for name in stack.layout.last})
 
     def _last(self, held: Tensor | None, new: Tensor) -> Tensor:
