@@ -41,7 +41,7 @@ from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.inspection import FAR, SHOWN
 from sepnb.experiments.methods import model_config
 from sepnb.models import LanguageModel, TransformerConfig, attention_hook
-from sepnb.models.packed import packed, rounded
+from sepnb.models.fast.packed import packed, rounded
 from sepnb.plots import figures, moving, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of

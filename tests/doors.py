@@ -30,7 +30,7 @@ from sepnb.models import (
     save,
     save_adapter,
 )
-from sepnb.models.packed import packed, rounded
+from sepnb.models.fast.packed import packed, rounded
 from sepnb.protocol import probe
 from sepnb.records.store import Record, Store
 from sepnb.seqpe.losses import nearest

@@ -1,4 +1,4 @@
-// The separated transformer once more, in plain JavaScript and without a library: what sepnb.models.packed
+// The separated transformer once more, in plain JavaScript and without a library: what sepnb.models.fast.packed
 // writes, computed in the browser. Names are those of the Python package; a test holds the logits against it.
 //
 // Letters: N tokens, w width of one stream, d width of a head. A matrix is {rows, cols, data}, row after row.

@@ -15,7 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .. import encodings
 from ..encodings import Encoding, Site, fire
-from ..models import KVCache, LanguageModel, TransformerConfig, frozen_attention, kernels, pieces
+from ..models import KVCache, LanguageModel, TransformerConfig, frozen_attention
+from ..models.fast import kernels, pieces
 from ..streams import Streams
 from ..validation import whole
 from .flops import products_of

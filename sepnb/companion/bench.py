@@ -13,7 +13,7 @@ from sepnb.analysis import extrapolator_cost
 from sepnb.analysis.timing import Ratio
 from sepnb.companion.screens import say
 from sepnb.experiments import encoding_speed, peer, speed, timed
-from sepnb.models.kernels import CompilerMissing
+from sepnb.models.fast.kernels import CompilerMissing
 from sepnb.validation import one_of
 
 POSITIONS = {"smoke": 10**5, "laptop": extrapolator_cost.MILLION, "gpu": extrapolator_cost.MILLION}

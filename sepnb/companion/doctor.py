@@ -123,7 +123,7 @@ def _gpu(number: int) -> Finding:
 
 def _compiler(device: str) -> Finding:
     """Whether torch.compile can work; on a GPU, which needs it, by a step that is compiled."""
-    from sepnb.models.kernels import CompilerMissing, check_compiler
+    from sepnb.models.fast.kernels import CompilerMissing, check_compiler
 
     try:
         check_compiler("inductor", device)

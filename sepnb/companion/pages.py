@@ -124,7 +124,7 @@ _COSTS = ("parameters", "products", "elementwise", "memory", "growth")
 def inventory() -> str:
     """Two tables of every encoding of the registry, what it is and what it costs, measured now."""
     from sepnb.analysis.inventory import COLUMNS, inventory
-    from sepnb.models.pieces import AT_ONCE
+    from sepnb.models.fast.pieces import AT_ONCE
 
     size = {"length": 32, "width": 32, "n_heads": 4, "n_layers": 2}
     measured = inventory(**size).to_dict("records")

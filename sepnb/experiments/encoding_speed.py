@@ -32,7 +32,8 @@ from .. import encodings
 from ..analysis.flops import products_of
 from ..analysis.timing import check_alike
 from ..encodings import Site
-from ..models import Transformer, TransformerConfig, attention_weights, causal_mask, compile_formulas, kernels
+from ..models import Transformer, TransformerConfig, attention_weights, causal_mask, compile_formulas
+from ..models.fast import kernels
 from ..records.store import Record
 from ..streams import Streams
 from ..training.loop import autocast

@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..models import TransformerConfig, kernels
+from ..models import TransformerConfig
+from ..models.fast import kernels
 from ..records.provenance import Clock
 from ..records.settings import plain
 from ..records.store import Record, digest

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..analysis.timing import interleaved, paired_ratio
 from ..models import LanguageModel, Transformer, TransformerConfig
-from ..models.kernels import check_compiler
+from ..models.fast.kernels import check_compiler
 from ..records.provenance import Clock
 from ..records.store import Record, digest
 from ..training.config import PRECISIONS

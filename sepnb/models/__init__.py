@@ -5,8 +5,8 @@ a KV cache and position tables.
 what follows from that, `validation` what a call may be given, `windows` which keys a query sees.
 `extension` changes how a trained model is read, `generation` writes with one, `saving` keeps one in a file,
 `adapters` a part of one: `parts` says which weights belong to position and which to content.
-`attention_core` chooses the kernel; `pieces`, `kernels` and `flex` are there for speed. `pattern` shows and
-replaces attention weights.
+`attention_core` chooses the kernel, and `pattern` shows and replaces attention weights. `fast` has what is
+there for speed, or for one chapter.
 """
 
 from .adapters import load_adapter, save_adapter
@@ -14,8 +14,8 @@ from .attention import Attention
 from .attention_core import attention_weights
 from .cache import KVCache
 from .config import TransformerConfig
+from .fast.kernels import compile_formulas
 from .image import ImageClassifier
-from .kernels import compile_formulas
 from .language import LanguageModel
 from .pattern import attention_hook, frozen_attention
 from .position_tables import PositionTables

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from .. import validation
 from ..encodings.base import Heads, PairModule, ScoreModule, Site
-from . import kernels, pieces
 from .config import TransformerConfig
 from .context import AttentionContext
+from .fast import kernels, pieces
 from .layout import Span
 from .windows import causal_mask
 
@@ -63,7 +63,7 @@ class AttentionCore(nn.Module):
         if self.pattern_hook is not None:
             return self.by_softmax(span, q, k, v, self.mask(span, q.dtype, context), context)
         if self._to_flex(q, k, context):
-            from . import flex  # only where it serves: importing it takes a while
+            from .fast import flex  # only where it serves: importing it takes a while
 
             return flex.attend(self, span, q, k, v, context)
         return pieces.attend(self, span, q, k, v, context)

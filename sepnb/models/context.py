@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ..encodings import coordinates
 from ..encodings.base import PairModule, Place, QueryKeyModule, ScoreModule, ValueModule
-from . import kernels
+from .fast import kernels
 from .windows import visible
 
 

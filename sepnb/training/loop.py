@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..models import kernels
 from ..models import validation as door
+from ..models.fast import kernels
 from ..validation import device as on_a_device
 from ..validation import instance, one_of, option, shown, vouched, whole, within
 from .config import PRECISIONS, TrainingConfig

@@ -18,7 +18,7 @@ from sepnb.encodings.context import NTKAware, NTKByParts, PositionInterpolation,
 from sepnb.evaluation.losses import sliding
 from sepnb.evaluation.tasks import mqar
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.models.packed import packed, rounded
+from sepnb.models.fast.packed import packed, rounded
 from sepnb.plots import interactive, moving
 from sepnb.seqpe.digits import digits
 from sepnb.streams import Streams

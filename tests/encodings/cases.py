@@ -102,7 +102,7 @@ def one_full_pass(reader: LanguageModel, at: Tensor, positions: Tensor | None, m
     with frozen_attention(reader):
         torch.testing.assert_close(reader(at, positions), full, **TIGHT)
     with monkeypatch.context() as patch:
-        patch.setattr("sepnb.models.pieces.AT_ONCE", 100)
+        patch.setattr("sepnb.models.fast.pieces.AT_ONCE", 100)
         torch.testing.assert_close(reader(at, positions), full, **TIGHT)
 
 
@@ -120,7 +120,7 @@ def same_gradients(make: Callable[[], LanguageModel], shared: Tensor) -> None:
 
 def peak_of(made: LanguageModel, length: int, positions: Tensor | None, monkeypatch) -> int:
     """Bytes that a pass without gradients holds at once, at the most."""
-    monkeypatch.setattr("sepnb.models.pieces.AT_ONCE", 2**14)
+    monkeypatch.setattr("sepnb.models.fast.pieces.AT_ONCE", 2**14)
     monkeypatch.setattr(encodings.fire, "_AT_ONCE", 2**14)
     with torch.no_grad(), MemoryWatch() as watch:
         made(torch.zeros(1, length, dtype=torch.int64), positions)

@@ -6,7 +6,8 @@ from torch import Tensor
 
 from sepnb import encodings
 from sepnb.encodings import Encoding
-from sepnb.models import LanguageModel, compile_formulas, kernels
+from sepnb.models import LanguageModel, compile_formulas
+from sepnb.models.fast import kernels
 
 from .cases import CASES, IN_SHAPES, NAMES, TIGHT, N, heard, model, tokens
 from .references import EXACT
@@ -63,7 +64,7 @@ def test_it_is_so_for_every_split_by_default_positions_by_rows_and_behind_a_wind
             expected = apart(reader, tokens(), None)
             torch.testing.assert_close(reader(tokens(), documents=DOCUMENTS), expected, **near)
             with monkeypatch.context() as patch:
-                patch.setattr("sepnb.models.pieces.AT_ONCE", 100)  # a few rows of queries at a time
+                patch.setattr("sepnb.models.fast.pieces.AT_ONCE", 100)  # a few rows of queries at a time
                 torch.testing.assert_close(reader(tokens(), documents=DOCUMENTS), expected, **near)
 
 
@@ -74,7 +75,7 @@ def test_it_is_so_without_a_mask(name, monkeypatch):
     with torch.no_grad():
         expected = apart(made, tokens(), None)
         torch.testing.assert_close(made(tokens(), documents=DOCUMENTS), expected, **near)
-        monkeypatch.setattr("sepnb.models.pieces.AT_ONCE", 100)
+        monkeypatch.setattr("sepnb.models.fast.pieces.AT_ONCE", 100)
         torch.testing.assert_close(made(tokens(), documents=DOCUMENTS), expected, **near)
 
 

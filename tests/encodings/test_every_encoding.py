@@ -231,7 +231,7 @@ def test_a_vector_for_every_pair_would_be_seen(monkeypatch):
 )
 def test_without_gradients_no_batch_makes_more_scores_than_fit(name, monkeypatch):
     made, text, most = model(name), tokens(8, 256), HEADS * 256**2
-    monkeypatch.setattr("sepnb.models.pieces.AT_ONCE", most)
+    monkeypatch.setattr("sepnb.models.fast.pieces.AT_ONCE", most)
     monkeypatch.setattr(encodings.fire, "_AT_ONCE", most)
     with torch.no_grad():
         with MemoryWatch() as watch:
@@ -253,7 +253,7 @@ def test_without_a_mask_rows_of_queries_are_one_full_pass_too(name, monkeypatch)
             "rows",
             lambda self, *ends, **how: made_of_rows.append(ends) or rows(self, *ends, **how),
         )
-        monkeypatch.setattr("sepnb.models.pieces.AT_ONCE", 100)
+        monkeypatch.setattr("sepnb.models.fast.pieces.AT_ONCE", 100)
         torch.testing.assert_close(made(at), full, **TIGHT)
     # The fused kernel holds no scores, so that without a bias there is nothing to cut.
     assert bool(made_of_rows) == (Site.SCORE in encodings.build(name).sites)

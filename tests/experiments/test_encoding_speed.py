@@ -16,7 +16,7 @@ from sepnb.encodings import Site
 from sepnb.experiments import encoding_speed as es
 from sepnb.experiments import peer, timed
 from sepnb.models import Transformer
-from sepnb.models.kernels import CompilerMissing
+from sepnb.models.fast.kernels import CompilerMissing
 
 from ..encodings.references import REFERENCES
 

@@ -9,7 +9,7 @@ from sepnb import experiments
 from sepnb.experiments import timed
 from sepnb.experiments.encoding_speed import EncodingSpeedRun
 from sepnb.experiments.speed import SpeedRun
-from sepnb.models.kernels import CompilerMissing
+from sepnb.models.fast.kernels import CompilerMissing
 
 SIZES = {"profile": "smoke", "length": 16, "batch_size": 2, "n_heads": 2, "repeats": 9}
 CELLS = {

@@ -17,7 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sepnb import encodings, training
-from sepnb.models import LanguageModel, TransformerConfig, compile_formulas, flex, kernels
+from sepnb.models import LanguageModel, TransformerConfig, compile_formulas
+from sepnb.models.fast import flex, kernels
 from sepnb.streams import Streams
 from sepnb.training import loop
 from sepnb.training.positions import RandomOffset

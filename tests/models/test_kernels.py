@@ -13,7 +13,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from sepnb import encodings
-from sepnb.models import LanguageModel, TransformerConfig, compile_formulas, context, kernels
+from sepnb.models import LanguageModel, TransformerConfig, compile_formulas, context
+from sepnb.models.fast import kernels
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, loop
 

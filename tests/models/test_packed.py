@@ -10,7 +10,7 @@ import torch
 from sepnb.encodings.context import NTKByParts, PositionInterpolation
 from sepnb.encodings.sinusoidal import Sinusoidal
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.models.packed import packed, rounded
+from sepnb.models.fast.packed import packed, rounded
 from sepnb.streams import Streams
 
 

@@ -8,7 +8,8 @@ import torch
 
 from sepnb import encodings
 from sepnb.analysis.flops import products_of
-from sepnb.models import LanguageModel, attention_core, compile_formulas, kernels
+from sepnb.models import LanguageModel, attention_core, compile_formulas
+from sepnb.models.fast import kernels
 from sepnb.streams import Streams
 from sepnb.training.memory import SegmentMemory
 

@@ -18,10 +18,10 @@ from sepnb.models import (
     TransformerConfig,
     attention_core,
     compile_formulas,
-    kernels,
     windows,
 )
 from sepnb.models.context import AttentionContext
+from sepnb.models.fast import kernels
 from sepnb.streams import Streams
 from sepnb.training.memory import in_segments
 
@@ -156,7 +156,7 @@ def test_they_do_without_gradients_also_where_little_is_held_at_once(
             expected = behind_a_mask(lambda at=at: made(tokens(), at))
             torch.testing.assert_close(made(tokens(), at), expected, **TIGHT)
             with monkeypatch.context() as patch:
-                patch.setattr("sepnb.models.pieces.AT_ONCE", 12)
+                patch.setattr("sepnb.models.fast.pieces.AT_ONCE", 12)
                 torch.testing.assert_close(made(tokens(), at), expected, **TIGHT)
 
 

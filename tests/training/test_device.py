@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from sepnb.models import pieces
-from sepnb.models.kernels import CompilerMissing, check_compiler
+from sepnb.models.fast import pieces
+from sepnb.models.fast.kernels import CompilerMissing, check_compiler
 from sepnb.training import TrainingConfig, device, optimiser
 
 CONFIG = TrainingConfig(steps=2, batch_size=2, length=4, learning_rate=1e-3)

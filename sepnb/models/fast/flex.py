@@ -20,9 +20,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
+from ..context import AttentionContext
+from ..layout import Span
 from . import kernels
-from .context import AttentionContext
-from .layout import Span
 
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 Combine = Callable[[Tensor, Tensor], Tensor]

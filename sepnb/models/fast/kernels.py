@@ -26,7 +26,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from .. import validation
+from ... import validation
 
 Formula = TypeVar("Formula", bound=Callable)
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from .. import validation
-from ..encodings.context import NTKByParts
-from ..encodings.sinusoidal import Sinusoidal
-from .extension import ExtrapolatedInput, extension_of
-from .language import LanguageModel
-from .layout import BlockLayout
+from ... import validation
+from ...encodings.context import NTKByParts
+from ...encodings.sinusoidal import Sinusoidal
+from ..extension import ExtrapolatedInput, extension_of
+from ..language import LanguageModel
+from ..layout import BlockLayout
 
 FREE = ("streams", "n_layers", "n_heads", "encoding", "mode", "max_length", "embedding_std", "dropout")
 """Fields of a config that a packed model may have as it likes; of the others it has the defaults."""

@@ -13,9 +13,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from . import kernels, windows
-from .context import AttentionContext
-from .layout import Span
+from .. import windows
+from ..context import AttentionContext
+from ..layout import Span
+from . import kernels
 
 AT_ONCE = 2**24
 """Scores, or entries of a mask, that are held at once where no gradients are needed: 64 MiB in float32."""
