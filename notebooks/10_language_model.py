@@ -246,7 +246,7 @@ assert parts[0] == parts[1], "built of the same classes"
 #
 # This line gives the nats of every byte, and `evaluate` converts them to bits:
 #
-# ```{literalinclude} ../../sepnb/training/loop.py
+# ```{literalinclude} ../../sepnb/training/losses.py
 # :pyobject: target_losses
 # :start-at: wide =
 # :dedent:

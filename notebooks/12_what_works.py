@@ -55,8 +55,7 @@ from sepnb.plots.shapes import DASHED, DOTTED
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import NOT_RUN, RunTable, text_of
 from sepnb.streams import Streams
-from sepnb.training import TrainingConfig, train
-from sepnb.training.loop import Weighted
+from sepnb.training import Batch, TrainingConfig, train
 from sepnb.training.positions import RandomOffset, TrueGap
 
 figures.use_style()
@@ -360,9 +359,11 @@ STAGES = (300, 64, short // 2), (150, 32, short)  # steps, texts in each, symbol
 def lessons():
     for stage, (steps, texts_in_step, length) in enumerate(STAGES):
         drawn = mqar(steps * texts_in_step, length, seed=2 * seed + stage, **sizes)
-        parts = drawn.tokens, drawn.targets, drawn.scored.astype(np.float32)
+        counted = drawn.scored.astype(np.float32)
+        parts = drawn.tokens, drawn.targets, counted
         steps_of = (np.split(part, steps) for part in parts)
-        yield from (Weighted(*step) for step in zip(*steps_of, strict=True))
+        for tokens, targets, weights in zip(*steps_of, strict=True):
+            yield Batch(tokens, targets, weights=weights)
 
 
 schedule = TrainingConfig(sum(steps for steps, _, _ in STAGES), 32, short, 8e-3)

@@ -49,7 +49,7 @@ from sepnb.seqpe import SequentialPositionEncoder, digits
 from sepnb.seqpe.encoder import PrefixTree
 from sepnb.seqpe.geometry import geometry
 from sepnb.streams import Streams
-from sepnb.training import Labelled, TrainingConfig, train
+from sepnb.training import Batch, TrainingConfig, train
 from sepnb.training.seqpe_losses import grid_losses
 
 figures.use_style()
@@ -513,7 +513,7 @@ def moved_square(name):
     wide = {"max_length": 3, "causal": False, "axes": 2}
     small = TransformerConfig(Streams.dense(32), 2, 2, code, **wide)
     model = PointClassifier(small, square.n_answers)
-    told = (Labelled(things(128), right, cells) for cells, right in drawings)
+    told = (Batch(things(128), right, cells) for cells, right in drawings)
     train(model, told, TrainingConfig(len(drawings), 128, 1, 4e-3), device=device)
     model.eval()
     drawn, right = asked

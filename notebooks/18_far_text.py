@@ -59,8 +59,7 @@ from sepnb.plots.shapes import DASHED
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import NOT_RUN, RunTable
 from sepnb.streams import Streams
-from sepnb.training import TrainingConfig, train
-from sepnb.training.loop import Weighted
+from sepnb.training import Batch, TrainingConfig, train
 
 figures.use_style()
 TITLES = {
@@ -545,7 +544,7 @@ def batches():
     """A new batch for every step; only the answers count."""
     for step in range(steps):
         new = easy(batch, short, seed=1000 * (seed + 1) + step)
-        yield Weighted(new.tokens, new.targets, new.scored.astype(np.float32))
+        yield Batch(new.tokens, new.targets, weights=new.scored.astype(np.float32))
 
 
 torch.manual_seed(seed)

@@ -35,7 +35,7 @@ from sepnb.protocol import probe
 from sepnb.records.store import Record, Store
 from sepnb.seqpe.losses import nearest
 from sepnb.streams import BlockDiagonalLinear, StreamMLP, StreamNorm, Streams
-from sepnb.training import TrainingConfig, adapt, train
+from sepnb.training import Batch, TrainingConfig, adapt, train
 
 from .shared import MADE
 
@@ -395,6 +395,11 @@ DOORS |= {
         text.sample_batches,
         {"text": NOVEL, "batch_size": 2, "length": 8, "seed": 3, "steps": 2},
     ),
+    "Batch": (
+        Batch,
+        {"inputs": np.eye(2, 3, dtype=int), "targets": np.ones((2, 3), int)}
+        | {"positions": np.arange(3), "weights": np.eye(2, 3)},
+    ),
     "TrainingConfig": (
         TrainingConfig,
         {
@@ -571,6 +576,7 @@ TAKEN: dict[str, dict[str, set[str]]] = {
     "sliding": {"window": HUGE, "sinks": {"0"}},
     "windows": dict.fromkeys(("limit_bytes", "per_document"), HUGE | {"None"}),
     "sample_batches": {"steps": HUGE},
+    "Batch": {"positions": {"None"}, "weights": {"None"}},
     "TrainingConfig": {
         **dict.fromkeys(("steps", "length"), HUGE),
         **dict.fromkeys(("learning_rate", "clip"), NUMBERS),

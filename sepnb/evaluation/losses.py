@@ -15,7 +15,8 @@ from torch import nn
 from ..models import LanguageModel
 from ..seqpe.injection import held_embeddings
 from ..training.config import PRECISIONS
-from ..training.loop import autocast, next_token_losses
+from ..training.device import autocast
+from ..training.losses import next_token_losses
 from ..training.positions import PositionSampler
 from ..validation import device as on_a_device
 from ..validation import instance, one_of, option, shown, whole

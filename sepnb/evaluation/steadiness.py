@@ -14,7 +14,7 @@ import torch
 from numpy.lib.stride_tricks import sliding_window_view
 from torch import Tensor, nn
 
-from ..training.loop import autocast
+from ..training.device import autocast
 from ..validation import whole
 
 

@@ -20,9 +20,9 @@ from ..models import LanguageModel
 from ..models.parts import Masks, counted, parts, reading_maps
 from ..streams import Streams
 from ..training.adapting import low_rank, rank_for, tune
+from ..training.batch import Batch
 from ..training.checkpoints import Checkpoint
 from ..training.config import TrainingConfig
-from ..training.loop import Weighted
 from ..training.positions import DrawnFactors
 from ..validation import named
 from . import stretched, tasks
@@ -247,7 +247,7 @@ class Tuned(OfTuning):
         each = [tuning.resolved() for tuning in self.tunings]
         return {"readings": [self.tuning.reading], "tunings": each}
 
-    def samples(self, config: Run, tuning: TrainingConfig) -> Iterator[Weighted]:
+    def samples(self, config: Run, tuning: TrainingConfig) -> Iterator[Batch]:
         """The batches of a tuning: new samples of the task in texts of 8 L, those of a seed for every
         method."""
         sizes = {name: getattr(tuning, name) for name in ("batch_size", "length", "steps")}
@@ -257,7 +257,7 @@ class Tuned(OfTuning):
             first = tasks.TRAINING_SEEDS * (TUNING_SEED + config.seed) + step
             samples = generate(tuning.batch_size, tuning.length, seed=first)
             weights = config.data.weights(samples)
-            yield Weighted(samples.tokens, samples.targets, weights, positions)
+            yield Batch(samples.tokens, samples.targets, positions, weights)
 
     def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         """At the trained length also the answers of the model without the tuning."""

@@ -18,7 +18,7 @@ from ..evaluation.protocols import unseen_sides
 from ..models import TransformerConfig
 from ..streams import Streams
 from ..training.config import TrainingConfig
-from ..training.loop import autocast
+from ..training.device import autocast
 from ..training.shifts import GridShiftSteps
 from .base import Experiment
 from .image_tasks import HELD_OUT_SEED

@@ -36,7 +36,7 @@ from ..models import Transformer, TransformerConfig, attention_weights, causal_m
 from ..models.fast import kernels
 from ..records.store import Record
 from ..streams import Streams
-from ..training.loop import autocast
+from ..training.device import autocast
 from . import peer
 from .peer import Core
 from .run import Metrics, Rows

@@ -35,8 +35,8 @@ from ..encodings import AxialRoPE, Learned, Sinusoidal
 from ..models import ImageClassifier
 from ..seqpe import SeqPE
 from ..streams import Streams
+from ..training.batch import Batch
 from ..training.config import TrainingConfig
-from ..training.loop import Labelled
 from ..training.seqpe_losses import grid_losses
 from ..training.shifts import GridShiftSteps
 from ..validation import named
@@ -176,14 +176,14 @@ class ImageTask(Things):
     def model(self, config: Run) -> ImageClassifier:
         return ImageClassifier(config.model, self.asked.n_classes(self.splits), self.size.frame.patch)
 
-    def batches(self, config: Run) -> Iterator[Labelled]:
+    def batches(self, config: Run) -> Iterator[Batch]:
         """The same pictures in the same order for every method of a seed, in shift steps all moved alike."""
         splits, training = self.splits, config.training
         run = {"seed": config.seed, "steps": training.steps}
         drawn = self.asked.batches(splits, self.size.frame, batch_size=training.batch_size, **run)
         places = repeat(None) if training.positions is None else training.positions.positions(**run)
         for one, at in zip(drawn, places, strict=False):
-            yield Labelled(splits.standardised(one.images).numpy(), one.labels, at)
+            yield Batch(splits.standardised(one.images).numpy(), one.labels, at)
 
     def pictures(self, split: str, change: str | None = None, grid: int = 0) -> Pictures:
         """The pictures of a held-out split, as they are or made larger."""

@@ -15,8 +15,8 @@ import numpy as np
 from ..data import text
 from ..evaluation.losses import Losses, as_trained, evaluate
 from ..models import LanguageModel
+from ..training.batch import Batch
 from ..training.config import TrainingConfig
-from ..training.positions import Batch
 from .run import HERE, At, Data, Fingerprint, Found, Measure, Rows, Run, last
 
 FINGERPRINT_WINDOWS = 8

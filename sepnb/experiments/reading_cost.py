@@ -20,7 +20,7 @@ from torch import Tensor
 from ..analysis.flops import per_token
 from ..analysis.memory import MemoryWatch
 from ..models import LanguageModel, TransformerConfig
-from ..training.loop import autocast
+from ..training.device import autocast
 from ..validation import one_of
 from . import language_modelling as lm
 from .methods import model_config

@@ -21,7 +21,8 @@ from ..analysis.seqpe_cost import step_cost
 from ..models import LanguageModel, TransformerConfig
 from ..seqpe import SeqPE
 from ..streams import Streams
-from ..training.loop import autocast, next_token_losses
+from ..training.device import autocast
+from ..training.losses import next_token_losses
 from ..training.seqpe_losses import SeqPELosses
 from . import language_modelling as lm
 from .encoding_methods import seqpe_losses

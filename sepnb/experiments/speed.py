@@ -22,7 +22,7 @@ from ..analysis.flops import KINDS, speedup
 from ..analysis.timing import paired_ratio
 from ..models import Transformer, TransformerConfig
 from ..streams import Streams
-from ..training.loop import autocast
+from ..training.device import autocast
 from ..validation import one_of
 from .run import Metrics, Rows
 from .timed import Ratios, Step, Steps, TimedRun, Times, built, timed

@@ -24,8 +24,9 @@ from ..evaluation.losses import as_trained
 from ..evaluation.tasks.grid import by_bins, by_depth, drawn, found
 from ..models import LanguageModel
 from ..records.settings import without_defaults
+from ..training.batch import Batch
 from ..training.config import TrainingConfig
-from ..training.loop import Weighted, autocast
+from ..training.device import autocast
 from . import language_modelling as lm
 from .run import HERE, At, Data, Fingerprint, Found, Measure, Metrics, Rows, Run, last
 
@@ -103,7 +104,7 @@ class Asked(Data):
     def model(self, config: Run) -> LanguageModel:
         return LanguageModel(config.model, self.held_out(config.training.length).vocab_size)
 
-    def batches(self, config: Run) -> Iterator[Weighted]:
+    def batches(self, config: Run) -> Iterator[Batch]:
         for stage, (steps, batch, length) in enumerate(self.stages(config.training)):
             if steps:
                 first = TRAINING_SEEDS * (2 + 2 * config.seed + stage)
@@ -111,7 +112,7 @@ class Asked(Data):
 
     def _stage(
         self, config: Run, first: int, steps: int, batch: int, length: int, before: int
-    ) -> Iterator[Weighted]:
+    ) -> Iterator[Batch]:
         """The steps of a stage, `before` of which were taken earlier. Positions are drawn anew from its
         start, unless losses beside the task count the steps of the whole run by the same draws."""
         positions, generate = config.training.positions, self.generator("train")
@@ -123,7 +124,7 @@ class Asked(Data):
             weights = self.weights(samples)
             for step in range(min(CHUNK, steps - start)):
                 rows = slice(step * batch, (step + 1) * batch)
-                yield Weighted(samples.tokens[rows], samples.targets[rows], weights[rows], next(at))
+                yield Batch(samples.tokens[rows], samples.targets[rows], next(at), weights[rows])
 
     def weights(self, samples: tasks.Samples) -> np.ndarray:
         """What each token counts in training."""

@@ -19,7 +19,7 @@ from ..models.fast.kernels import check_compiler
 from ..records.provenance import Clock
 from ..records.store import Record, digest
 from ..training.config import PRECISIONS
-from ..training.loop import autocast
+from ..training.device import autocast
 from ..validation import one_of
 from .base import Experiment
 from .run import Metrics, Progress, Rows, recorded

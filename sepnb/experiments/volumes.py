@@ -18,8 +18,8 @@ import torch
 from ..data.draws import generator_of
 from ..encodings import AxialRoPE, Sinusoidal
 from ..seqpe import SeqPE
+from ..training.batch import Batch
 from ..training.config import TrainingConfig
-from ..training.loop import Labelled
 from ..training.seqpe_losses import grid_losses
 from ..training.shifts import GridShiftSteps
 from . import classification
@@ -88,14 +88,14 @@ class Cube(Things):
     def model(self, config: Run) -> PointClassifier:
         return PointClassifier(config.model, TwoThings(AXES, self.side).n_answers)
 
-    def batches(self, config: Run) -> Iterator[Labelled]:
+    def batches(self, config: Run) -> Iterator[Batch]:
         training, task = config.training, TwoThings(AXES, self.side)
         run = {"seed": config.seed, "steps": training.steps}
         generator = generator_of(config.seed, "pictures")
         still = (np.zeros(AXES, dtype=np.int64) for _ in range(training.steps))
         for move in still if training.positions is None else training.positions.drawn(**run):
             cells, answers = task.draw(generator, training.batch_size)
-            yield Labelled(things(len(cells)), answers, cells + move)
+            yield Batch(things(len(cells)), answers, cells + move)
 
     def held_out(self, split: str, change: str | None = None, side: int | None = None) -> Asked:
         """`side`: of a larger cube."""

@@ -14,7 +14,7 @@ import torch
 
 from ..evaluation.context import of_another_document, with_another_past
 from ..evaluation.losses import evaluate, sliding
-from ..training.loop import target_losses
+from ..training.losses import target_losses
 from .adapters import Reader
 from .texts import counted, windows
 

@@ -7,13 +7,15 @@ and `seqpe_losses` say what is minimised beside the next token; `checkpoints` ke
 """
 
 from .adapting import adapt
+from .batch import Batch
 from .config import TrainingConfig
-from .device import optimiser
-from .loop import Diverged, Labelled, autocast, forward_of, next_token_losses, target_losses, train
+from .device import autocast, forward_of, optimiser
+from .loop import Diverged, train
+from .losses import next_token_losses, target_losses
 
 __all__ = [
+    "Batch",
     "Diverged",
-    "Labelled",
     "TrainingConfig",
     "adapt",
     "autocast",

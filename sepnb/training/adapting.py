@@ -24,9 +24,10 @@ from ..data.text import drawn_windows
 from ..models import Attention, LanguageModel
 from ..models.extension import extension_of, stretch
 from ..models.parts import PARTS, Masks, counted, parts
+from .batch import Batch
 from .config import TrainingConfig
 from .loop import train
-from .positions import Batch, DrawnFactors
+from .positions import DrawnFactors
 
 
 def adapt(

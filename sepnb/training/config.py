@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import validation
 from ..records.settings import without_defaults
+from .batch import Batch
 from .losses import AuxiliaryLoss, BoundLoss
 from .positions import PositionSampler, Segments
 from .shifts import GridShiftSteps
@@ -25,8 +26,8 @@ class TrainingConfig:
             and biases.
         betas, clip: AdamW's averages; the largest norm of the gradient.
         precision: "float32", or "bfloat16" for the forward pass under autocast.
-        compiler: a backend of torch.compile, or None for eager; see `loop.forward_of`.
-        positions: what yields the batches, if tokens are not read at the positions from 0 on; of `Labelled`
+        compiler: a backend of torch.compile, or None for eager; see `device.forward_of`.
+        positions: what yields the batches, if tokens are not read at the positions from 0 on; of other
             inputs, what yields the places of each step.
         auxiliary: what is minimised beside the loss of the tokens, if anything.
         memory: tokens whose states the next segment sees, see `sepnb.training.memory`; 0 is none. It takes
@@ -84,6 +85,31 @@ class TrainingConfig:
         given = without_defaults(vars(self), positions=None, auxiliary=None, memory=0)
         parts = {name: given[name].resolved() for name in ("positions", "auxiliary") if name in given}
         return {**given, "betas": list(self.betas), **parts}
+
+    def check(self, batch: Batch) -> None:
+        """Refuse a batch that a record of this config would not tell: another number of tokens, or positions
+        that it does not draw. Texts with weights may be shorter than `length` if there are as many more of
+        them, and inputs that are no tokens may bring places of their own."""
+        rows, of_texts = self.batch_size, batch.of_texts
+        shape = (rows, self.length) if of_texts else (rows,)
+        if of_texts and batch.weights is not None:
+            length = max(1, min(self.length, batch.targets.shape[1]))
+            shape = (rows * self.length // length, length)
+        if batch.targets.shape != shape:
+            raise ValueError(
+                f"targets have the shape {batch.targets.shape}, and the config says {shape}; set batch_size "
+                f"and length to what is read, since a record tells the config"
+            )
+        if batch.positions is None and self.positions is not None:
+            raise ValueError(
+                f"a batch has no positions, and the config draws them by {self.positions!r}; give each step "
+                f"those of its positions(), or leave TrainingConfig.positions out"
+            )
+        if of_texts and batch.positions is not None and self.positions is None:
+            raise ValueError(
+                "a batch has positions and the config draws none, so that no record would name them; set "
+                "TrainingConfig.positions, or leave the positions out"
+            )
 
     def bound_auxiliary(self, seed: int, start: int = 0) -> BoundLoss | None:
         """The auxiliary loss, if any, of a run of this seed after `start` steps, as `train` takes it."""

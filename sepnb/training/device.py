@@ -4,24 +4,54 @@ Batches are copied from pinned memory while the GPU computes, AdamW is one kerne
 has come. On a CPU all is as it ever was, bit for bit.
 """
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from math import isfinite
 
 import torch
 from torch import Tensor, nn
 
-from .config import TrainingConfig
+from .. import validation
+from ..models.fast import kernels
+from .config import PRECISIONS, TrainingConfig
 
 
-def sent(tensor: Tensor, device: str) -> Tensor:
+def placed(model: nn.Module, device: str | torch.device) -> nn.Module:
+    """The model on a device. A model without values may stay without them, to count what a step does."""
+    without = all(parameter.is_meta for parameter in model.parameters())
+    return model.to(device if without and str(device) == "meta" else validation.device("device", device))
+
+
+def autocast(device: str, precision: str) -> AbstractContextManager:
+    """Forward passes in `precision` on `device`; parameters stay as they are, losses are float32 or wider."""
+    validation.one_of("precision", precision, PRECISIONS)
+    if precision == "float32":
+        return nullcontext()
+    return torch.autocast(torch.device(device).type, dtype=getattr(torch, precision))
+
+
+def sent(tensor: Tensor | None, device: str) -> Tensor | None:
     """A tensor of the host on the device; on its way there, where this is a GPU."""
+    if tensor is None:
+        return None
     if torch.device(device).type != "cuda":
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
-def optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
+def optimiser(
+    model: nn.Module, config: TrainingConfig, adamw: torch.optim.Optimizer | None = None
+) -> torch.optim.Optimizer:
     """AdamW with weight decay on the weights of linear maps only, a tied embedding among them; fused where
-    the model is on a GPU."""
+    the model is on a GPU. One that is given is checked: its steps change this model and nothing else."""
+    if adamw is not None:
+        own = set(model.parameters())
+        groups = validation.instance("adamw", adamw, torch.optim.Optimizer, "optimiser(model, config)")
+        if any(one not in own for group in groups.param_groups for one in group["params"]):
+            raise ValueError(
+                "adamw is of another model, and this one would stay as it is; give its optimiser"
+            )
+        return adamw
     maps = {module.weight for module in model.modules() if isinstance(module, nn.Linear)}
     groups = [
         {"params": [p for p in model.parameters() if p in maps], "weight_decay": config.weight_decay},
@@ -34,6 +64,22 @@ def optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
 def on_gpu(model: nn.Module) -> bool:
     """Whether all weights are on a GPU."""
     return all(parameter.is_cuda for parameter in model.parameters())
+
+
+def forward_of(model: nn.Module, config: TrainingConfig, device: str) -> Callable:
+    """What computes the logits of a step: the model, compiled as a whole where the config has a compiler; on
+    CUDA, where FlexAttention takes its biases, formula by formula, because inside a compiled model the kernel
+    is chosen by the compiler, which knows no such one. Drawn positions, which it would have to read from the
+    device, are none of FlexAttention's.
+
+    What was compiled before is forgotten: torch would leave the ninth model of a process eager."""
+    if config.compiler is None:
+        return model
+    torch.compiler.reset()
+    if torch.device(device).type == "cuda" and config.positions is None and kernels.flexible(model):
+        kernels.compile_formulas(model, config.compiler)
+        return model
+    return torch.compile(model, backend=kernels.counted(config.compiler), dynamic=False)
 
 
 class Lookout:

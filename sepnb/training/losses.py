@@ -1,4 +1,4 @@
-"""What a step may minimise beside the loss of the tokens: the description that a config holds."""
+"""What a step minimises: the loss of its targets, and what a config may add to it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -6,10 +6,38 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..validation import shown, within
+from .memory import SegmentMemory
 from .positions import PositionSampler
 from .shifts import GridShiftSteps
+
+
+def next_token_losses(model: Callable, batch: Tensor, positions: Tensor | None = None) -> Tensor:
+    """Nats per predicted token, `[B, L]`, for tokens `[B, L+1]` at int positions `[L]` (0 to L-1)."""
+    return target_losses(model, batch[:, :-1], batch[:, 1:], positions)
+
+
+def target_losses(
+    model: Callable,
+    tokens: Tensor,
+    targets: Tensor,
+    positions: Tensor | None = None,
+    memory: SegmentMemory | None = None,
+) -> Tensor:
+    """Nats per target, `[B, L]`, for tokens and targets `[B, L]` at int positions `[L]` or `[B, L]`, read on
+    after what a memory holds; `[B]` of a model that gives each input one answer, with targets `[B]`. In
+    float32 or wider: bfloat16 would round differences away, and float32 what a float64 model computes."""
+    if memory is not None:
+        logits = memory(tokens, positions)
+    else:
+        logits = model(tokens) if positions is None else model(tokens, positions)
+    within("targets", targets, 0, logits.shape[-1] - 1, "the answers that the model knows", wait=False)
+    wide = logits.to(torch.promote_types(logits.dtype, torch.float32)).flatten(0, -2)
+    return F.cross_entropy(wide, targets.flatten(), reduction="none").unflatten(0, targets.shape)
 
 
 @dataclass(frozen=True)
@@ -60,3 +88,26 @@ class AuxiliaryLoss(ABC):
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
         return {"name": self.name, **asdict(self)}
+
+
+def check_bound(config: AuxiliaryLoss | None, bound: BoundLoss | None, start: int, seed: int | None) -> None:
+    """Refuse another auxiliary loss than the config's, or one that is bound to another start or seed."""
+    if bound is None:
+        if config is not None:
+            raise ValueError(f"give auxiliary=, the bound loss of the config's {config!r}")
+        return
+    if config is None:
+        raise ValueError(
+            f"auxiliary={shown(bound)} is given and the config names none, so that no record would; set "
+            f"TrainingConfig.auxiliary, or leave it out"
+        )
+    if bound.start != start:
+        raise ValueError(
+            f"start is {start}, and an auxiliary loss draws from step {bound.start} on, so that what was "
+            f"left is not resumed; bind it with start={start}"
+        )
+    if start and bound.seed != seed:
+        raise ValueError(
+            f"seed is {seed}, and an auxiliary loss draws by seed {bound.seed}; give both that of the run "
+            f"which is resumed"
+        )

@@ -110,3 +110,18 @@ def in_segments(model: nn.Module, tokens: Tensor, *, length: int, size: int) -> 
     validation.whole("length", length, needs="a segment has at least 1 token")
     memory = SegmentMemory(model, len(tokens), size)
     return torch.cat([memory(piece) for piece in tokens.split(length, dim=1)], dim=1)
+
+
+def read_on(
+    held: SegmentMemory | None, model: nn.Module, texts: int, size: int, *, first: int, count: int
+) -> SegmentMemory:
+    """What so many texts are read on after from their position `first`: an empty memory at position 0, where
+    they begin. A text has `count` segments."""
+    if first == 0:
+        return SegmentMemory(model, texts, size)
+    if held is None:
+        raise ValueError(
+            f"the first step reads on at position {first}, and no checkpoint keeps a memory; start where "
+            f"texts begin, at a multiple of {count} steps"
+        )
+    return held

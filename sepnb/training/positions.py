@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,14 +20,7 @@ from ..data import text as texts
 from ..data.draws import at_least, generator_of, uniform
 from ..records.settings import plain
 from ..validation import instance, one_of
-
-
-class Batch(NamedTuple):
-    """One step: int64 inputs and targets `[B, L]`, positions `[L]`, or `[B, L]` where sequences differ."""
-
-    inputs: np.ndarray
-    targets: np.ndarray
-    positions: np.ndarray
+from .batch import Batch
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from sepnb.experiments import methods
 from sepnb.experiments.run import Run, attempted, trained
 from sepnb.models import LanguageModel
 from sepnb.training import TrainingConfig
-from sepnb.training.positions import Batch
+from sepnb.training.batch import Batch
 
 VOCABULARY = 7
 SIZE = lm.Size(16, 24, 1, 2, 32, 2, 2, lm.TextConfig("sympy", 8, 8), compiler="eager")

@@ -16,7 +16,7 @@ from sepnb.experiments.image_tasks import Direction, Frame, Pictures, WholeImage
 from sepnb.experiments.run import Run
 from sepnb.models import ImageClassifier
 from sepnb.seqpe import SeqPE
-from sepnb.training import Labelled, TrainingConfig, train
+from sepnb.training import Batch, TrainingConfig, train
 from sepnb.training.positions import RandomOffset
 
 EXPERIMENT, SCREEN = experiments.get("images"), experiments.get("image_screen")
@@ -316,7 +316,7 @@ def test_a_step_is_read_at_its_places_and_nothing_is_shifted_in_validation(few, 
     score(config, model, config.data.held_out("validation"), "cpu")
     assert at and all(np.array_equal(places[..., 1:, :], home) for places in at)
     at.clear()
-    steps = [step._replace(positions=step.positions[::-1].copy()) for step in config.batches()]
+    steps = [dataclasses.replace(step, positions=step.positions[::-1].copy()) for step in config.batches()]
     train(model, iter(steps), config.training, auxiliary=config.training.bound_auxiliary(1))
     for places, step in zip(at, steps, strict=True):
         assert np.array_equal(places[0], (0, 0)) and np.array_equal(places[1:], step.positions)
@@ -327,6 +327,6 @@ def test_a_step_is_read_at_its_places_and_nothing_is_shifted_in_validation(few, 
 def test_labelled_inputs_have_no_drawn_positions():
     training = TrainingConfig(1, 4, 1, 1e-3, positions=RandomOffset(9))
     model = ImageClassifier(smoke("none/class").model, 4, 2)
-    batch = Labelled(np.zeros((4, 1, 4, 4), np.float32), np.arange(4))
-    with pytest.raises(ValueError, match="labelled inputs have no positions, and the config draws them"):
+    batch = Batch(np.zeros((4, 1, 4, 4), np.float32), np.arange(4))
+    with pytest.raises(ValueError, match="a batch has no positions, and the config draws them"):
         train(model, iter([batch]), training)

@@ -237,17 +237,17 @@ WHOLE = ("whole", kernels.counted("inductor"))
 @pytest.mark.parametrize("name", encodings.names(axes=1))
 def test_a_training_on_cuda_compiles_formulas_where_flex_attention_takes_the_biases(name, asked):
     made = model(name)
-    on_cuda = loop.forward_of(made, config(compiler="inductor"), "cuda")
+    on_cuda = training.forward_of(made, config(compiler="inductor"), "cuda")
     taken = name in (*BIASES, GATED)
     assert asked == [("formulas", "inductor") if taken else WHOLE]
     assert (on_cuda is made) == taken == (made.transformer.compiler == "inductor")
     asked.clear()
-    assert loop.forward_of(made, config(compiler="inductor"), "cpu") is not made
-    assert loop.forward_of(made, config(), "cuda") is made
+    assert training.forward_of(made, config(compiler="inductor"), "cpu") is not made
+    assert training.forward_of(made, config(), "cuda") is made
     drawn = config(
         compiler="inductor", positions=RandomOffset(4 * N)
     )  # which a GPU would have to be asked for
-    assert loop.forward_of(made, drawn, "cuda") is not made
+    assert training.forward_of(made, drawn, "cuda") is not made
     assert asked == [WHOLE, WHOLE]
 
 
@@ -262,7 +262,7 @@ def test_what_flex_attention_does_not_take_is_compiled_as_a_whole():
 
 def test_a_training_reaches_the_kernel_and_leaves_the_model_eager(calls, asked, monkeypatch):
     """The stand-in takes the place of the kernel, and a CPU that of the GPU."""
-    chosen = loop.forward_of
+    chosen = training.forward_of
     monkeypatch.setattr(loop, "forward_of", lambda made, how, device: chosen(made, how, "cuda"))
     batch = (torch.arange(2 * (N + 1)).reshape(2, -1) % VOCABULARY).numpy()
     losses = [

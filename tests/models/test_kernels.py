@@ -16,7 +16,7 @@ from sepnb import encodings
 from sepnb.models import LanguageModel, TransformerConfig, compile_formulas, context
 from sepnb.models.fast import kernels
 from sepnb.streams import Streams
-from sepnb.training import TrainingConfig, loop
+from sepnb.training import TrainingConfig, forward_of
 
 COMPILED = [name for name in encodings.names(axes=1) if name not in ("t5", "fire")]
 """These two have a trained bias as kerple has one, which reaches the same formula."""
@@ -107,7 +107,7 @@ def symbolic(what: str) -> list[bool]:
     schedule = TrainingConfig(2, 2, 12, 1e-3, warmup=0.0, compiler=what)
     if what == "formulas":
         compile_formulas(made, what)
-    forward = made if what == "formulas" else loop.forward_of(made, schedule, "cpu")
+    forward = made if what == "formulas" else forward_of(made, schedule, "cpu")
     for length in (6, 12):
         forward(torch.zeros(2, length, dtype=torch.int64)).mean().backward()
     return told

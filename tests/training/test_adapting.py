@@ -14,7 +14,8 @@ from sepnb.models.parts import reading_maps
 from sepnb.streams import Streams
 from sepnb.training import Diverged, TrainingConfig, adapt
 from sepnb.training.adapting import low_rank, mask_of, rank_for, tune
-from sepnb.training.positions import Batch, DrawnFactors
+from sepnb.training.batch import Batch
+from sepnb.training.positions import DrawnFactors
 
 from ..encodings.drawn import loud
 

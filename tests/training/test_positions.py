@@ -81,7 +81,7 @@ def test_a_seed_repeats_another_differs_and_the_global_generators_are_left_alone
     np.random.seed(0), torch.manual_seed(0)
     before = np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
     one, again, other = drawn(sampler, 1, 9), drawn(sampler, 1, 9), drawn(sampler, 2, 9)
-    same = [all(map(np.array_equal, a, b)) for a, b in zip(one, again, strict=True)]
+    same = [all(map(torch.equal, a.tensors()[:3], b.tensors())) for a, b in zip(one, again, strict=True)]
     assert all(same) and not all(
         np.array_equal(a.positions, b.positions) for a, b in zip(one, other, strict=True)
     )
@@ -182,7 +182,7 @@ def test_both_chunks_are_whole_pieces_of_one_document_at_their_true_distance():
     gaps = []
     for batch in drawn(FAR):
         assert batch.inputs.shape == batch.targets.shape == batch.positions.shape == (B, L)
-        for inputs, targets, positions in zip(*batch, strict=True):
+        for inputs, targets, positions in zip(batch.inputs, batch.targets, batch.positions, strict=True):
             assert (positions[: L // 2] == np.arange(L // 2)).all()
             assert (inputs % 2 == inputs[0] % 2).all()  # one document
             places = (inputs - inputs[0]) // 2 % 128
@@ -282,7 +282,7 @@ def test_offsets_of_zero_are_bitwise_the_plain_training():
 @pytest.mark.parametrize("sampler", [RandomOffset(64), FAR], ids=repr)
 def test_the_loss_of_a_step_is_that_of_its_targets_at_its_positions(sampler):
     first = drawn(sampler, steps=1)[0]
-    inputs, targets, positions = (torch.from_numpy(np.array(array)) for array in first)
+    inputs, targets, positions, _ = first.tensors()
     logits = model()(inputs, positions).double()
     expected = -logits.log_softmax(-1).gather(-1, targets[..., None]).mean(dtype=torch.float64).item()
     losses = train(model(), iter(drawn(sampler, steps=6)), dataclasses.replace(CONFIG, positions=sampler))
@@ -292,7 +292,7 @@ def test_the_loss_of_a_step_is_that_of_its_targets_at_its_positions(sampler):
 
 def test_a_config_that_draws_positions_refuses_batches_without_them():
     config = dataclasses.replace(CONFIG, positions=RandomOffset(64))
-    with pytest.raises(ValueError, match="the batches have no positions, the config draws them by RandomO"):
+    with pytest.raises(ValueError, match="a batch has no positions, and the config draws them by RandomO"):
         train(model(), texts.sample_batches(TEXT, seed=0, steps=6, **SIZES), config)
 
 

@@ -65,7 +65,7 @@ def by_hand(config: TrainingConfig, start: int = 0) -> list[float]:
             memory = SegmentMemory(m, B, config.memory)
         for group in adamw.param_groups:
             group["lr"] = config.rate(step)
-        tokens, targets, at = (torch.from_numpy(np.array(part)) for part in batch)
+        tokens, targets, at, _ = batch.tensors()
         logits = memory(tokens, at)
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
         adamw.zero_grad()

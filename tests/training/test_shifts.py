@@ -9,7 +9,7 @@ import torch
 
 from sepnb.encodings import grid_positions
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
-from sepnb.training import Labelled, TrainingConfig, train
+from sepnb.training import Batch, TrainingConfig, train
 from sepnb.training.seqpe_losses import SeqPELosses
 from sepnb.training.shifts import GridShiftSteps, ShiftSteps
 
@@ -117,6 +117,6 @@ def test_labelled_inputs_are_read_at_the_places_that_they_bring():
 
     model, at = Reads(), GRIDS["image"].home
     inputs, targets = np.zeros((5, 2), np.float32), np.zeros(5, np.int64)
-    steps = iter([Labelled(inputs, targets, at), Labelled(inputs, targets)])
+    steps = iter([Batch(inputs, targets, at), Batch(inputs, targets)])
     train(model, steps, TrainingConfig(2, 5, 1, 1e-3))
     assert np.array_equal(model.read[0].numpy(), at) and model.read[1] is None

@@ -14,6 +14,7 @@ from torch import nn
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training import (
+    Batch,
     Diverged,
     TrainingConfig,
     autocast,
@@ -22,9 +23,8 @@ from sepnb.training import (
     train,
 )
 from sepnb.training.device import Lookout
-from sepnb.training.loop import Labelled, Weighted
 from sepnb.training.losses import AuxiliaryLoss, BoundLoss
-from sepnb.training.positions import Batch, RandomOffset
+from sepnb.training.positions import RandomOffset
 
 CONFIG = TrainingConfig(steps=20, batch_size=4, length=8, learning_rate=1e-2)
 
@@ -276,7 +276,7 @@ def test_what_no_config_names_is_not_trained_on():
     tokens = next(batches())
     placed = iter([Batch(tokens[:, :-1], tokens[:, 1:], np.arange(8))])
     with pytest.raises(
-        ValueError, match=r"have positions and the config draws none.*TrainingConfig\.positions"
+        ValueError, match=r"has positions and the config draws none.*TrainingConfig\.positions"
     ):
         train(model(), placed, CONFIG)
 
@@ -303,55 +303,60 @@ def test_bfloat16_autocast_keeps_float32_parameters_and_follows_the_float32_run(
 # --- what a config says is what is trained
 
 
+TEXTS, PICTURES, ONES = np.zeros((4, 8), np.int64), np.zeros((4, 3)), np.ones(4, np.int64)
+
+
+@pytest.mark.attack("a batch that no step can read")
+@pytest.mark.parametrize(
+    ("given", "error", "told"),
+    [
+        ((TEXTS * 1.0, TEXTS), TypeError, "inputs must hold integers, got float64"),
+        ((TEXTS, TEXTS - 100), ValueError, "targets holds -100; a target is the number of an answer"),
+        ((PICTURES, ONES - 2), ValueError, "targets holds -1"),
+        ((PICTURES, ONES[:3]), ValueError, r"inputs of shape \(4, 3\) have 3 targets; give one each"),
+        ((TEXTS, TEXTS[None]), ValueError, r"targets have the shape \(1, 4, 8\); give \[B, N\]"),
+        ((TEXTS.tolist(), TEXTS), TypeError, "inputs must be a ndarray, got"),
+        ((TEXTS[:2], TEXTS), ValueError, r"inputs have the shape \(2, 8\); give \(4, 8\)"),
+        (
+            (TEXTS, TEXTS, TEXTS[0, :3]),
+            ValueError,
+            r"positions have the shape \(3,\); give \(4, 8\) or \(8,\)",
+        ),
+        ((PICTURES, ONES, np.zeros(3)), TypeError, "positions must hold integers"),
+        ((TEXTS, TEXTS, None, TEXTS[:, :4]), ValueError, r"weights have the shape \(4, 4\)"),
+        ((TEXTS, TEXTS, None, TEXTS + np.inf), ValueError, "weights must all be finite"),
+        ((TEXTS, TEXTS, None, TEXTS - 1), ValueError, "none below 0"),
+        ((TEXTS, TEXTS, None, TEXTS), ValueError, "one above it at least"),
+    ],
+)
+def test_a_batch_refuses_what_no_step_can_read(given, error, told, unhooked):
+    with pytest.raises(error, match=told):
+        Batch(*given)
+
+
 @pytest.mark.attack("batches that are not those of the config")
 @pytest.mark.parametrize(
     ("batch", "error", "told"),
     [
-        (np.zeros((2, 6), np.int64), ValueError, r"a batch has the shape \(2, 6\), .* says \(4, 9\)"),
-        (np.zeros((4, 9)), TypeError, "a batch must hold integers, got float64"),
-        (np.full((4, 9), -100), ValueError, "a batch holds -100; a target is the number of a token"),
-        (Labelled(np.zeros((4, 3)), np.full(4, -100)), ValueError, "targets holds -100"),
-        (Labelled(np.zeros((4, 3)), np.zeros(3, np.int64)), ValueError, r"targets has the shape \(3,\)"),
-        (Labelled(np.zeros((3, 3)), np.zeros(4, np.int64)), ValueError, "3 inputs, and batch_size is 4"),
-        ([9 * [0]] * 4, TypeError, "a batch must be a ndarray, got"),
+        (np.zeros((2, 6), np.int64), ValueError, r"targets have the shape \(2, 5\), .* says \(4, 8\)"),
+        (np.zeros((4, 9)), TypeError, "targets must hold integers, got float64"),
+        (np.zeros(9, np.int64), ValueError, r"a batch has the shape \(9,\); give \[B, L\+1\]"),
+        ([9 * [0]] * 4, TypeError, "a batch must be a ndarray, .*, got"),
         (np.eye(4, 9, 8, np.int64) * 256, ValueError, "targets holds 256; give .* at most 255"),
-        (
-            Labelled(np.ones(4, np.int64), np.full(4, 256)),
-            ValueError,
-            "targets holds 256; give .* at most 255",
-        ),
-        (
-            Labelled(np.zeros((4, 3)), np.zeros(4, np.int64), np.zeros(3)),
-            TypeError,
-            "positions must hold int",
-        ),
-        (Weighted(*2 * [np.zeros((4, 0), np.int64)], np.ones((4, 0))), ValueError, r"says \(32, 1\)"),
-        (Weighted(*2 * [np.zeros((4, 8), np.int64)], np.full((4, 8), np.inf)), ValueError, "all finite"),
-        (Weighted(*3 * [np.zeros((4, 4), np.int64)]), ValueError, r"the config says \(8, 4\)"),
-        (Weighted(*3 * [np.zeros((4, 8), np.int64)]), ValueError, "none below 0 and one above it at least"),
-        (
-            Weighted(*4 * [np.ones((4, 8), np.int64)]),
-            ValueError,
-            "positions by None; .* or none where it has",
-        ),
+        (Batch(ONES, ONES * 256), ValueError, "targets holds 256; give .* at most 255"),
+        (Batch(PICTURES[:3], ONES[:3]), ValueError, r"targets have the shape \(3,\), .* says \(4,\)"),
+        (Batch(TEXTS[:, :4], TEXTS[:, :4], None, TEXTS[:, :4] + 1), ValueError, r"the config says \(8, 4\)"),
+        (Batch(TEXTS, TEXTS, TEXTS, TEXTS + 1), ValueError, r"the config draws none, .*positions out"),
     ],
 )
 def test_a_batch_that_the_config_does_not_tell_is_refused(batch, error, told, unhooked):
     model = torch.nn.Embedding(256, 256)
     with pytest.raises(error, match=told):
         train(model, iter([batch]), TrainingConfig(1, 4, 8, 1e-3))
-
-
-def test_a_drawn_batch_of_another_size_is_refused_too(unhooked):
-    config = TrainingConfig(1, 4, 8, 1e-3, positions=RandomOffset(16))
-    sizes = np.zeros((4, 8), np.int64)
-    for drawn, told in (
-        (Batch(sizes[:2], sizes, sizes), r"inputs has the shape \(2, 8\)"),
-        (Batch(sizes, sizes[:, :3], sizes), r"targets has the shape \(4, 3\)"),
-        (Batch(sizes, sizes, sizes[0, :3]), r"positions has the shape \(3,\)"),
-    ):
-        with pytest.raises(ValueError, match=told):
-            train(torch.nn.Embedding(256, 256), iter([drawn]), config)
+    drawing = TrainingConfig(1, 4, 8, 1e-3, positions=RandomOffset(16))
+    for unplaced in (Batch(TEXTS, TEXTS), Batch(PICTURES, ONES), Batch(TEXTS, TEXTS, None, TEXTS + 1)):
+        with pytest.raises(ValueError, match=r"has no positions, and the config draws them by RandomOffset"):
+            train(model, iter([unplaced]), drawing)
 
 
 @pytest.mark.parametrize(("rows", "length"), [(4, 8), (8, 4)])
@@ -363,7 +368,7 @@ def test_the_loss_of_weighted_texts_is_their_weighted_mean_and_a_weight_of_zero_
     trained, other = model().double(), model().double()
     drawn = (targets, np.where(weights == 0, (targets + 1) % 7, targets))
     losses = [
-        train(one, iter([Weighted(tokens, answers, weights)]), config)[0]
+        train(one, iter([Batch(tokens, answers, weights=weights)]), config)[0]
         for one, answers in zip((trained, other), drawn, strict=True)
     ]
     nats = -torch.log_softmax(model().double()(torch.from_numpy(tokens)), -1).detach().numpy()

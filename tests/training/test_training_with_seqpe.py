@@ -13,7 +13,7 @@ from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig
 from sepnb.seqpe import SeqPE
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
 from sepnb.streams import Streams
-from sepnb.training import Labelled, TrainingConfig, checkpoints, optimiser, train
+from sepnb.training import Batch, TrainingConfig, checkpoints, optimiser, train
 from sepnb.training.seqpe_losses import SeqPELosses, grid_losses
 from sepnb.training.shifts import GridShiftSteps, ShiftSteps
 
@@ -117,7 +117,7 @@ def test_a_training_on_a_grid_is_resumed_as_one_that_was_not_interrupted(starts,
         generator = np.random.default_rng(seed)
         for places in shifts.positions(seed=seed, steps=STEPS):
             images = generator.random((2, 1, 6, 6), dtype=np.float32)
-            yield Labelled(images, generator.integers(4, size=2), places)
+            yield Batch(images, generator.integers(4, size=2), places)
 
     assert any(shifts.outside(places) for places in shifts.positions(seed=SEED, steps=STEPS))
     whole, left, later = (copy.deepcopy(ON_A_GRID) for _ in range(3))

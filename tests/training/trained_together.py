@@ -14,8 +14,8 @@ import torch.distributed as dist
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
-from sepnb.training.loop import Weighted
-from sepnb.training.positions import Batch, RandomOffset
+from sepnb.training.batch import Batch
+from sepnb.training.positions import RandomOffset
 from sepnb.training.together import Together
 
 STEPS, LENGTH = 6, 8
@@ -23,7 +23,7 @@ CASES = {"even": 4, "uneven": 3, "weighted": 4, "placed": 4}
 """How many texts each batch has."""
 
 
-def texts(case: str, config: TrainingConfig) -> Iterator[np.ndarray | Weighted | Batch]:
+def texts(case: str, config: TrainingConfig) -> Iterator[np.ndarray | Batch]:
     generator = np.random.default_rng(5)
     sizes = {"batch_size": config.batch_size, "length": LENGTH, "seed": 3, "steps": STEPS}
     places = config.positions.positions(**sizes) if config.positions else STEPS * [None]
@@ -32,7 +32,7 @@ def texts(case: str, config: TrainingConfig) -> Iterator[np.ndarray | Weighted |
         if case == "weighted":
             weights = generator.random((config.batch_size, LENGTH)).astype(np.float32)
             weights[1::2] = 0.0  # all that the second process computes
-            yield Weighted(batch[:, :-1], batch[:, 1:], weights)
+            yield Batch(batch[:, :-1], batch[:, 1:], weights=weights)
         else:
             yield batch if place is None else Batch(batch[:, :-1], batch[:, 1:], place)
 
