@@ -13,7 +13,6 @@ is compiled, and where a GPU would be waited for only if the caller says so.
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import fields
 from difflib import get_close_matches
 from math import inf, isfinite
@@ -23,15 +22,13 @@ from typing import Any, Union, get_args, get_origin
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 WIDEST = 2**20
 """No width, and no number of heads, digits or buckets, is larger: what asks for more is a slip."""
 
 FARTHEST = 2**40
 """No position is farther: up to it angles, computed in float64, are right to 1e-4."""
-
-_VOUCHED: ContextVar[bool] = ContextVar("somebody vouches for positions on a GPU", default=False)
 
 _short = Repr()
 _short.maxstring = _short.maxother = 100
@@ -336,19 +333,23 @@ def within(
 
 
 @contextmanager
-def vouched(so: bool = True) -> Iterator[None]:
-    """Inside, no positions are read that lie on a GPU, if `so`: they were checked before they went there, and
-    the host would wait for all that is under way."""
-    before = _VOUCHED.set(so)
+def vouched(model: nn.Module, so: bool = True) -> Iterator[None]:
+    """Inside, the modules of a model read no positions that lie on a GPU, if `so`: they were checked before
+    they went there, and the host would wait for all that is under way."""
+    asked = [module for module in model.modules() if hasattr(module, "vouched")]
+    before = [module.vouched for module in asked]
+    for module in asked:
+        module.vouched = so
     try:
         yield
     finally:
-        _VOUCHED.reset(before)
+        for module, earlier in zip(asked, before, strict=True):
+            module.vouched = earlier
 
 
-def unread(positions: Tensor) -> bool:
-    """Whether these are not to be read: while a graph is compiled, and where somebody vouches for them."""
-    return torch.compiler.is_compiling() or (positions.device.type != "cpu" and _VOUCHED.get())
+def unread(positions: Tensor, vouched: bool = False) -> bool:
+    """Whether these are not to be read: while a graph is compiled, and if vouched for, on a GPU."""
+    return torch.compiler.is_compiling() or (vouched and positions.device.type != "cpu")
 
 
 def angular(name: str, value: Any) -> Tensor:

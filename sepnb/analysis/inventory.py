@@ -4,9 +4,9 @@ Each row builds the same dense model twice, with the encoding and without any, d
 looks: what there is more of, and what the logits answer to.
 """
 
+import copy
 from collections.abc import Sequence
 from math import log2
-from unittest.mock import patch
 
 import pandas as pd
 import torch
@@ -15,8 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .. import encodings
 from ..encodings import Encoding, Site, fire
-from ..models import KVCache, LanguageModel, TransformerConfig, frozen_attention
-from ..models.fast import kernels, pieces
+from ..models import KVCache, LanguageModel, Transformer, TransformerConfig, frozen_attention
+from ..models.fast import kernels
 from ..streams import Streams
 from ..validation import whole
 from .flops import products_of
@@ -77,9 +77,12 @@ def _read(
 def _peak(model: LanguageModel, length: int, at_once: int) -> int:
     """Bytes of one evaluation that holds so many scores at once, and of FIRE so many hidden units: a small
     text is then cut as a long one is."""
-    cut = patch.object(pieces, "AT_ONCE", at_once), patch.object(fire, "_AT_ONCE", at_once)
-    with cut[0], cut[1], torch.no_grad(), MemoryWatch() as watch:
-        _read(model.eval(), torch.zeros(1, length, dtype=torch.int64))
+    model = copy.deepcopy(model).eval()
+    for module in model.modules():
+        if isinstance(module, Transformer | fire.FireScore):
+            module.at_once = at_once
+    with torch.no_grad(), MemoryWatch() as watch:
+        _read(model, torch.zeros(1, length, dtype=torch.int64))
     return watch.peak
 
 

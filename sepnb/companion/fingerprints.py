@@ -44,13 +44,7 @@ def of_small(experiment: Any, config: Any, device: str) -> dict[str, list[float]
     """The small fingerprint of a run by the names that a record gives it; empty where none is needed."""
     if config.profile != "gpu" or (less := small(config)) is None:
         return {}
-    from sepnb.experiments.run import FIRST_STEPS
-
-    few = FIRST_STEPS.set(STEPS)
-    try:
-        found = experiment.fingerprint(less, device=device)
-    finally:
-        FIRST_STEPS.reset(few)
+    found = experiment.fingerprint(less, device=device, steps=STEPS)
     return {f"{PREFIX}{name}": values for name, values in found.items()}
 
 

@@ -21,9 +21,6 @@ from .relative import check_pairs, relative_positions
 EPSILON = 1e-6
 """Added to the divisor, which is 0 for the first token where the threshold or c has become 0."""
 
-_AT_ONCE = 2**19
-"""Hidden units of pairs that are held at once: 2 MiB in float32, which a cache of a processor still holds."""
-
 
 def fire_ratio(
     c: Float[Tensor, ""],
@@ -94,6 +91,9 @@ class FireScore(ScoreModule):
     linear layers: our choices, taken over from public ports.
     """
 
+    at_once: int = 2**19
+    """Hidden units of pairs that are held: 2 MiB in float32, which a cache of a processor still holds."""
+
     def __init__(self, n_heads: int, width: int, length: int | float) -> None:
         super().__init__()
         self.length = length
@@ -103,7 +103,7 @@ class FireScore(ScoreModule):
 
     def forward(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Tensor:
         threshold = (self.multiplier * self.length).abs()
-        rows = max(1, _AT_ONCE // max(1, key_positions.numel() * self.hidden.shape[-1]))
+        rows = max(1, self.at_once // max(1, key_positions.numel() * self.hidden.shape[-1]))
         parameters, how = (self.c, threshold, self.hidden, self.out), {"preserve_rng_state": False}
         pieces = [
             checkpoint(_bias, *parameters, queries, key_positions, use_reentrant=False, **how)

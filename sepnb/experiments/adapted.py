@@ -233,8 +233,8 @@ class OfTuning(Measure):
         best, metrics, rows = found
         return model if best is None else best, metrics, rows
 
-    def begins(self, config: Run, start: Checkpoint, device: str) -> Fingerprint:
-        return first_losses(partial(self.tune, config, start), self.tunings[0], device=device)
+    def begins(self, config: Run, start: Checkpoint, device: str, steps: int) -> Fingerprint:
+        return first_losses(partial(self.tune, config, start), self.tunings[0], steps, device=device)
 
 
 @dataclass(frozen=True)

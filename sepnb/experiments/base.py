@@ -79,7 +79,8 @@ class Experiment:
         cells_first: seeds inside cells, so that runs that start together train models of different seeds.
         waits: called with a run before it is computed, or submitted to be computed elsewhere; a ValueError
             where the published records that choose its settings are not there.
-        computes, begins: the record and the fingerprint of a run, called with it and `device`.
+        computes, begins: the record and the fingerprint of a run, called with it and `device`; a
+            fingerprint with the `steps` of a training too.
     """
 
     name: str
@@ -147,9 +148,12 @@ class Experiment:
         self.refuse(config)
         return self.computes(config, device=device, progress=progress)
 
-    def fingerprint(self, config: Any, *, device: str = "cpu") -> Fingerprint:
-        """The first numbers of the run, in about a second: what a published record is checked against."""
-        return self.begins(config, device=device)
+    def fingerprint(
+        self, config: Any, *, device: str = "cpu", steps: int = runs.FINGERPRINT_STEPS
+    ) -> Fingerprint:
+        """The first numbers of the run, those of so many steps of a training, in about a second: what a
+        published record is checked against."""
+        return self.begins(config, device=device, steps=steps)
 
     def seconds(self, profile: str) -> float:
         """The rough time of one run where it is declared, see `costs`."""

@@ -160,7 +160,7 @@ class Extended(Measure):
         metrics["bits_per_byte"] = evaluate(model, windows[:, : length + 1], **how).bits_per_byte
         return metrics | metrics_of(rows, length), rows
 
-    def begins(self, config: Run, start: Checkpoint, device: str) -> Fingerprint:
+    def begins(self, config: Run, start: Checkpoint, device: str, steps: int) -> Fingerprint:
         """The score of the model under the extension at the length of the tuning, and the first losses of the
         first tuning."""
         plain = config.build().to(device)
@@ -168,7 +168,7 @@ class Extended(Measure):
         extended = plain.extended(extension=self.far or self.extension)
         score = self.validated(config, extended, device, at_most=2)
         tune = partial(self.tune, config, start)
-        return {"extended_bits_per_byte": [score]} | first_losses(tune, self.tunings[0], device=device)
+        return {"extended_bits_per_byte": [score]} | first_losses(tune, self.tunings[0], steps, device=device)
 
 
 def metrics_of(rows: Rows, length: int) -> Metrics:

@@ -208,7 +208,8 @@ def route(model: Transformer, config: EncodingSpeedRun, device: str) -> Core | N
     if torch.device(device).type == "cuda" and (biases or kernels.flexible(model)):
         return None
     if inner.explicit or any(list(bias.parameters()) for bias in biases):
-        return _piecewise(lambda q, k, v: kernels.chosen(explicit, config.compiler)(q, k, v), pieces)
+        compiler = None if config.compiler is None else kernels.compiler_of(config.compiler)
+        return _piecewise(lambda q, k, v: kernels.chosen(explicit, compiler)(q, k, v), pieces)
     if not biases:
         return None
     hidden = ~causal_mask(length, length, torch.device(device))

@@ -140,7 +140,7 @@ class Slowed(Measure):
         told = {"reading": READINGS.index(best), "bits_per_byte": metrics["native/1x"]}
         return metrics | told, rows + chosen
 
-    def begins(self, config: Run, start: Checkpoint, device: str) -> Fingerprint:
+    def begins(self, config: Run, start: Checkpoint, device: str, steps: int) -> Fingerprint:
         """The score of the model at slowed positions."""
         slowed = read_by(restored(config, start, device), SLOW, CHOSEN_AT)
         return {"slowed_bits_per_byte": [validated(config, self.texts, slowed, device, at_most=1)]}

@@ -20,6 +20,7 @@ from ..records.provenance import Clock, code_state
 from ..records.store import digest
 from ..training import checkpoints
 from ..training.checkpoints import Checkpoint
+from ..training.compiled import CompiledSteps
 from ..training.device import optimiser
 from ..training.loop import Diverged, train
 
@@ -49,12 +50,13 @@ def trained_in_pieces(
     device: str,
     replayed: Callable[[], Sequence[float]],
     on_step: Callable[[int], None] | None = None,
+    runs: CompiledSteps | None = None,
 ) -> tuple[list[float], float, int]:
     """Train a model in place, in pieces of `every` steps.
 
     Args:
         config: a `Run`.
-        model, device, on_step: as of every training.
+        model, device, on_step, runs: as of every training.
         every: steps of a piece.
         replayed: the first losses of the run by the code as it is.
 
@@ -72,7 +74,7 @@ def trained_in_pieces(
         kept = None
     spent, begun = (0.0, 0) if kept is None else (kept.cpu_s, kept.steps)
     losses = [] if kept is None else list(kept.losses)
-    clock, how = Clock(device), {"device": device, "on_step": on_step}
+    clock, how = Clock(device), {"device": device, "on_step": on_step, "runs": runs}
     if kept is not None and kept.steps == training.steps:
         checkpoints.restore(kept, model.to(device), training)
     while len(losses) < training.steps:

@@ -7,7 +7,6 @@ in any order.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -17,20 +16,18 @@ import torch
 from torch import nn
 
 from ..models import TransformerConfig
-from ..models.fast import kernels
 from ..records.provenance import Clock
 from ..records.settings import plain
 from ..records.store import Record, digest
 from ..training import checkpoints
 from ..training.checkpoints import Checkpoint
+from ..training.compiled import CompiledSteps
 from ..training.config import TrainingConfig
 from ..training.device import optimiser
 from ..training.loop import Diverged, train
 from .resuming import forget, trained_in_pieces, trained_once
 
 FINGERPRINT_STEPS = 5
-FIRST_STEPS: ContextVar[int] = ContextVar("the steps of a fingerprint", default=FINGERPRINT_STEPS)
-"""Fewer where a small fingerprint is taken."""
 
 Progress = Callable[[int, int], None]
 """Called as `progress(done, total)` while a run computes."""
@@ -128,8 +125,8 @@ class Measure(ABC):
     def __call__(self, config: "Run", model: Any, at: At = HERE) -> Found:
         """Metrics and rows of the trained model of a run."""
 
-    def begins(self, config: "Run", start: Checkpoint, device: str) -> Fingerprint:
-        """Of a run on a shared training, its part of the fingerprint, after the first steps."""
+    def begins(self, config: "Run", start: Checkpoint, device: str, steps: int) -> Fingerprint:
+        """Of a run on a shared training, its part of the fingerprint, after the first `steps`."""
         return {}
 
 
@@ -285,10 +282,9 @@ def attempted(
     """The losses of a training, in nats, and what every record says of it. One with a compiler says in how
     many steps compiled graphs ran, and how many in the last of them. `watch` is called after each step."""
     training, counts = config.training, model.parameter_counts()
-    compiled = kernels.CompiledSteps()
+    compiled = CompiledSteps()
 
     def on_step(step: int) -> None:
-        compiled.end_step()
         if watch is not None:
             watch(step + 1)
         if progress is not None:
@@ -302,11 +298,17 @@ def attempted(
     begun, before = Clock(device), 0.0
     try:
         if config.every is None:
-            losses = trained(config, model, device=device, on_step=on_step)
+            losses = trained(config, model, device=device, on_step=on_step, runs=compiled)
         else:
             again = partial(_first_losses, config, device)
             losses, before, step = trained_in_pieces(
-                config, model, every=config.every, device=device, replayed=again, on_step=on_step
+                config,
+                model,
+                every=config.every,
+                device=device,
+                replayed=again,
+                on_step=on_step,
+                runs=compiled,
             )
             metrics |= {"resumed_at_step": step} if step else {}
     except Diverged as error:
@@ -322,18 +324,18 @@ def _first_losses(config: Run, device: str) -> list[float]:
     return fingerprint(config, device=device)["first_losses"]
 
 
-def fingerprint(config: Run, *, device: str = "cpu") -> Fingerprint:
-    """The first numbers of a run, in about a second: what the untrained model pays, the first losses of its
-    schedule in nats and, on a shared training, what its measures begin with."""
+def fingerprint(config: Run, *, device: str = "cpu", steps: int = FINGERPRINT_STEPS) -> Fingerprint:
+    """The first numbers of a run, in about a second: what the untrained model pays, the losses of the first
+    `steps` of its schedule in nats and, on a shared training, what its measures begin with."""
     model = config.build().to(device)
     found = config.data.begins(config, model, device)
     adamw = optimiser(model, config.training)
-    losses = trained(config, model, device=device, adamw=adamw, stop_after=FIRST_STEPS.get())
+    losses = trained(config, model, device=device, adamw=adamw, stop_after=steps)
     found["first_losses"] = losses
     if config.base is not None:
         start = checkpoints.take(model, adamw, losses, {})
         for measure in config.measures:
-            found |= measure.begins(config, start, device)
+            found |= measure.begins(config, start, device, steps)
     return found
 
 

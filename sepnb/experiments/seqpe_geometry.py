@@ -276,7 +276,7 @@ def run(config: SeqPEGeometryRun, *, device: str = "cpu", progress: Progress | N
     return recorded(config, clock, metrics, rows, begins)
 
 
-def fingerprint(config: SeqPEGeometryRun, *, device: str = "cpu") -> dict[str, list[float]]:
+def fingerprint(config: SeqPEGeometryRun, *, device: str = "cpu", **_: object) -> dict[str, list[float]]:
     """Lengths of some initial embeddings, and what the first five steps minimise."""
     with torch.no_grad():
         first = initial(config).to(device)(torch.tensor([0, 1, LENGTH, LARGEST])).norm(dim=1)

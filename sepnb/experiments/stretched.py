@@ -114,7 +114,7 @@ class Slowed(Measure):
         told = {"reading": READINGS.index(reading)} | about_the_training(config, model, at.start)
         return metrics | told, rows + more
 
-    def begins(self, config: Run, start: Checkpoint, device: str) -> Fingerprint:
+    def begins(self, config: Run, start: Checkpoint, device: str, steps: int) -> Fingerprint:
         """The nats of the model under a slowed reading."""
         model, samples = restored(config, start, device), config.data.held_out(2 * config.training.length)
         return {"slowed_nats": [tasks.score(config, read_by(model, SLOW, 2), samples, device)["nats"]]}

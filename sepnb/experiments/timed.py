@@ -162,7 +162,7 @@ def run(config: TimedRun, *, device: str = "cpu", progress: Progress | None = No
     return recorded(config, clock, told, config.rows(times), config.fingerprint(device))
 
 
-def fingerprint(config: TimedRun, *, device: str = "cpu") -> dict[str, list[float]]:
+def fingerprint(config: TimedRun, *, device: str = "cpu", **_: object) -> dict[str, list[float]]:
     return config.fingerprint(device)
 
 

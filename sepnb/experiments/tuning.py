@@ -7,7 +7,7 @@ from typing import Any
 from ..models import LanguageModel
 from ..training.config import TrainingConfig
 from ..training.loop import Diverged
-from .run import FIRST_STEPS, Fingerprint, Metrics, Rows
+from .run import Fingerprint, Metrics, Rows
 
 TunedModel = tuple[LanguageModel, list[float]]
 """A tuned model, and the losses of the tuning, in nats."""
@@ -47,6 +47,9 @@ def best_of(
     return best, metrics, rows
 
 
-def first_losses(tuned: Callable[..., TunedModel], tuning: TrainingConfig, **how: Any) -> Fingerprint:
-    """What a tuning begins with, as a part of a fingerprint; `tuned` is called with it and `how`."""
-    return {"tuning_losses": tuned(tuning, stop_after=FIRST_STEPS.get(), **how)[1]}
+def first_losses(
+    tuned: Callable[..., TunedModel], tuning: TrainingConfig, steps: int, **how: Any
+) -> Fingerprint:
+    """The losses of the first `steps` of a tuning, as a part of a fingerprint; `tuned` is called with it and
+    `how`."""
+    return {"tuning_losses": tuned(tuning, stop_after=steps, **how)[1]}

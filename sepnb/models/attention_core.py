@@ -98,7 +98,8 @@ class AttentionCore(nn.Module):
         scale = self.head_width**-0.5 if more else None  # of the head, whatever columns are added to it
         padded = F.pad(v, (0, more)) if more else v  # fused kernels want one width
         causal = context.causal and mask is None
-        return pieces.fused(q, k, padded, attn_mask=mask, is_causal=causal, scale=scale)[..., : v.shape[-1]]
+        averaged = pieces.fused(q, k, padded, context, attn_mask=mask, is_causal=causal, scale=scale)
+        return averaged[..., : v.shape[-1]]
 
     def by_softmax(
         self, span: Span, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, context: AttentionContext

@@ -30,7 +30,8 @@ class AttentionContext:
         rotations: per query/key encoding its module and what it prepared for the queries and for the keys.
         terms: what the terms of a layer prepared of the positions, in their order.
         sharpening: factor of the logits of each query, `[N, 1]`; None is 1.
-        compiler: a backend of torch.compile for the formulas, see `kernels`; None is eager.
+        compiler: of the formulas, see `kernels`; None is eager.
+        at_once: scores that are held at once, see `pieces`; None: as many as the device has room for.
         embedding: `[N, w]` or `[B, N, w]`, added to the sem stream where it makes queries and keys.
         axes: coordinates of a position.
         query_documents, key_documents: `[B, N]` and `[B, M]`; a query sees keys of its own document only.
@@ -49,7 +50,8 @@ class AttentionContext:
     terms: Sequence[Any] = ()
     sharpening: Tensor | None = None
     embedding: Tensor | None = None
-    compiler: str | None = None
+    compiler: kernels.Compiler | None = None
+    at_once: int | None = None
     axes: int = 1
     query_documents: Tensor | None = None
     key_documents: Tensor | None = None

@@ -104,12 +104,12 @@ def _check_cache(model: nn.Module, cache: KVCache, batch: int, count: int) -> No
         return
     weight = model.embedding.weight
     ends = cache.next_positions(1, weight.device) + (count - 1)  # of each sequence, [1] or [B, 1]
-    door.check_positions(ends, model.config, transformer.limited)
+    door.check_positions(ends, transformer)
     if transformer.by_length:
         cache.whole_length(ends)
     if transformer.bounded and cache.room is None:  # one that rolls holds less, as much as each step says
         starts = ends - (count - 1) if cache.positions is None else cache.positions.amin(-1, keepdim=True)
-        door.check_span(torch.cat([starts, ends], dim=-1), transformer.bounded, weight.dtype, None)
+        door.check_span(torch.cat([starts, ends], dim=-1), transformer, weight.dtype)
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from .attention_core import share
 from .cache import KVCache
 from .config import TransformerConfig
 from .context import AttentionContext
+from .fast.kernels import Compiler
 from .layout import BlockLayout, Layout, heads_for
 from .position_tables import PositionTables, position_branch
 
@@ -87,7 +88,9 @@ class Transformer(nn.Module):
         super().__init__()
         self.config, self.layout = config, Layout.of(config)
         self.window, self.sinks, self.log_scale, self.temperature = config.window, 0, False, 1.0
-        self.compiler: str | None = None
+        self.compiler: Compiler | None = None  # what compiles its formulas in training, see `fast.kernels`
+        self.vouched = False  # see `validation.vouched`
+        self.at_once: int | None = None  # see `fast.pieces`
         filled = config.position_streams if config.separated else ("sem",)
         inputs = [(name, e) for e in config.input_encodings for name in filled if name in self.layout.live]
         self.input_streams = [name for name, _ in inputs]
@@ -233,6 +236,7 @@ class Transformer(nn.Module):
             sharpening=self._sharpening(*at, dtype),
             embedding=_sum(module(query_positions).to(dtype) for module in self.projection_encodings),
             compiler=self.compiler,
+            at_once=self.at_once,
             axes=self.config.axes,
             query_documents=documents,
             key_documents=documents,

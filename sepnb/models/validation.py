@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .. import validation
-from ..encodings import InputModule, QueryKeyModule, coordinates
+from ..encodings import InputModule, coordinates
 from ..encodings.relative import widened
 from ..validation import FARTHEST
 from .cache import KVCache
@@ -73,17 +73,17 @@ def checked(
             positions = cache.next_positions(n, content.device)
         check_shape(positions, batch, n, axes)
         validation.on_device("positions", positions, content.device)
-        check_positions(positions, config, model.limited)
+        check_positions(positions, model)
         positions = widened(positions)
     keys = positions if cache is None else cache.positions_with(positions)
     if not counted:
-        check_counted(keys, model.counting, documents)
+        check_counted(keys, model, documents)
     consecutive = n > 0 if counted else None
     if model.bounded:
         kind = content.device.type  # maps are computed in its dtype under autocast
         lower = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
         dtype = torch.get_autocast_dtype(kind) if lower else content.dtype
-        check_span(keys, model.bounded, dtype, consecutive)
+        check_span(keys, model, dtype, consecutive)
     length = cache.whole_length(keys) if cache is not None and model.by_length else None
     if tables is not None:
         tables = checked_tables(tables, model, positions, cache, counted, length)
@@ -127,8 +127,9 @@ def check_shape(positions: Tensor, batch: int, n: int, axes: int) -> None:
         )
 
 
-def check_positions(positions: Tensor, config: TransformerConfig, limited: Sequence[InputModule]) -> None:
+def check_positions(positions: Tensor, model: nn.Module) -> None:
     """Refuse, on the host, positions that some encoding could only answer with silent nonsense."""
+    config = model.config
     real = validation.tensor("positions", positions).is_floating_point() and config.real_positions
     if not real and (
         positions.is_floating_point() or positions.is_complex() or positions.dtype == torch.bool
@@ -136,7 +137,7 @@ def check_positions(positions: Tensor, config: TransformerConfig, limited: Seque
         refusing = [one.name for one in config.encodings if config.axes > 1 and not one.real_positions]
         why = f": {', '.join(refusing)} takes no place between two patches" if refusing else ""
         raise TypeError(f"positions must be integers, got {positions.dtype}{why}")
-    if not positions.numel() or validation.unread(positions):
+    if not positions.numel() or validation.unread(positions, model.vouched):
         return
     if real and not bool(positions.isfinite().all()):
         raise ValueError("a position is not finite; give the place of every token, or (0, ..., 0)")
@@ -145,8 +146,8 @@ def check_positions(positions: Tensor, config: TransformerConfig, limited: Seque
         raise ValueError(f"position {lowest} is negative; positions start at 0")
     if highest >= FARTHEST:
         raise ValueError(f"position {highest} is beyond {FARTHEST - 1}, the largest that is taken")
-    if limited:
-        check_highest(coordinates.highest(positions, config.axes), limited)
+    if model.limited:
+        check_highest(coordinates.highest(positions, config.axes), model.limited)
 
 
 def check_highest(ends: Sequence[int | float], modules: Sequence[InputModule]) -> None:
@@ -165,15 +166,15 @@ def check_drawn(model: nn.Module, positions: Tensor) -> None:
         if hasattr(module, "check_drawn"):  # what has bounds of its own
             module.check_drawn(positions)
         if hasattr(module, "limited"):
-            check_positions(positions, module.config, module.limited)
-            check_counted(positions, module.counting)
-            check_span(positions, module.bounded, next(module.parameters()).dtype, None)
+            check_positions(positions, module)
+            check_counted(positions, module)
+            check_span(positions, module, next(module.parameters()).dtype)
 
 
-def check_counted(positions: Tensor, counting: Sequence[str], documents: Tensor | None = None) -> None:
+def check_counted(positions: Tensor, model: nn.Module, documents: Tensor | None = None) -> None:
     """Refuse positions of all keys, `[M]` or `[B, M]`, with jumps that an encoding which counts tokens would
-    not see; `counting` are the names of these."""
-    if not counting or validation.unread(positions):
+    not see."""
+    if not model.counting or validation.unread(positions, model.vouched):
         return
     jumping = positions.diff(dim=-1) != 1
     if documents is not None:
@@ -183,23 +184,24 @@ def check_counted(positions: Tensor, counting: Sequence[str], documents: Tensor 
         *row, place = jumps[0].tolist()
         one, other = positions[(*row, slice(place, place + 2))].tolist()
         raise ValueError(
-            f"position {other} comes after position {one}, and {counting[0]} counts tokens: it would miss "
-            f"that step; give consecutive positions, from any start, or use an encoding that reads gaps"
+            f"position {other} comes after position {one}, and {model.counting[0]} counts tokens: it would "
+            f"miss that step; give consecutive positions, from any start, or use an encoding that reads gaps"
         )
 
 
 def check_span(
-    positions: Tensor, bounded: Sequence[QueryKeyModule], dtype: torch.dtype, consecutive: bool | None
+    positions: Tensor, model: nn.Module, dtype: torch.dtype, consecutive: bool | None = None
 ) -> None:
     """Refuse positions of all keys, `[M]` or `[B, M]`, too far apart for some encoding in this dtype. Where
     they are known to be consecutive, none is read."""
-    if not positions.numel() or (not consecutive and validation.unread(positions)):
+    unread = not consecutive and validation.unread(positions, model.vouched)
+    if unread or not positions.numel() or not model.bounded:
         return
     if consecutive:
         span = positions.shape[-1] - 1
     else:
         span = int((positions.amax(dim=-1) - positions.amin(dim=-1)).max())
-    for module in bounded:
+    for module in model.bounded:
         module.check_span(span, dtype)
 
 
@@ -283,7 +285,7 @@ def table_positions(model: nn.Module, positions: Tensor | int, length: int | Non
     if not isinstance(positions, Tensor):
         validation.whole("positions", positions, 0, 2**26)
         positions = coordinates.following(None, positions, device, axes)
-        check_positions(positions, model.config, model.limited)
+        check_positions(positions, model)
         return positions, True
     validation.readable("positions", positions)
     if positions.dim() != (1 if axes == 1 else 2):
@@ -291,7 +293,7 @@ def table_positions(model: nn.Module, positions: Tensor | int, length: int | Non
             f"positions of shape {list(positions.shape)}; tables are of positions that all sequences share, "
             f"[N{'' if axes == 1 else f', {axes}'}]"
         )
-    check_positions(positions, model.config, model.limited)
-    check_counted(positions, model.counting)
-    check_span(positions, model.bounded, next(model.parameters()).dtype, None)
+    check_positions(positions, model)
+    check_counted(positions, model)
+    check_span(positions, model, next(model.parameters()).dtype)
     return widened(positions).to(device), False

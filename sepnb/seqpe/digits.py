@@ -36,12 +36,17 @@ def digits(positions: Positions, *, base: int = 10, width: int | Sequence[int]) 
     if isinstance(width, int):
         places = places * grid.shape[1]
     check_range(grid, base, places)
+    return written(grid, base, places)
+
+
+def written(grid: Int[Tensor, "P n"], base: int, places: Sequence[int]) -> Int[Tensor, "P S"]:
+    """The digits of checked positions, `places` of each coordinate."""
     powers = [base**exponent for count in places for exponent in reversed(range(count))]
     axes = [axis for axis, count in enumerate(places) for _ in range(count)]
     return grid[:, axes] // torch.tensor(powers, device=grid.device) % base
 
 
-def check_range(grid: Int[Tensor, "P n"], base: int, places: Sequence[int]) -> None:
+def check_range(grid: Int[Tensor, "P n"], base: int, places: Sequence[int], vouched: bool = False) -> None:
     """Refuse positions that `places` digits of each coordinate cannot write, where they can be read; see
     `validation.unread`."""
     if len(places) != grid.shape[1]:
@@ -49,7 +54,7 @@ def check_range(grid: Int[Tensor, "P n"], base: int, places: Sequence[int]) -> N
             f"positions of shape {list(grid.shape)} have {grid.shape[1]} coordinates, {len(places)} widths "
             f"were given; give one width for each"
         )
-    if unread(grid):
+    if unread(grid, vouched):
         return
     highest = torch.tensor([min(base**count - 1, LARGEST) for count in places], device=grid.device)
     outside = (grid < 0) | (grid > highest)

@@ -28,7 +28,7 @@ from ..models.config import TransformerConfig
 from ..models.transformer import Block, Transformer
 from ..streams import MOST_WEIGHTS, Streams
 from ..validation import WIDEST, above_zero, share, whole
-from .digits import Positions, checked_places, digits
+from .digits import Positions, as_grid, check_range, checked_places, written
 
 RELEASED_WIDTH, RELEASED_STD = 768, 0.02
 """Width of the released text encoder, and the standard deviation of its first weights."""
@@ -150,6 +150,7 @@ class SequentialPositionEncoder(nn.Module):
         if out_features is not None:
             whole("out_features", out_features, 1, WIDEST)
         self.base, self.dims, places = base, dims, sum(self.digits)
+        self.vouched = False  # see `validation.vouched`
         heads = heads or max(1, width // 64)
         config = {"max_length": places + 1, "bias": True, "dropout": dropout}
         self.transformer = _Layers(TransformerConfig(Streams.dense(width), layers, heads, **config))
@@ -174,8 +175,9 @@ class SequentialPositionEncoder(nn.Module):
 
     def strings(self, positions: Positions) -> Int[Tensor, "P S"]:
         """The digits of positions `[P]` or `[P, n]`, on the encoder's device; errors as in `digits`."""
-        # A width for each coordinate, also where there is one: a single number would be that of any number.
-        return digits(positions, base=self.base, width=self.digits).to(self.cls.device)
+        grid = as_grid(positions)
+        check_range(grid, self.base, self.digits, self.vouched)
+        return written(grid, self.base, self.digits).to(self.cls.device)
 
     def forward(self, positions: Positions) -> Float[Tensor, "P D"]:
         """The embeddings of positions `[P]` or `[P, n]` that `digits` can write.

@@ -79,7 +79,7 @@ class Embeddings(nn.Module):
         shape, grid = grid.shape[:-1], as_grid(grid.flatten(end_dim=-2))
         sizes = tuple(highest + 1 for highest in self.encoder.highest)
         if self.held is not None and not torch.is_grad_enabled() and prod(sizes) <= LARGEST:
-            check_range(grid, self.encoder.base, self.encoder.digits)
+            check_range(grid, self.encoder.base, self.encoder.digits, self.encoder.vouched)
             strides = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
             numbers = (grid * torch.tensor(strides, device=grid.device)).sum(dim=-1)
             embeddings = self.held.of(

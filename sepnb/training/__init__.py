@@ -9,7 +9,7 @@ and `seqpe_losses` say what is minimised beside the next token; `checkpoints` ke
 from .adapting import adapt
 from .batch import Batch
 from .config import TrainingConfig
-from .device import autocast, forward_of, optimiser
+from .device import autocast, optimiser
 from .loop import Diverged, train
 from .losses import next_token_losses, target_losses
 
@@ -19,7 +19,6 @@ __all__ = [
     "TrainingConfig",
     "adapt",
     "autocast",
-    "forward_of",
     "next_token_losses",
     "optimiser",
     "target_losses",

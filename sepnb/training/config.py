@@ -26,7 +26,7 @@ class TrainingConfig:
             and biases.
         betas, clip: AdamW's averages; the largest norm of the gradient.
         precision: "float32", or "bfloat16" for the forward pass under autocast.
-        compiler: a backend of torch.compile, or None for eager; see `device.forward_of`.
+        compiler: a backend of torch.compile, or None for eager; see `CompiledSteps.forward`.
         positions: what yields the batches, if tokens are not read at the positions from 0 on; of other
             inputs, what yields the places of each step.
         auxiliary: what is minimised beside the loss of the tokens, if anything.

@@ -4,7 +4,6 @@ Batches are copied from pinned memory while the GPU computes, AdamW is one kerne
 has come. On a CPU all is as it ever was, bit for bit.
 """
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from math import isfinite
 
@@ -12,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from .. import validation
-from ..models.fast import kernels
 from .config import PRECISIONS, TrainingConfig
 
 
@@ -64,22 +62,6 @@ def optimiser(
 def on_gpu(model: nn.Module) -> bool:
     """Whether all weights are on a GPU."""
     return all(parameter.is_cuda for parameter in model.parameters())
-
-
-def forward_of(model: nn.Module, config: TrainingConfig, device: str) -> Callable:
-    """What computes the logits of a step: the model, compiled as a whole where the config has a compiler; on
-    CUDA, where FlexAttention takes its biases, formula by formula, because inside a compiled model the kernel
-    is chosen by the compiler, which knows no such one. Drawn positions, which it would have to read from the
-    device, are none of FlexAttention's.
-
-    What was compiled before is forgotten: torch would leave the ninth model of a process eager."""
-    if config.compiler is None:
-        return model
-    torch.compiler.reset()
-    if torch.device(device).type == "cuda" and config.positions is None and kernels.flexible(model):
-        kernels.compile_formulas(model, config.compiler)
-        return model
-    return torch.compile(model, backend=kernels.counted(config.compiler), dynamic=False)
 
 
 class Lookout:

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from ..models import validation as door
-from ..models.fast import kernels
 from ..validation import instance, option, vouched, whole
 from .batch import Batch
+from .compiled import CompiledSteps
 from .config import TrainingConfig
-from .device import Lookout, autocast, forward_of, optimiser, placed, sent
-from .losses import BoundLoss, check_bound, target_losses
+from .device import Lookout, autocast, optimiser, placed, sent
+from .losses import BoundLoss, check_bound, mean, target_losses
 from .memory import read_on
 from .together import Together
 
@@ -48,6 +48,7 @@ def train(
     stop_after: int | None = None,
     on_step: Callable[[int], None] | None = None,
     together: Together | None = None,
+    runs: CompiledSteps | None = None,
 ) -> list[float]:
     """Train `model` in place; returns the mean loss of every step taken, in nats per token.
 
@@ -65,6 +66,7 @@ def train(
         stop_after: leave the schedule after this many steps in all, more than `start` (for a fingerprint).
         on_step: called after each step with its number, counted from 0.
         together: the processes that share every batch; all of them call this with the same arguments.
+        runs: what compiles the forward passes where the config says so, for whoever asks how many were.
 
     Raises:
         Diverged: a loss is not finite, that of the tokens or the sum with the auxiliary one; told soon after
@@ -80,47 +82,47 @@ def train(
     check_bound(config.auxiliary, auxiliary, start, seed)
     instance("batches", batches, Iterator, "iter(batches)")
     placed(instance("model", model, nn.Module), device).train()
-    adamw, forward = optimiser(model, config, adamw), forward_of(model, config, device)
+    adamw, runs = optimiser(model, config, adamw), CompiledSteps() if runs is None else runs
     losses: list[Tensor] = []
     objectives: list[Tensor] = []
     memory, lookout, drawing = None, Lookout(), config.positions is not None
     unread = drawing and (config.compiler is not None or torch.device(device).type != "cpu")
     if together is not None:
         together.begin(model)
-    for step in range(start, end):
-        if (batch := next(batches, None)) is None:
-            raise ValueError(f"the batches ended at step {step} of {steps}; give one batch per step")
-        config.check(batch := Batch.of(batch))
-        if unread:
-            door.check_drawn(model, torch.from_numpy(batch.positions))
-        if auxiliary is not None:
-            auxiliary.refuse(step, batch.positions)
-        tokens, targets, positions, weights = (sent(tensor, device) for tensor in batch.tensors())
-        if together is not None:
-            tokens, targets, positions, weights = together.rows(tokens, targets, positions, weights)
-        if config.memory:
-            at = {"first": int(batch.positions[0]), "count": config.positions.count}
-            memory = read_on(memory, model, len(tokens), config.memory, **at)
-        for group in adamw.param_groups:
-            group["lr"] = config.rate(step)
-        with autocast(device, config.precision), vouched(drawing or step > start):  # a model's own recur
-            each = target_losses(forward, tokens, targets, positions, memory)
-            loss = each.mean() if weights is None else (each * weights).sum() / weights.sum(dtype=each.dtype)
-            objective = loss if auxiliary is None else loss + auxiliary(model)
-        adamw.zero_grad(set_to_none=True)
-        objective.backward()
-        if together is not None:
-            loss, objective = together.join(model, loss, objective)
-        nn.utils.clip_grad_norm_(model.parameters(), config.clip)
-        adamw.step()
-        losses.append(loss.detach())  # read at the end: a read in every step would stall a GPU
-        objectives.append(objective.detach())
-        if on_step is not None:
-            on_step(step)
-        if lookout.lost(objectives[-1]):
-            break
-    if forward is model and config.compiler is not None:
-        kernels.compile_formulas(model, None)  # what comes next has not asked for them
+    with runs.forward(model, config, device) as forward:
+        for step in range(start, end):
+            if (batch := next(batches, None)) is None:
+                raise ValueError(f"the batches ended at step {step} of {steps}; give one batch per step")
+            config.check(batch := Batch.of(batch))
+            if unread:
+                door.check_drawn(model, torch.from_numpy(batch.positions))
+            if auxiliary is not None:
+                auxiliary.refuse(step, batch.positions)
+            tokens, targets, positions, weights = (sent(tensor, device) for tensor in batch.tensors())
+            if together is not None:
+                tokens, targets, positions, weights = together.rows(tokens, targets, positions, weights)
+            if config.memory:
+                at = {"first": int(batch.positions[0]), "count": config.positions.count}
+                memory = read_on(memory, model, len(tokens), config.memory, **at)
+            for group in adamw.param_groups:
+                group["lr"] = config.rate(step)
+            with autocast(device, config.precision), vouched(model, drawing or step > start):  # its own recur
+                each = target_losses(forward, tokens, targets, positions, memory)
+                loss = mean(each, weights)
+                objective = loss if auxiliary is None else loss + auxiliary(model)
+            adamw.zero_grad(set_to_none=True)
+            objective.backward()
+            if together is not None:
+                loss, objective = together.join(model, loss, objective)
+            nn.utils.clip_grad_norm_(model.parameters(), config.clip)
+            adamw.step()
+            losses.append(loss.detach())  # read at the end: a read in every step would stall a GPU
+            objectives.append(objective.detach())
+            runs.end_step()
+            if on_step is not None:
+                on_step(step)
+            if lookout.lost(objectives[-1]):
+                break
     curve, minimised = torch.stack(losses).tolist(), torch.stack(objectives).tolist()
     if not (np.isfinite(curve).all() and np.isfinite(minimised).all()):
         raise Diverged(curve, config.learning_rate, minimised)

@@ -40,6 +40,11 @@ def target_losses(
     return F.cross_entropy(wide, targets.flatten(), reduction="none").unflatten(0, targets.shape)
 
 
+def mean(each: Tensor, weights: Tensor | None) -> Tensor:
+    """The loss of a step: the mean of its targets, under their weights where they have some."""
+    return each.mean() if weights is None else (each * weights).sum() / weights.sum(dtype=each.dtype)
+
+
 @dataclass(frozen=True)
 class BoundLoss:
     """An auxiliary loss of one run, which draws what it needs in the order of the steps.

@@ -49,7 +49,7 @@ def position_logits(transformer: Transformer, positions: Tensor) -> list[Tensor]
             f"dropout is {dropout}: two passes in training would differ by what each drops; train with "
             f"dropout=0, or call model.eval() first"
         )
-    door.check_positions(positions, config, transformer.limited)
+    door.check_positions(positions, transformer)
     parameter = next(transformer.parameters())
     positions, dtype = positions.to(parameter.device), parameter.dtype
     with _exact(parameter):
@@ -159,7 +159,7 @@ class ToeplitzClamp(AuxiliaryLoss):
             length = transformer.config.max_length
             # The farthest is refused at once, and not in the step that draws an index past a table.
             farthest = torch.tensor([self.trained_indices(length) - 1])
-            door.check_positions(farthest, transformer.config, transformer.limited)
+            door.check_positions(farthest, transformer)
             parameter = next(transformer.parameters())
             with _exact(parameter):
                 with torch.no_grad():

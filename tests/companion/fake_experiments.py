@@ -130,12 +130,10 @@ class OnGpu(Fake):
     def grid(self, profile, seeds=None):
         return [Large("a", seed, "gpu") for seed in (seeds or (1, 2))] if profile == "gpu" else []
 
-    def fingerprint(self, config, *, device="cpu"):
+    def fingerprint(self, config, *, device="cpu", steps=5):
         assert device == "cuda" or config.batch_size <= 4, "this would take minutes"
-        from sepnb.experiments.run import FIRST_STEPS
-
         rounded = (config.seed + config.batch_size) * (1 + self.rounding + self.drift)
-        return {"first_losses": [rounded] * FIRST_STEPS.get()}
+        return {"first_losses": [rounded] * steps}
 
     def run(self, config, **how):
         return replace(super().run(config, **how), profile="gpu")

@@ -121,7 +121,7 @@ def same_gradients(make: Callable[[], LanguageModel], shared: Tensor) -> None:
 def peak_of(made: LanguageModel, length: int, positions: Tensor | None, monkeypatch) -> int:
     """Bytes that a pass without gradients holds at once, at the most."""
     monkeypatch.setattr("sepnb.models.fast.pieces.AT_ONCE", 2**14)
-    monkeypatch.setattr(encodings.fire, "_AT_ONCE", 2**14)
+    monkeypatch.setattr(encodings.fire.FireScore, "at_once", 2**14)
     with torch.no_grad(), MemoryWatch() as watch:
         made(torch.zeros(1, length, dtype=torch.int64), positions)
     return watch.peak

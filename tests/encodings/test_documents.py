@@ -100,7 +100,7 @@ def test_one_document_is_the_plain_text_and_a_model_of_compiled_formulas_is_not_
     torch.testing.assert_close(made(tokens(), documents=torch.zeros(2, N).long()), plain, **TIGHT)
     packed = made(tokens(), torch.arange(N), documents=DOCUMENTS)
     monkeypatch.setattr(kernels, "on_cuda", lambda x: True)
-    monkeypatch.setattr(kernels, "_compiled", lambda formula, backend: formula)
+    monkeypatch.setattr(kernels.Compiler, "compiled", lambda self, formula: formula)
     compile_formulas(made, "eager")  # FlexAttention would have no mask for documents
     torch.testing.assert_close(made(tokens(), torch.arange(N), documents=DOCUMENTS), packed, **TIGHT)
 

@@ -206,7 +206,7 @@ def test_no_tensor_of_a_training_step_has_more_than_a_number_for_every_pair_and_
 ):
     """Where scores are made in the open, for every sequence too."""
     length = 128
-    monkeypatch.setattr(encodings.fire, "_AT_ONCE", 2**12)
+    monkeypatch.setattr(encodings.fire.FireScore, "at_once", 2**12)
     openly = Site.SCORE in encodings.build(name).sites
     assert largest_of_a_step(name, length, batch) <= HEADS * length**2 * (batch if openly else 1)
 
@@ -232,7 +232,7 @@ def test_a_vector_for_every_pair_would_be_seen(monkeypatch):
 def test_without_gradients_no_batch_makes_more_scores_than_fit(name, monkeypatch):
     made, text, most = model(name), tokens(8, 256), HEADS * 256**2
     monkeypatch.setattr("sepnb.models.fast.pieces.AT_ONCE", most)
-    monkeypatch.setattr(encodings.fire, "_AT_ONCE", most)
+    monkeypatch.setattr(encodings.fire.FireScore, "at_once", most)
     with torch.no_grad():
         with MemoryWatch() as watch:
             together = made(text)

@@ -34,7 +34,7 @@ def test_gradients_are_finite_at_the_first_token_and_at_distance_0_even_without_
 @pytest.mark.parametrize("at_once", [1, 200, 2**19])
 def test_by_rows_it_is_the_function_of_all_pairs_in_value_and_every_gradient(monkeypatch, at_once):
     module, at, made_of = drawn(Fire(threshold=6.0, hidden=5).at_score(Heads(2))), torch.arange(11), []
-    monkeypatch.setattr(fire, "_AT_ONCE", at_once)
+    monkeypatch.setattr(fire.FireScore, "at_once", at_once)
     called = fire._bias
     monkeypatch.setattr(fire, "_bias", lambda *given: made_of.append(given[4].shape[-1]) or called(*given))
     for keys in (at, at.expand(2, -1)):

@@ -20,7 +20,7 @@ from sepnb import encodings, training
 from sepnb.models import LanguageModel, TransformerConfig, compile_formulas
 from sepnb.models.fast import flex, kernels
 from sepnb.streams import Streams
-from sepnb.training import loop
+from sepnb.training.compiled import CompiledSteps
 from sepnb.training.positions import RandomOffset
 
 GATED = "distance-aware"
@@ -74,7 +74,7 @@ def calls(monkeypatch) -> list[Tensor]:
         return stand_in(q, k, v, score_mod, block_mask, scale)
 
     monkeypatch.setattr(kernels, "on_cuda", lambda x: True)
-    monkeypatch.setattr(kernels, "_compiled", lambda formula, backend: formula)
+    monkeypatch.setattr(kernels.Compiler, "compiled", lambda self, formula: formula)
     monkeypatch.setattr(flex, "flex_attention", counted)
     return given
 
@@ -214,15 +214,13 @@ def asked(monkeypatch) -> list[tuple[str, str]]:
     told = []
     monkeypatch.setattr(kernels, "check_compiler", lambda backend, device: None)
     monkeypatch.setattr(
-        loop.torch,
+        torch,
         "compile",
-        lambda made, backend, dynamic: told.append(("whole", backend)) or torch.nn.Identity(),
+        lambda made, backend, dynamic: told.append(("whole", backend.backend)) or torch.nn.Identity(),
     )
-    compiled = kernels.compile_formulas
+    given = kernels._given
     monkeypatch.setattr(
-        kernels,
-        "compile_formulas",
-        lambda made, backend: told.append(("formulas", backend)) or compiled(made, backend),
+        kernels, "_given", lambda made, by: told.append(("formulas", by.backend)) or given(made, by)
     )
     return told
 
@@ -231,23 +229,22 @@ def config(**fields) -> training.TrainingConfig:
     return training.TrainingConfig(steps=1, batch_size=2, length=N, learning_rate=1e-3, **fields)
 
 
-WHOLE = ("whole", kernels.counted("inductor"))
+WHOLE = ("whole", "inductor")
 
 
 @pytest.mark.parametrize("name", encodings.names(axes=1))
 def test_a_training_on_cuda_compiles_formulas_where_flex_attention_takes_the_biases(name, asked):
-    made = model(name)
-    on_cuda = training.forward_of(made, config(compiler="inductor"), "cuda")
+    made, compiled = model(name), config(compiler="inductor")
     taken = name in (*BIASES, GATED)
-    assert asked == [("formulas", "inductor") if taken else WHOLE]
-    assert (on_cuda is made) == taken == (made.transformer.compiler == "inductor")
+    with CompiledSteps().forward(made, compiled, "cuda") as forward:
+        assert asked == [("formulas", "inductor") if taken else WHOLE]
+        assert (forward is made) == taken == (made.transformer.compiler is not None)
+    assert made.transformer.compiler is None
     asked.clear()
-    assert training.forward_of(made, config(compiler="inductor"), "cpu") is not made
-    assert training.forward_of(made, config(), "cuda") is made
-    drawn = config(
-        compiler="inductor", positions=RandomOffset(4 * N)
-    )  # which a GPU would have to be asked for
-    assert training.forward_of(made, drawn, "cuda") is not made
+    drawn = config(compiler="inductor", positions=RandomOffset(4 * N))  # a GPU would be asked
+    for how, device in ((compiled, "cpu"), (config(), "cuda"), (drawn, "cuda")):
+        with CompiledSteps().forward(made, how, device) as forward:
+            assert (forward is made) == (how.compiler is None)
     assert asked == [WHOLE, WHOLE]
 
 
@@ -260,15 +257,17 @@ def test_what_flex_attention_does_not_take_is_compiled_as_a_whole():
     assert not kernels.flexible(torch.nn.Linear(2, 2))
 
 
-def test_a_training_reaches_the_kernel_and_leaves_the_model_eager(calls, asked, monkeypatch):
+@pytest.mark.parametrize("before", [None, "eager"])
+def test_a_training_reaches_the_kernel_and_leaves_the_model_as_it_was(calls, asked, monkeypatch, before):
     """The stand-in takes the place of the kernel, and a CPU that of the GPU."""
-    chosen = training.forward_of
-    monkeypatch.setattr(loop, "forward_of", lambda made, how, device: chosen(made, how, "cuda"))
+    chosen = CompiledSteps.forward
+    monkeypatch.setattr(CompiledSteps, "forward", lambda self, made, how, _: chosen(self, made, how, "cuda"))
     batch = (torch.arange(2 * (N + 1)).reshape(2, -1) % VOCABULARY).numpy()
-    losses = [
-        training.train(model("t5"), iter([batch]), config(compiler=compiler))
-        for compiler in (None, "inductor")
-    ]
-    assert losses[1] == pytest.approx(losses[0], rel=1e-12)
+    expected = training.train(model("t5"), iter([batch]), config())
+    calls.clear()
+    made = model("t5")
+    made.transformer.compiler = earlier = before and kernels.compiler_of(before)
+    losses = training.train(made, iter([batch]), config(compiler="inductor"))
+    assert losses == pytest.approx(expected, rel=1e-12)
     assert len(calls) == 2  # a layer each
-    assert asked == [("formulas", "inductor"), ("formulas", None)]
+    assert asked == [("formulas", "inductor")] and made.transformer.compiler is earlier

@@ -5,6 +5,7 @@ a formula, and what it gives back. They are captured in a process of their own, 
 shapes in tests cannot be compiled.
 """
 
+import dataclasses
 import json
 import warnings
 
@@ -16,7 +17,8 @@ from sepnb import encodings
 from sepnb.models import LanguageModel, TransformerConfig, compile_formulas, context
 from sepnb.models.fast import kernels
 from sepnb.streams import Streams
-from sepnb.training import TrainingConfig, forward_of
+from sepnb.training import TrainingConfig
+from sepnb.training.compiled import CompiledSteps
 
 COMPILED = [name for name in encodings.names(axes=1) if name not in ("t5", "fire")]
 """These two have a trained bias as kerple has one, which reaches the same formula."""
@@ -107,9 +109,10 @@ def symbolic(what: str) -> list[bool]:
     schedule = TrainingConfig(2, 2, 12, 1e-3, warmup=0.0, compiler=what)
     if what == "formulas":
         compile_formulas(made, what)
-    forward = made if what == "formulas" else forward_of(made, schedule, "cpu")
-    for length in (6, 12):
-        forward(torch.zeros(2, length, dtype=torch.int64)).mean().backward()
+    schedule = schedule if what == "whole" else dataclasses.replace(schedule, compiler=None)
+    with CompiledSteps().forward(made, schedule, "cpu") as forward:
+        for length in (6, 12):
+            forward(torch.zeros(2, length, dtype=torch.int64)).mean().backward()
     return told
 
 
@@ -179,7 +182,7 @@ def test_nothing_is_compiled_unless_asked_for_nor_where_no_gradients_are_taken(m
     def refuse(*_):
         pytest.fail("something was compiled")
 
-    monkeypatch.setattr(kernels, "_compiled", refuse)
+    monkeypatch.setattr(kernels.Compiler, "compiled", refuse)
     assert context.kernels is kernels
     for name in encodings.names(axes=1):
         made = model(name)

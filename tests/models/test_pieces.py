@@ -28,7 +28,7 @@ BIASED = [
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     monkeypatch.setattr(kernels, "LEAST_ROWS", ROWS)
-    monkeypatch.setattr(kernels, "_compiled", lambda formula, backend: formula)
+    monkeypatch.setattr(kernels.Compiler, "compiled", lambda self, formula: formula)
 
 
 @pytest.fixture

@@ -161,7 +161,7 @@ def test_they_do_without_gradients_also_where_little_is_held_at_once(
 
 
 def test_compiled_formulas_take_them_too(behind_a_mask, calls, monkeypatch):
-    monkeypatch.setattr(kernels, "_compiled", lambda formula, backend: formula)
+    monkeypatch.setattr(kernels.Compiler, "compiled", lambda self, formula: formula)
     monkeypatch.setattr(kernels, "on_cuda", lambda x: True)
     for name in ("alibi", "t5", "transformer-xl", "rope"):
         made = of_shape(name, max_length=N)
@@ -206,7 +206,7 @@ class Largest(TorchDispatchMode):
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("name", [*KINDS, "fire", "transformer-xl"])
 def test_no_tensor_grows_faster_than_the_text(name, grad, behind_a_mask, monkeypatch):
-    monkeypatch.setattr(fire, "_AT_ONCE", 2**10)  # what it holds in one go whatever the text is
+    monkeypatch.setattr(fire.FireScore, "at_once", 2**10)  # what it holds in one go whatever the text is
     made = of_shape(name, window=4)
 
     def largest(length: int) -> int:

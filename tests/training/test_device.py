@@ -6,9 +6,12 @@ import pytest
 import torch
 from torch import nn
 
+from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.models.fast import pieces
 from sepnb.models.fast.kernels import CompilerMissing, check_compiler
+from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, device, optimiser
+from sepnb.validation import unread, vouched
 
 CONFIG = TrainingConfig(steps=2, batch_size=2, length=4, learning_rate=1e-3)
 
@@ -54,3 +57,19 @@ def test_more_scores_are_held_at_once_on_a_large_gpu(monkeypatch):
     held = [pieces.at_once(torch.device(name)) for name in ("cpu", "cuda:0", "cuda:1")]
     assert held[0] == held[1] == pieces.AT_ONCE
     assert 16 * held[0] < held[2] < memory["cuda:1"] / 64  # copies of them fit beside one another
+
+
+def test_what_was_vouched_for_before_is_so_afterwards_whatever_ends_it():
+    made = LanguageModel(TransformerConfig(Streams.dense(8), 1, 2, "seqpe", max_length=8), 7)
+    at = torch.zeros(1, device="meta")
+
+    def told() -> set[bool]:
+        return {module.vouched for module in made.modules() if hasattr(module, "vouched")}
+
+    with vouched(made):
+        with pytest.raises(KeyError), vouched(made, False):
+            assert told() == {False}
+            raise KeyError
+        assert told() == {True} and unread(at, made.transformer.vouched)
+        assert not unread(torch.zeros(1), True)  # what lies on the host costs nothing
+    assert told() == {False} and not unread(at)

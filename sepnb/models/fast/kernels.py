@@ -18,8 +18,8 @@ import os
 import shutil
 import sys
 import warnings
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
@@ -38,10 +38,6 @@ PIECES, LEAST_ROWS = 4, 128
 
 MOST_GRAPHS = 64
 """Of one formula: after the limit of torch, which is 8, another shape would be eager without a word."""
-
-
-CALLS: Counter[str] = Counter()
-"""How often graphs that a backend compiled were run in this process."""
 
 
 class CompilerMissing(ValueError):
@@ -74,19 +70,40 @@ def compile_formulas(model: nn.Module, backend: str | None = "inductor") -> bool
     stay eager, and a warning says which."""
     if backend is not None:
         validation.instance("backend", backend, str, "'inductor'")
-    validation.instance("model", model, nn.Module)
-    stacks = [module for module in model.modules() if hasattr(module, "compiler")]
-    if not stacks:
-        raise ValueError(f"{type(model).__name__} holds no Transformer; give a model of sepnb.models")
-    parameter = next(model.parameters(), None)
+    return _given(model, None if backend is None else compiler_of(backend))
+
+
+@contextmanager
+def formulas_by(model: nn.Module, compiler: "Compiler") -> Iterator[None]:
+    """Inside, the formulas of a model are compiled by this compiler; then by what it had before."""
+    stacks = _stacks(model)
+    before = [stack.compiler for stack in stacks]
+    _given(model, compiler)
     try:
-        check_compiler(backend, "cpu" if parameter is None else parameter.device)
-    except CompilerMissing as missing:
-        warnings.warn(f"{missing}; until then the formulas stay eager", stacklevel=2)
-        backend = None
+        yield
+    finally:
+        for stack, earlier in zip(stacks, before, strict=True):
+            stack.compiler = earlier
+
+
+def _stacks(model: nn.Module) -> list[nn.Module]:
+    validation.instance("model", model, nn.Module)
+    if not (stacks := [module for module in model.modules() if hasattr(module, "compiler")]):
+        raise ValueError(f"{type(model).__name__} holds no Transformer; give a model of sepnb.models")
+    return stacks
+
+
+def _given(model: nn.Module, compiler: "Compiler | None") -> bool:
+    stacks, parameter = _stacks(model), next(model.parameters(), None)
+    if compiler is not None:
+        try:
+            check_compiler(compiler.backend, "cpu" if parameter is None else parameter.device)
+        except CompilerMissing as missing:
+            warnings.warn(f"{missing}; until then the formulas stay eager", stacklevel=3)
+            compiler = None
     for stack in stacks:
-        stack.compiler = backend
-    return backend is not None
+        stack.compiler = compiler
+    return compiler is not None
 
 
 def flexible(model: nn.Module) -> bool:
@@ -101,42 +118,41 @@ def flexible(model: nn.Module) -> bool:
     return biased != gated and fits and whole
 
 
-@cache
-def counted(backend: str) -> Callable:
-    """The backend of torch.compile of this name, by which every run of a graph is counted in `CALLS`. What
-    fell back to eager, as torch does without an error, is then seen."""
-    compile_graph = torch._dynamo.lookup_backend(backend)
+class Compiler:
+    """A backend of torch.compile, with what it compiled. `runs` counts how often its graphs ran: what fell
+    back to eager, as torch does without an error, is then seen."""
 
-    def compiler(graph: torch.fx.GraphModule, inputs: list) -> Callable:
-        run = compile_graph(graph, inputs)
+    def __init__(self, backend: str) -> None:
+        self.backend, self.runs = backend, 0
+        self._formulas: dict[Callable, Callable] = {}
 
-        def count(*arguments: object) -> object:
-            CALLS[backend] += 1
+    def __deepcopy__(self, memo: dict) -> "Compiler":
+        """A copy of a model is compiled by the same."""
+        return self
+
+    def __call__(self, graph: torch.fx.GraphModule, inputs: list) -> Callable:
+        """A graph, compiled: what torch.compile asks of a backend."""
+        run = torch._dynamo.lookup_backend(self.backend)(graph, inputs)
+
+        def counted(*arguments: object) -> object:
+            self.runs += 1
             return run(*arguments)
 
-        return count
+        return counted
 
-    return compiler
-
-
-class CompiledSteps:
-    """How many steps of a training ran a compiled graph, and how many graphs the last step ran."""
-
-    def __init__(self) -> None:
-        self.steps, self.graphs, self._before = 0, 0, CALLS.total()
-
-    def end_step(self) -> None:
-        """To be called after each step."""
-        now = CALLS.total()
-        self.graphs, self._before = now - self._before, now
-        self.steps += self.graphs > 0
+    def compiled(self, formula: Formula) -> Formula:
+        """A formula, compiled once."""
+        if formula not in self._formulas:
+            has_limit = "recompile_limit" in inspect.signature(torch.compile).parameters  # older torch: none
+            limit = {"recompile_limit": MOST_GRAPHS} if has_limit else {}
+            self._formulas[formula] = torch.compile(formula, backend=self, dynamic=False, **limit)
+        return self._formulas[formula]
 
 
 @cache
-def _compiled(formula: Formula, backend: str) -> Formula:
-    has_limit = "recompile_limit" in inspect.signature(torch.compile).parameters  # older torch has none
-    limit = {"recompile_limit": MOST_GRAPHS} if has_limit else {}
-    return torch.compile(formula, backend=counted(backend), dynamic=False, **limit)
+def compiler_of(backend: str) -> Compiler:
+    """The compiler that all models share which are given no other, so that none compiles a formula again."""
+    return Compiler(backend)
 
 
 def on_cuda(x: torch.Tensor) -> bool:
@@ -149,14 +165,14 @@ def on_cpu(x: torch.Tensor) -> bool:
     return x.device.type == "cpu"
 
 
-def compiles(backend: str | None) -> bool:
+def compiles(compiler: Compiler | None) -> bool:
     """Whether formulas are compiled now: where gradients are taken, and not inside another compilation."""
-    return backend is not None and torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    return compiler is not None and torch.is_grad_enabled() and not torch.compiler.is_compiling()
 
 
-def chosen(formula: Formula, backend: str | None) -> Formula:
+def chosen(formula: Formula, compiler: Compiler | None) -> Formula:
     """The formula, compiled if formulas are."""
-    return _compiled(formula, backend) if compiles(backend) else formula
+    return compiler.compiled(formula) if compiles(compiler) else formula
 
 
 def rows_of_a_piece(n: int) -> int:

@@ -45,12 +45,15 @@ def attend(core: nn.Module, span: Span, q: Tensor, k: Tensor, v: Tensor, context
     return averaged[0] if len(averaged) == 1 else torch.cat(averaged, dim=-2)
 
 
-def fused(q: Tensor, k: Tensor, v: Tensor, *, attn_mask: Tensor | None, **how: Any) -> Tensor:
+def fused(
+    q: Tensor, k: Tensor, v: Tensor, context: AttentionContext, *, attn_mask: Tensor | None, **how: Any
+) -> Tensor:
     """torch's fused kernel, some sequences at a time where they have masks of their own: that takes no mask
     in three dimensions, and torch then holds the scores of every sequence."""
     size = len(q)
     if not torch.is_grad_enabled() and attn_mask is not None and attn_mask.dim() == 3:
-        size = max(1, at_once(q.device) // max(1, q.shape[1] * q.shape[-2] * k.shape[-2]))
+        each = max(1, q.shape[1] * q.shape[-2] * k.shape[-2])
+        size = max(1, (context.at_once or at_once(q.device)) // each)
     if size >= len(q):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, **how)
     pieces = [
@@ -74,7 +77,7 @@ def _rows_at_once(core: nn.Module, q: Tensor, k: Tensor, context: AttentionConte
         squares = core.explicit or context.masked or len(core.biases) > 0
         compiled = squares and context.causal and kernels.compiles(context.compiler) and kernels.on_cpu(q)
         return kernels.rows_of_a_piece(n) if compiled else n, True
-    held, most = _held(core, q, context), at_once(q.device)
+    held, most = _held(core, q, context), context.at_once or at_once(q.device)
     if not context.banded:
         each = k.shape[-2] * held
         return n if n * each <= most else max(1, most // each), False
