@@ -92,7 +92,7 @@ def run(
         how = {"partition": partition, "parallel": parallel, "gpus": gpus, "minutes": minutes}
         place, numbers = tasks.cluster(console, cluster, jobs, threads, how), tasks.seeds(seeds)
         part, chosen = tasks.runs.shard_of(shard), None if methods is None else methods.split(",")
-        asked = known.sort_out(names or known.GROUPS[: 1 if place else 2], profile, chosen)
+        asked = known.sort_out(names or known.GROUPS[: 1 if place else 2])
         chapters = asked.chapters
         if place is not None and chapters:
             raise ValueError(f"--cluster runs experiments; run {chapters[0].name} without it")
@@ -207,8 +207,6 @@ def bench(
     from sepnb.companion import tasks
 
     with _said():
-        if variants not in (["encodings"], ["extrapolators"]):
-            known.one_of("variant", variants or (), "variants")
         options = {"profile": profile, "device": tasks.device(device, profile), "repeats": repeats}
         from sepnb.companion import bench as benches
 
@@ -231,7 +229,6 @@ def data(
     from sepnb.companion import tasks
 
     with _said():
-        known.one_of("data set", names or (), "data sets")
         tasks.data(console, names or ())
 
 
@@ -333,11 +330,10 @@ def probe(
 @app.command()
 def doctor(attack: opt.OfAttacks = False) -> None:
     """Look at everything the commands rely on; exit status 1 if something cannot work."""
-    from sepnb.companion import attacks
     from sepnb.companion import doctor as doctors
 
     with _said():
-        good = attacks.run(console) if attack else doctors.report(console)
+        good = doctors.attack() if attack else doctors.report(console)
     raise typer.Exit(0 if good else 1)
 
 

@@ -62,19 +62,12 @@ def unhooked(monkeypatch):
 
 
 @pytest.fixture
-def tries(record_property) -> Callable[[int, int], int]:
+def tries() -> Callable[[int, int], int]:
     """`tries(few, whole)`: how often an attack is made that draws what it does.
 
-    The whole number where `sepnb doctor --attack` makes the table of attacks, few in every other run. The
-    table counts them as cases.
+    The whole number for `sepnb doctor --attack`, few in every other run.
     """
-
-    def number(few: int, whole: int) -> int:
-        count = whole if os.environ.get("SEPNB_WHOLE_ATTACKS") else few
-        record_property("cases", count)
-        return count
-
-    return number
+    return lambda few, whole: whole if os.environ.get("SEPNB_WHOLE_ATTACKS") else few
 
 
 @pytest.hookimpl(trylast=True)

@@ -103,17 +103,15 @@ def outcome(call: Callable, arguments: dict[str, Any]) -> str:
 
 @pytest.mark.attack("every argument of every public function, one at a time")
 @pytest.mark.parametrize("door", DOORS)
-def test_bad_arguments_are_refused_in_words_of_our_own(door, unhooked, record_property):
+def test_bad_arguments_are_refused_in_words_of_our_own(door, unhooked):
     call, valid = DOORS[door]
     assert outcome(call, valid) == "taken"
-    tried, wrong = 0, []
+    wrong = []
     for argument in valid:
         for name, value in spoiled(valid[argument]):
-            tried += 1
             expected = "taken" if name in taken(door, argument) else "refused"
             if (found := outcome(call, valid | {argument: value})) != expected:
                 wrong.append(f"{argument}: {name}: {found}")
-    record_property("cases", tried)
     assert not wrong, "\n".join([door, *wrong])
 
 

@@ -14,7 +14,7 @@ from sepnb.analysis.timing import Ratio
 from sepnb.companion.screens import say
 from sepnb.experiments import encoding_speed, peer, speed, timed
 from sepnb.models.fast.kernels import CompilerMissing
-from sepnb.validation import one_of
+from sepnb.validation import named
 
 POSITIONS = {"smoke": 10**5, "laptop": extrapolator_cost.MILLION, "gpu": extrapolator_cost.MILLION}
 WIDTHS = {"smoke": (32,), "laptop": (32, 64), "gpu": (32, 64)}
@@ -31,7 +31,7 @@ def bench_models(
         ValueError: an unknown variant.
     """
     for variant in variants:
-        one_of("variant", variant, speed.VARIANTS)
+        named("variant", variant, dict.fromkeys(speed.VARIANTS))
     console.print(
         "times faster than the dense model of the same width, forward and backward of the blocks;\n"
         "in brackets the quartiles; then the exact limit of the multiply-adds, the limit at the rate of\n"

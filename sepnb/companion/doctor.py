@@ -4,6 +4,7 @@ import importlib.metadata
 import os
 import platform
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -34,6 +35,21 @@ def report(console: Console) -> bool:
     found = list(examine())
     console.print(screens.rows(("", "state", "seen"), found))
     return all(one.state != "problem" for one in found)
+
+
+def attack() -> bool:
+    """Make every attack of this checkout, the tests with the mark `attack`, at its whole number of cases;
+    whether all held.
+
+    Raises:
+        ValueError: this is no checkout of the book.
+    """
+    root = paths.root()
+    if not (root / "tests").is_dir():
+        raise ValueError(f"{root} holds no tests: the attacks are made in a checkout of the book")
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "attack", "-n", str(min(2, os.cpu_count() or 1))]
+    whole = os.environ | {"SEPNB_WHOLE_ATTACKS": "1"}
+    return subprocess.run([*command, "--dist", "worksteal"], cwd=root, env=whole, check=False).returncode == 0
 
 
 def examine() -> Iterator[Finding]:

@@ -1,49 +1,17 @@
 """The GPUs of this machine: whether there are any, which of them a command uses, and how fast one is."""
 
-import ctypes
 import os
-import re
-import sys
 import time
-from importlib.util import find_spec
-from pathlib import Path
 
 QUICK = 2**12
 """Rows and columns of the matrices whose product tells the speed of a GPU."""
 
 
 def missing() -> str | None:
-    """Why nothing can be computed on a GPU here; None where it can. Torch is imported to find out only where
-    it was built for GPUs and a driver is there."""
-    if "torch" not in sys.modules:
-        built = _built()
-        if built is not None and not built.keys() & {"cuda", "hip"}:
-            return "the torch that is installed was built for the CPU alone"
-        if built is not None and "hip" not in built and not _driver():
-            return "there is no driver of NVIDIA here"
+    """Why nothing can be computed on a GPU here; None where it can."""
     import torch
 
     return None if torch.cuda.is_available() else f"torch {torch.__version__} finds none"
-
-
-def _built() -> dict[str, str] | None:
-    """What torch says of its build without being imported: its version, that of CUDA or of HIP where it was
-    built for it, and the like; None where it does not say."""
-    found = find_spec("torch")
-    file = Path(found.origin).with_name("version.py") if found and found.origin else None
-    if file is None or not file.is_file():
-        return None
-    said = re.findall(r"(?m)^(\w+)\b[^=\n]*= *'([^'\n]+)'", file.read_text(encoding="utf-8"))
-    return dict(said) or None
-
-
-def _driver() -> bool:
-    """Whether the library through which CUDA speaks with GPUs can be loaded."""
-    try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return sys.platform != "linux"  # it has another name there
-    return True
 
 
 def visible() -> list[str]:

@@ -1,23 +1,14 @@
-"""The names that commands take, from a table beside this file: a misspelt one is answered before torch is
-imported. `python -m sepnb.companion.names` writes the table anew; a test holds it against what there is."""
+"""The names that commands take, computed from what there is when they are asked for."""
 
-import json
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from functools import cache
-from itertools import chain
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from typer.core import TyperCommand
 
-from sepnb import paths
 from sepnb.companion.chapters import Chapter, discover, nearest
 
 GROUPS = ("experiments", "chapters")
-_TABLE = Path(__file__).with_suffix(".json")
-_WRITTEN = Path(__file__).resolve().parents[1] / "experiments"
 
 
 class Asked(NamedTuple):
@@ -28,46 +19,38 @@ class Asked(NamedTuple):
     chapters: list[Chapter]
 
 
-@cache
-def _table() -> dict[str, Any]:
-    return json.loads(_TABLE.read_text(encoding="utf-8"))
+def every(kind: str) -> list[str]:
+    """The names of all `experiments`, in the order in which they should run, `chapters` or `data sets`."""
+    if kind == "chapters":
+        return [chapter.name for chapter in discover()]
+    if kind == "experiments":
+        from sepnb import experiments
+
+        return experiments.names()
+    from sepnb.data import registry
+
+    return registry.names()
 
 
-def experiments() -> list[str]:
-    """In the order in which they should run; with those that somebody registered in this process."""
-    loaded = sys.modules.get("sepnb.experiments")
-    return loaded.names() if loaded else list(_table()["experiments"])
-
-
-def sort_out(names: Sequence[str], profile: str, methods: Sequence[str] | None = None) -> Asked:
+def sort_out(names: Sequence[str]) -> Asked:
     """The experiments and chapters that `names` mean: the words `experiments` and `chapters` all of them, and
     a pattern such as `seqpe_*` those that it fits.
 
     Raises:
-        ValueError: a name or pattern that fits nothing, or a method that none of the experiments has, with
-            the nearest.
+        ValueError: a name or pattern that fits nothing, with the nearest.
     """
-    known, every = {chapter.name: chapter for chapter in discover()}, experiments()
-    groups = {"experiments": every, "chapters": [*known]}
+    known = {chapter.name: chapter for chapter in discover()}
+    groups = {"chapters": [*known]}
+    if not set(names) <= {"chapters", *known}:
+        groups["experiments"] = every("experiments")
+    there = [name for group in groups.values() for name in group]
     found: dict[str, None] = {}
     for name in names:
-        if name in groups:
-            fits = groups[name]
-        elif "*" in name:
-            fits = [one for one in (*every, *known) if fnmatchcase(one, name)]
-        else:
-            fits = [name] if name in known or name in every or _is_new(name) else []
+        fits = groups.get(name, [one for one in there if fnmatchcase(one, name)])
         if not fits and name not in groups:
-            raise unknown("chapter and no experiment", name, [*GROUPS, *every, *known])
+            raise unknown("chapter and no experiment", name, [*GROUPS, *there])
         found |= dict.fromkeys(fits)
     asked = [name for name in found if name not in known]
-    grids = [_table()["experiments"].get(name) for name in asked]
-    if methods and grids and all(grids):
-        which = "smoke" if profile == "smoke" else "methods"
-        there = dict.fromkeys(chain.from_iterable(grid[which] for grid in grids))
-        for method in methods:
-            if method not in there and not _is_new(method):
-                raise unknown(f"method of {', '.join(asked)} at {profile}", method, [*there])
     return Asked(asked, set(names), [known[name] for name in found if name in known])
 
 
@@ -90,59 +73,18 @@ def named(parts: Sequence[str] | None, names: Sequence[str]) -> list[str]:
     return [name for name in names if not parts or any(part in name for part in parts)]
 
 
-def one_of(what: str, names: Iterable[str], kind: str) -> None:
-    """ValueError where one of the names is no `kind` of the table: `data sets` or `variants`."""
-    for name in names:
-        if name not in _table()[kind]:
-            raise unknown(what, name, _table()[kind])
-
-
 def unknown(what: str, name: str, names: Sequence[str]) -> ValueError:
     """The error for a name that nothing has."""
     return ValueError(f"{name!r} is no {what}; {nearest(name, names)}")
 
 
-def _is_new(name: str) -> bool:
-    """Whether the sources of the experiments write this name, which the table does not have yet."""
-    grids = _table()["experiments"]
-    if not name or name in grids or any(name in grid["methods"] for grid in grids.values()):
-        return False
-    return any(f'"{name}"' in file.read_text(encoding="utf-8") for file in _WRITTEN.glob("*.py"))
+def listing(*kinds: str) -> type[TyperCommand]:
+    """The class of a command whose help ends with the names of these kinds, which it takes."""
 
+    class Lists(TyperCommand):
+        def format_epilog(self, ctx: Any, formatter: Any) -> None:
+            for kind in kinds:
+                with formatter.section(kind.capitalize()):
+                    formatter.write_text(", ".join(every(kind)))
 
-class Lists(TyperCommand):
-    """A command whose help ends with the names that it takes."""
-
-    lists: Sequence[str] = ()
-
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        for kind in self.lists:
-            names = {"experiments": experiments, "chapters": lambda: [one.name for one in discover()]}
-            with formatter.section(kind.capitalize()):
-                formatter.write_text(", ".join(names[kind]() if kind in names else _table()[kind]))
-
-
-def listing(*kinds: str) -> type[Lists]:
-    """The class of a command that takes names of these kinds."""
-    return type("Lists", (Lists,), {"lists": kinds})
-
-
-def made() -> str:
-    """The table as it has to be."""
-    from sepnb import experiments
-    from sepnb.data import registry
-    from sepnb.experiments import speed
-
-    def methods(name: str, profile: str) -> list[str]:
-        return list(dict.fromkeys(config.method for config in experiments.get(name).grid(profile)))
-
-    grids = ",\n".join(
-        f'  "{name}": {json.dumps({"methods": methods(name, "laptop"), "smoke": methods(name, "smoke")})}'
-        for name in experiments.names()
-    )
-    others = {"data sets": registry.names(), "variants": list(speed.VARIANTS)}
-    return f'{{\n "experiments": {{\n{grids}\n }},\n{json.dumps(others)[1:-1]}\n}}\n'
-
-
-if __name__ == "__main__":
-    paths.write_atomically(_TABLE, made())
+    return Lists

@@ -39,6 +39,4 @@ Minutes = Annotated[
     int | None,
     typer.Option(min=2, help="With --cluster: after which a task is ended (default: from its size)."),
 ]
-OfAttacks = Annotated[
-    bool, typer.Option("--attack", help="Run the attacks on this checkout instead, and write their table.")
-]
+OfAttacks = Annotated[bool, typer.Option("--attack", help="Make every attack on this checkout instead.")]

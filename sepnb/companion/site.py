@@ -27,7 +27,6 @@ from sphinx.util.fileutil import copy_asset
 from sepnb import claims, paths
 from sepnb.companion import (
     api_pages,
-    attacks,
     chapter_figures,
     folds,
     moved,
@@ -85,7 +84,6 @@ PAGES = {
     "provenance": (pages.provenance, RULES),
     "reproduction": (pages.reproduction, RULES),
     "not-run": (not_run.page, RULES),
-    "attacks": (attacks.page, ("results/attacks.json", "sepnb/companion/attacks.py")),
     "encoding-speed": (pages.encoding_speed, RULES),
     "inventory": (pages.inventory, PARTS),
     "properties": (pages.properties, PARTS),

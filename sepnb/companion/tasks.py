@@ -201,8 +201,8 @@ def data(console: Console, wanted: Sequence[str]) -> None:
     """Fetch these data sets; where none is named, say which are at hand."""
     from sepnb.data import registry
 
-    for name in wanted:
-        screens.say(console, f"{name}: {registry.get(name).fetch()}")
+    for one in [registry.get(name) for name in wanted]:
+        screens.say(console, f"{one.name}: {one.fetch()}")
     if wanted:
         return
     sets = [registry.get(name) for name in registry.names()]
@@ -221,9 +221,9 @@ def data(console: Console, wanted: Sequence[str]) -> None:
 def list_results(console: Console, parts: Sequence[str] | None, profiles: Sequence[str]) -> int:
     """What is published, missing, stale, orphaned and refused of the experiments whose names hold one of the
     parts; the exit status."""
-    wanted = known_names.named(parts, known_names.experiments())
     from sepnb import experiments
 
+    wanted = known_names.named(parts, experiments.names())
     refused: dict[Path, RecordError] = {}
     table, details = [], []
     for of in profiles:

@@ -1,16 +1,15 @@
 """Pages in another language: what the book's extension adds to the way of Sphinx, which is gettext.
 
 Sphinx replaces paragraphs, titles and captions by what the catalogs of `book/locale` say of them. The numbers
-stay roles, so that both languages quote the same records. What Sphinx cannot reach is done here: words inside
-of HTML (a table's caption, its heads and row labels, a drawing), words inside of equations, what the bars of
-folded code say, links to pages that have no translation, and how a number is written. Each page keeps the
-list of what it asked for, from which `sepnb.companion.catalogs` refreshes the catalogs.
+stay roles, so that both languages quote the same records. What Sphinx cannot reach is done here: what bars of
+folded code say, links to pages that have no translation, and how a number is written. Words inside of HTML
+and of equations stay those of the original. Each page keeps the list of what it asked for, from which
+`sepnb.companion.catalogs` refreshes the catalogs.
 
 In the build of the original, `sepnb_original` is empty and nothing here acts but the switch of languages.
 """
 
 import gettext
-import html
 import json
 import pickle
 import posixpath
@@ -68,26 +67,6 @@ def said(text: str, env: BuildEnvironment) -> str:
     return decimal(text, env.config.language) if told == text else told
 
 
-_VALUE = re.compile(r"[+\N{MINUS SIGN}-]?\d+(?:[.,]\d+)*")
-
-
-def pieces(text: str, env: BuildEnvironment) -> str:
-    """A reason in short, "6 seeds; 2 fails; means +2.06 to +2.35", piece by piece: in the catalog `#` is any
-    number. The original, unless all pieces are known."""
-    if not text.strip():
-        return text
-    tell, found = _gettext(env, WORDS), []
-    if (told := tell(text)) != text:
-        return told
-    for piece in text.split("; "):
-        if (told := tell(_VALUE.sub("#", piece))) == _VALUE.sub("#", piece):
-            return text
-        for number in _VALUE.findall(piece):
-            told = told.replace("#", decimal(number, env.config.language), 1)
-        found.append(told)
-    return f"{_NARROW}; ".join(found)
-
-
 def ask(message: str, env: BuildEnvironment) -> str:
     """The translation of a message of the page that is read; the original where there is none."""
     if not env.config.sepnb_original or not worded(message):
@@ -123,66 +102,27 @@ def _gettext(env: BuildEnvironment, domain: str) -> Callable[[str], str]:
 
 # --- what Sphinx does not reach -----------------------------------------------------------------------------
 
-_WORDED = re.compile(r"(<(caption|th|title|desc|text|figcaption)\b[^>]*>)([^<]+)(?=</\2>)")
-_LABEL = re.compile(r"(<tr\b[^>]*>\s*<(td)\b[^>]*>)([^<]+)(?=</td>)")
-_CELL = re.compile(r"(<td\b[^>]*>)([^<]+)(?=</td>)")
 _NUMBER = re.compile(r'(<td\b[^>]*class="sepnb-number"[^>]*>)([^<]+)(?=</td>)')
-_TEXT = re.compile(r"(?<=\\text\{)([^{}]*)(?=\})")
 _IDENTIFIER = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)+")
-_INDEX = re.compile(r"[a-z]{1,2}|pos|sem|model")
 
 
 class Reach(SphinxTransform):
-    """Before Sphinx translates a page: translate the rest of it, and note all that it asks for."""
+    """Before Sphinx translates a page: note all that it asks for."""
 
     default_priority = 19
 
     def apply(self, **settings) -> None:
         if not self.config.sepnb_original:
             return
-        messages: dict[int, list[str]] = {}
+        for node in self.document.findall(lambda node: isinstance(node, nodes.raw | nodes.math_block)):
+            node["translatable"] = False  # for Sphinx would read it as prose
+        told = set(self.env.temp_data.pop(_SAID, ()))  # what directives have translated
         for node, message in extract_messages(self.document):
-            messages.setdefault(id(node), []).append(message)
-        before = list(self.env.temp_data.get(_ASKED, []))  # of directives
-        for node in list(self.document.findall(nodes.Element)):
-            if isinstance(node, nodes.raw):
-                self.set_text(node, self.in_html(node.astext()))
-            elif isinstance(node, nodes.math_block):
-                node["translatable"] = False  # for Sphinx would read it as prose
-                self.set_text(node, _TEXT.sub(self.in_equation, node.astext()))
-            elif not isinstance(
-                node.parent, nodes.field | nodes.field_body
-            ):  # which hold the metadata of a notebook
-                told = self.env.temp_data.get(_SAID, ())
-                for message in messages.get(id(node), ()):
-                    if message not in told:
-                        self.ask(message)
-        asked = [*before, *self.env.temp_data.pop(_ASKED, [])[len(before) :]]
+            metadata = isinstance(node.parent, nodes.field | nodes.field_body)  # of a notebook
+            if not metadata and message not in told and not _IDENTIFIER.fullmatch(message.strip()):
+                ask(message, self.env)
         self.env.temp_data.pop(_SAID, None)
-        self.env.metadata[self.env.docname][_ASKED] = list(dict.fromkeys(asked))
-
-    def ask(self, message: str) -> str:
-        return message if _IDENTIFIER.fullmatch(message.strip()) else ask(message, self.env)
-
-    def in_equation(self, text: re.Match) -> str:
-        words = text[0].strip()
-        return text[0] if _INDEX.fullmatch(words) else text[0].replace(words, self.ask(words))
-
-    def in_html(self, text: str) -> str:
-        def told(found: re.Match) -> str:
-            return found[1] + html.escape(self.ask(html.unescape(found[3])), quote=False)
-
-        def known(found: re.Match) -> str:
-            return found[1] + html.escape(pieces(html.unescape(found[2]), self.env), quote=False)
-
-        text = _CELL.sub(known, _LABEL.sub(told, _WORDED.sub(told, text)))
-        return text.replace('<p class="sepnb-provenance">', f'<p class="sepnb-provenance" lang="{ORIGINAL}">')
-
-    @staticmethod
-    def set_text(node: nodes.Element, text: str) -> None:
-        if text != node.astext():
-            node[:] = [nodes.Text(text)]
-            node.rawsource = text
+        self.env.metadata[self.env.docname][_ASKED] = list(dict.fromkeys(self.env.temp_data.pop(_ASKED, [])))
 
 
 def set_rest(app, doctree: nodes.document) -> None:
@@ -196,10 +136,13 @@ def set_rest(app, doctree: nodes.document) -> None:
             if kind:
                 fold[prompt] = said(kind, app.env) + (f"\N{NO-BREAK SPACE}: {caption}" if colon else "")
     for raw in doctree.findall(nodes.raw):
-        if raw.get("format") == "html" and "<table" in raw.astext():
+        if raw.get("format") == "html":
             text = _NUMBER.sub(lambda cell: cell[1] + decimal(cell[2], app.config.language), raw.astext())
             text = text.replace('caption-number">Table ', f'caption-number">{said("Table", app.env)} ')
-            Reach.set_text(raw, text)
+            text = text.replace(
+                '<p class="sepnb-provenance">', f'<p class="sepnb-provenance" lang="{ORIGINAL}">'
+            )
+            raw[:] = [nodes.Text(text)]
 
 
 def write_messages(app, exception: Exception | None) -> None:

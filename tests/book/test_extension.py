@@ -13,7 +13,7 @@ import yaml
 from sepnb import claims, encodings, experiments, extrapolators, paths
 from sepnb.analysis.inventory import inventory
 from sepnb.claims.ledger import Source
-from sepnb.companion import attacks, not_run, pages, site
+from sepnb.companion import not_run, pages, site
 from sepnb.companion.build import clean
 from sepnb.plots import interactive, moving
 from sepnb.records.store import Record
@@ -126,15 +126,6 @@ def test_how_to_repeat_a_finding_is_counted_from_grids_and_records(monkeypatch, 
     assert told[2] == row
     live = "| chapter `02_more` | 1 | `sepnb run 02_more --store build/again` | none | live |  |  |  |"
     assert told[3] == live
-
-
-def test_the_table_of_attacks_is_read_as_tables_in_folds(project) -> None:
-    page = "# Book\n\n```{attacks}\n```\n"
-    built = project({"index.md": page}, extensions=["myst_nb", "sphinx_design", "sepnb.companion.site"])
-    assert built.warnings == []
-    told = html.unescape(built.page("index")).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
-    assert told.count("<table") == 1 + told.count("<details") > 5
-    assert [row["attack"] for row in attacks.load()["attacks"] if row["attack"] not in told] == []
 
 
 HOSTILE = (

@@ -46,7 +46,13 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> None:
         (["run", "in_window", "--seeds", "1,x"], "give whole numbers separated by commas"),
         (["run", "in_window", "--seeds", "1" * 23], "each of at most 18 digits"),
         (["run", ""], "'' is no chapter and no experiment"),
-        (["run", "in_window", "--methods", ""], "'' is no method of in_window at laptop"),
+        (["run", "in_window", "--methods", ""], "unknown method ''"),
+        (["run", "in_window", "--methods", "rop"], "unknown method 'rop'; did you mean rope?"),
+        (["run", "lr_screen", "--methods", "none", "--profile", "smoke"], "unknown method 'none'; did you"),
+        (["run", "in_window", "--shard", "3/2"], "give i/n"),
+        (["run", "in_window", "--device", "gpu0"], "give cpu, cuda, one of several GPUs as cuda:1, or auto"),
+        (["bench", "separatd"], "did you mean separated"),
+        (["probe", "model", "--text", "nowhere", "--length", "5"], "does not exist"),
         (["bench", "--repeats", "0"], "greater than or equal to 1"),
         (["claims", "qqq"], " more"),
         (["run", "in_window", "--seeds", "1,1"], "a seed is given twice"),
@@ -404,3 +410,25 @@ def test_doctor_sees_a_folder_that_is_no_checkout(checkout) -> None:
     status, output = sepnb("doctor")
     assert status == 1
     assert "requirements.lock is missing" in output and "no git checkout" in output
+
+
+ATTACKS = """
+import os
+import pytest
+
+@pytest.mark.attack("a door")
+def test_a_door_is_shut():
+    assert os.environ["SEPNB_WHOLE_ATTACKS"] and {door}
+
+def test_no_attack():
+    assert False
+"""
+
+
+def test_doctor_makes_every_attack_of_a_checkout(checkout) -> None:
+    (checkout / "pytest.ini").write_text("[pytest]\nmarkers = attack\n")
+    assert sepnb("doctor", "--attack")[0] == 2
+    (checkout / "tests").mkdir()
+    for door, ended in (("shut", 0), ("", 1)):
+        (checkout / "tests" / "test_house.py").write_text(ATTACKS.format(door=repr(door)), encoding="utf-8")
+        assert sepnb("doctor", "--attack")[0] == ended

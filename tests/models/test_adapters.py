@@ -196,7 +196,7 @@ def test_what_the_part_was_before_does_not_matter(base, text, path):
     same(load_adapter(other, path), load_adapter(base, path), text(2, 9))
 
 
-def test_a_damaged_adapter_is_refused(base, path, record_property):
+def test_a_damaged_adapter_is_refused(base, path):
     content = path.read_bytes()
     places = range(0, len(content), 997)
     for place in places:
@@ -206,7 +206,6 @@ def test_a_damaged_adapter_is_refused(base, path, record_property):
         with pytest.raises(ValueError, match=r"long\.safetensors .*; save the adapter again"):
             load_adapter(base, path)
     cuts = (0, 7, 100, len(content) // 2, len(content) - 1)
-    record_property("cases", len(places) + len(cuts))
     for cut in cuts:
         path.write_bytes(content[:cut])
         with pytest.raises(ValueError, match=r"long\.safetensors .*; save the adapter again"):

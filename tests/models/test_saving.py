@@ -343,9 +343,7 @@ class Harmful:
 
 
 @pytest.mark.attack("files of models with a flipped bit, cut short, or of another program")
-def test_a_damaged_file_and_one_that_another_program_wrote_are_refused_and_nothing_is_run(
-    one, path, record_property
-):
+def test_a_damaged_file_and_one_that_another_program_wrote_are_refused_and_nothing_is_run(one, path):
     content = path.read_bytes()
     places = range(0, len(content), 997)
     for place in places:
@@ -358,7 +356,6 @@ def test_a_damaged_file_and_one_that_another_program_wrote_are_refused_and_nothi
     torch.save(one.state_dict(), stream)
     plain = safetensors.torch.save(one.state_dict())
     others = (content[:-9], b"", pickle.dumps(Harmful()), stream.getvalue(), plain)
-    record_property("cases", len(places) + len(others))
     for foreign in others:
         path.write_bytes(foreign)
         with pytest.raises(ValueError, match=r"model\.safetensors .*; save the model again"):

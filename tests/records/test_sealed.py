@@ -34,9 +34,8 @@ def test_what_is_written_is_read_bit_for_bit_here_and_by_any_program(path):
 
 
 @pytest.mark.attack("one flipped bit in every byte of a file of tensors")
-def test_a_file_with_a_flipped_bit_is_refused_wherever_it_is(path, record_property):
+def test_a_file_with_a_flipped_bit_is_refused_wherever_it_is(path):
     content = path.read_bytes()
-    record_property("cases", len(content))
     for place in range(len(content)):
         flipped = bytearray(content)
         flipped[place] ^= 1 << place % 8
@@ -46,10 +45,9 @@ def test_a_file_with_a_flipped_bit_is_refused_wherever_it_is(path, record_proper
 
 
 @pytest.mark.attack("files of tensors that were cut short or made longer")
-def test_so_is_one_that_is_cut_or_longer(path, record_property):
+def test_so_is_one_that_is_cut_or_longer(path):
     content = path.read_bytes()
     changes = [*(content[:end] for end in range(0, len(content), 7)), content + b" ", content * 2]
-    record_property("cases", len(changes))
     for changed in changes:
         path.write_bytes(changed)
         with pytest.raises(ValueError, match=r"one\.safetensors .*; delete it"):
