@@ -47,13 +47,13 @@ book: install ## execute the chapters that changed and build the HTML book
 	@$(BIN)/sepnb build
 
 pdf: book ## print the built book to build/book.pdf, with Chromium
-	@$(BIN)/python -m sepnb.companion.editions pdf
+	@$(BIN)/python -m sepnb.companion.editions.make pdf
 
 epub: book ## pack the built book for reading devices, as build/book.epub, with Chromium
-	@$(BIN)/python -m sepnb.companion.editions epub
+	@$(BIN)/python -m sepnb.companion.editions.make epub
 
 french: book ## bring the catalogs of the French pages to what the English ones say, and list what is missing
-	@$(BIN)/python -m sepnb.companion.catalogs
+	@$(BIN)/python -m sepnb.companion.book.catalogs
 
 test: install ## run everything that guards the project
 	$(BIN)/ruff check .
@@ -74,10 +74,10 @@ bench: install ## time the encodings beside x-transformers (KEEP=laptop: and sto
 	@$(WITH_ORACLES) $(BIN)/sepnb $(if $(KEEP),run encoding_speed --profile $(KEEP),bench encodings)
 
 notebooks: install ## write an .ipynb copy of every chapter beside its source; copies with edits are left
-	@$(BIN)/python -m sepnb.companion.notebooks write
+	@$(BIN)/python -m sepnb.companion.editions.notebooks write
 
 lab: install ## open the chapters in Jupyter Lab
-	@$(BIN)/python -m sepnb.companion.notebooks write || true # it has said which have edits, and stay as they are
+	@$(BIN)/python -m sepnb.companion.editions.notebooks write || true # it has said which have edits, and stay as they are
 	@$(BIN)/uv pip install -q $(UV_FLAGS) --constraint requirements.lock --requirement pyproject.toml --extra lab
 	@$(BIN)/jupyter lab notebooks
 
@@ -136,5 +136,5 @@ lock: install ## resolve requirements.lock again from pyproject.toml (UPGRADE=1:
 	@$(MAKE) --no-print-directory install
 
 clean: ## delete what was built (not .venv, not records, not notebooks with edits)
-	@[ ! -x $(BIN)/python ] || $(BIN)/python -m sepnb.companion.notebooks clean
+	@[ ! -x $(BIN)/python ] || $(BIN)/python -m sepnb.companion.editions.notebooks clean
 	rm -rf build _build notebooks/executed .pytest_cache .ruff_cache .hypothesis

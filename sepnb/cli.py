@@ -18,13 +18,13 @@ import typer
 from rich.console import Console
 
 from sepnb import __version__, paths
-from sepnb.companion import build as book
-from sepnb.companion import names as known
-from sepnb.companion import options as opt
-from sepnb.companion import screens
-from sepnb.companion.chapters import discover
-from sepnb.companion.published import PROFILES
-from sepnb.companion.regression import RecomputeError
+from sepnb.companion.book import build as book
+from sepnb.companion.check.published import PROFILES
+from sepnb.companion.check.regression import RecomputeError
+from sepnb.companion.run import names as known
+from sepnb.companion.run import options as opt
+from sepnb.companion.run import screens
+from sepnb.companion.run.chapters import discover
 from sepnb.records.store import Store
 
 console = Console(highlight=False)
@@ -86,7 +86,7 @@ def run(
     What is already there is skipped; an interrupted run is resumed by the same command. On a cluster, Ctrl-C
     leaves the jobs running, and the same command waits for them again.
     """
-    from sepnb.companion import tasks
+    from sepnb.companion.run import tasks
 
     with _said(RESUMED):
         how = {"partition": partition, "parallel": parallel, "gpus": gpus, "minutes": minutes}
@@ -120,7 +120,7 @@ def build(
     jobs: opt.Jobs = None,
 ) -> None:
     """Execute the chapters that changed, then build the HTML book from all of them. Trains nothing."""
-    from sepnb.companion import tasks
+    from sepnb.companion.run import tasks
 
     with _said(RESUMED), book.alone(partial(screens.say, console)):
         began = time.monotonic()
@@ -162,7 +162,7 @@ def check(
     draw: Annotated[str, typer.Option(help="With --whole: another text draws other runs.")] = "",
 ) -> None:
     """Compute the chapters' numbers afresh and compare with the reference; or replay published records."""
-    from sepnb.companion import tasks
+    from sepnb.companion.check import tasks
 
     with _said():
         if update and not reason.strip():
@@ -204,11 +204,11 @@ def bench(
 
     Nothing is stored; `sepnb run speed encoding_speed` measures the same and keeps it.
     """
-    from sepnb.companion import tasks
+    from sepnb.companion.run import tasks
 
     with _said():
         options = {"profile": profile, "device": tasks.device(device, profile), "repeats": repeats}
-        from sepnb.companion import bench as benches
+        from sepnb.companion.run import bench as benches
 
         if variants == ["encodings"]:
             good = benches.bench_encodings(console, **options)
@@ -226,7 +226,7 @@ def data(
     ] = None,
 ) -> None:
     """Say which data sets are at hand, or fetch some from their owners."""
-    from sepnb.companion import tasks
+    from sepnb.companion.run import tasks
 
     with _said():
         tasks.data(console, names or ())
@@ -241,7 +241,7 @@ def results(
 
     A record that cannot be trusted is listed with the reason, the others are counted, the exit status is 1.
     """
-    from sepnb.companion import tasks
+    from sepnb.companion.run import tasks
 
     with _said():
         status = tasks.list_results(console, names, [profile] if profile else PROFILES)
@@ -318,11 +318,11 @@ def probe(
     A model of transformers needs an extra: pip install '.[run,hf]'.
     """
     with _said():
-        from sepnb.companion import tasks
+        from sepnb.companion.run import tasks
 
         options = {"times": times, "reference": reference, "device": tasks.device(device, "laptop")}
         options |= {"extension": extension, "factor": factor, "adapter": adapter, "log_scale": log_scale}
-        from sepnb.companion import probe as probes
+        from sepnb.companion.run import probe as probes
 
         probes.probe(console, model, text, length=length, out=out, **options)
 
@@ -330,7 +330,7 @@ def probe(
 @app.command()
 def doctor(attack: opt.OfAttacks = False) -> None:
     """Look at everything the commands rely on; exit status 1 if something cannot work."""
-    from sepnb.companion import doctor as doctors
+    from sepnb.companion.run import doctor as doctors
 
     with _said():
         good = doctors.attack() if attack else doctors.report(console)

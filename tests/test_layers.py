@@ -27,6 +27,8 @@ FLOORS = (
     {"__main__"},  # the door to it
 )
 """From the ground up. A room imports from its own floor's rooms only itself."""
+COMPANION = ({"evidence", "run"}, {"check", "editions"}, {"book"})
+"""The rooms of the companion, from the ground up, by the same rule."""
 
 MOST_LOOSE = 6
 
@@ -76,6 +78,19 @@ def test_no_module_imports_from_a_higher_floor() -> None:
             if here != there and floor[there] >= floor[here]:
                 upward[module].add(target)
     assert not upward, dict(upward)
+
+
+def test_the_rooms_of_the_companion_stand_on_each_other_alike() -> None:
+    floor = {name: height for height, rooms in enumerate(COMPANION) for name in rooms}
+    held = {module: module.split(".")[2] for module in MODULES if module.startswith("sepnb.companion.")}
+    assert set(held.values()) == set(floor)
+    upward = {
+        (module, target)
+        for module, here in held.items()
+        for target in IMPORTS[module] & held.keys()
+        if held[target] != here and floor[held[target]] >= floor[here]
+    }
+    assert not upward
 
 
 def test_no_import_runs_in_a_circle() -> None:

@@ -1,5 +1,5 @@
 // From the joined pages of the book to an edition: what only a screen can use goes, folds open, links lead inside.
-// `sepnb.companion.edition_pages` calls these functions in the order in which they stand here.
+// `sepnb.companion.editions.pages` calls these functions in the order in which they stand here.
 "use strict";
 const edition = {
   // `pages` are their names in reading order, each a <section data-page> of this document.

@@ -1,5 +1,5 @@
 """The book's local Sphinx extension; the logic lives in the package, where it is tested."""
 
-from sepnb.companion.site import setup
+from sepnb.companion.book.site import setup
 
 __all__ = ["setup"]

@@ -1,1 +1,4 @@
-"""From chapters to a checked book: execution, chapter numbers, regression, published records, the site."""
+"""From chapters to a checked book: `run` computes, `check` compares, `book` makes the pages.
+
+`editions` prints and packs them, and `evidence` shows verdicts.
+"""

@@ -97,7 +97,7 @@ __all__ = ["PROFILES", "Experiment", "RunConfig", "get", "names", "register"]
 
 def register(experiment: Experiment) -> None:
     """Have `get` and `names` know an experiment of somebody else, from now on and in this process. It is run
-    by `sepnb.companion.runs`, whose workers import its module.
+    by `sepnb.companion.run.runs`, whose workers import its module.
 
     Raises:
         TypeError, ValueError: no experiment, or one whose name is taken.

@@ -7,7 +7,7 @@ from rich.console import Console
 from sepnb import encodings
 from sepnb.analysis import extrapolator_cost, timing
 from sepnb.analysis.extrapolator_cost import HELD, MILLION, work_of
-from sepnb.companion.bench import bench_extrapolators
+from sepnb.companion.run.bench import bench_extrapolators
 from sepnb.extrapolators import FORMS, METHODS, extrapolate
 from sepnb.extrapolators.base import BLOCK
 from sepnb.extrapolators.sinusoidal import BITS, _digit_table

@@ -98,7 +98,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Bu
             (source / name).write_text(text, encoding="utf-8")
         log = io.StringIO()
         options = {
-            "extensions": ["myst_nb", "sphinx.ext.mathjax", "sepnb.companion.site"],
+            "extensions": ["myst_nb", "sphinx.ext.mathjax", "sepnb.companion.book.site"],
             "myst_enable_extensions": CONFIG["parse"]["myst_enable_extensions"],
             "nb_execution_mode": "off",
             "html_theme": "basic",

@@ -11,7 +11,7 @@ from itertools import chain
 import pytest
 
 import sepnb
-from sepnb.companion import api_pages
+from sepnb.companion.book import api_pages
 
 from ..test_layers import FLOORS
 
@@ -22,7 +22,7 @@ def modules() -> dict[str, api_pages.Module]:
 
 
 def test_every_room_has_its_place_from_the_ground_up(modules) -> None:
-    """A new room: name it in `ROOMS` of sepnb/companion/api_pages.py."""
+    """A new room: name it in `ROOMS` of sepnb/companion/book/api_pages.py."""
     inside = {"paths", "validation", "companion", "cli", "__main__"}
     floors = [floor - inside for floor in FLOORS]
     rooms = [*api_pages.ROOMS, *api_pages.DOORS_ONLY]
@@ -121,7 +121,7 @@ def described(project, tmp_path, monkeypatch) -> str:
     monkeypatch.delitem(sys.modules, "jam", raising=False)
     shown = {"jam.SIZES": "value", "jam.double": "function", "jam.Box": "class", "jam.Pair": "class"}
     module = api_pages.Module("jam", "A module.", {name: (kind, "") for name, kind in shown.items()})
-    extensions = ["myst_nb", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "sepnb.companion.site"]
+    extensions = ["myst_nb", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "sepnb.companion.book.site"]
     settings = {"autodoc_typehints": "description", "default_role": "literal"}
     pages = {"index.md": "# Book\n\n{py:func}`jam.double`\n", "jam.md": module.page()}
     built = project(pages, extensions=extensions, **settings)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sepnb.companion.dark import CONTRAST, PAGE, both_modes, contrast, seen
+from sepnb.companion.book.dark import CONTRAST, PAGE, both_modes, contrast, seen
 from sepnb.plots.looks import GROUND, INK, METHODS
 
 from . import browser as reading

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from sepnb import paths
-from sepnb.companion import api_pages, moved, search
+from sepnb.companion.book import api_pages, moved, search
 
 MOST_TEXT = 2_500_000  # bytes of the texts that the search page loads, whole as they are
 TOC = yaml.safe_load((paths.root() / "_toc.yml").read_text(encoding="utf-8"))

@@ -14,9 +14,9 @@ import pytest
 from PIL import Image
 
 from sepnb import paths
-from sepnb.companion import editions
-from sepnb.companion.edition_pdf import places
-from sepnb.companion.site import _package_folder
+from sepnb.companion.book.site import _package_folder
+from sepnb.companion.editions import make as editions
+from sepnb.companion.editions.pdf import places
 
 from . import browser as reading
 

@@ -13,8 +13,8 @@ import yaml
 from sepnb import claims, encodings, experiments, extrapolators, paths
 from sepnb.analysis.inventory import inventory
 from sepnb.claims.ledger import Source
-from sepnb.companion import not_run, pages, site
-from sepnb.companion.build import clean
+from sepnb.companion.book import not_run, pages, site
+from sepnb.companion.book.build import clean
 from sepnb.plots import interactive, moving
 from sepnb.records.store import Record
 
@@ -154,7 +154,7 @@ def test_what_a_record_holds_shows_as_it_is_and_does_nothing(project, only, monk
     monkeypatch.setattr(claims, "evaluate", lambda: [row])
     blocks = "\n\n".join(f"```{{{name}}}\n```" for name in ("claims", "provenance", "encoding-speed"))
     index = f"# Book\n\n## Evidence\n\n{blocks}\n\n```{{toctree}}\n{HOME}\n```\n"
-    extensions = ["myst_nb", "sphinx.ext.mathjax", "sphinx_design", "sepnb.companion.site"]
+    extensions = ["myst_nb", "sphinx.ext.mathjax", "sphinx_design", "sepnb.companion.book.site"]
     built = project({"index.md": index, f"{HOME}.md": "# Order\n"}, extensions=extensions)
     told = ("a dollar sign left in prose", "a directive that was not recognised")  # and so the build ends
     assert [one for one in built.warnings if not any(words in one for words in told)] == []

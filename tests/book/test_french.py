@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sepnb import paths
-from sepnb.companion import catalogs, languages
-from sepnb.companion.translated import decimal
+from sepnb.companion.book import catalogs, languages
+from sepnb.companion.book.translated import decimal
 
 from . import browser as reading
 

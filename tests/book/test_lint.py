@@ -2,7 +2,7 @@
 
 import pytest
 
-from sepnb.companion.lint import lint, sources
+from sepnb.companion.book.lint import lint, sources
 
 
 @pytest.mark.parametrize(

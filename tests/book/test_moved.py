@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from sepnb.companion import moved
+from sepnb.companion.book import moved
 
 from . import browser as reading
 

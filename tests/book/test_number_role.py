@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sepnb import experiments
-from sepnb.companion.number_role import number
+from sepnb.companion.book.number_role import number
 from sepnb.records import numbers
 from sepnb.records.store import Record, Store
 

@@ -4,7 +4,7 @@ import re
 
 import nbformat
 
-from sepnb.companion.numbering import by_chapter
+from sepnb.companion.book.numbering import by_chapter
 
 from .conftest import book_of, notebook, shows
 

@@ -2,8 +2,8 @@
 
 import nbformat
 
-from sepnb.companion import phone
-from sepnb.companion.build import clean
+from sepnb.companion.book import phone
+from sepnb.companion.book.build import clean
 
 from . import browser as reading
 from .conftest import book_of, notebook, shows

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sepnb import paths
-from sepnb.companion import search
+from sepnb.companion.book import search
 
 from . import browser as reading
 

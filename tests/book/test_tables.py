@@ -4,7 +4,7 @@ import re
 
 import nbformat
 
-from sepnb.companion.tables import NUMBER, set_html, unbroken
+from sepnb.companion.book.tables import NUMBER, set_html, unbroken
 
 from .conftest import book_of, notebook, shows
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sepnb import experiments
-from sepnb.companion.chapters import Chapter
+from sepnb.companion.run.chapters import Chapter
 
 HEADER = """\
 # %% [markdown]

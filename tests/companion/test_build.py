@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from sepnb import paths
-from sepnb.companion import build as book
-from sepnb.companion.chapters import Chapter
+from sepnb.companion.book import build as book
+from sepnb.companion.run.chapters import Chapter
 from sepnb.records import numbers
 
 

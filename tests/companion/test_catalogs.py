@@ -9,9 +9,9 @@ import pytest
 from babel.messages.catalog import Message
 
 from sepnb import paths
-from sepnb.companion import catalogs, languages
+from sepnb.companion.book import catalogs, languages
+from sepnb.companion.book.translated import WORDS, worded
 from sepnb.companion.evidence import scoreboard, verdict_table
-from sepnb.companion.translated import WORDS, worded
 from sepnb.records.verdicts import WORDS as VERDICTS
 
 LANGUAGES = sorted(languages.translations(paths.root()))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sepnb.companion import chapters
-from sepnb.companion.chapters import Chapter
-from sepnb.companion.runs import store_for
+from sepnb.companion.run import chapters
+from sepnb.companion.run.chapters import Chapter
+from sepnb.companion.run.runs import store_for
 from sepnb.records import numbers
 from sepnb.records.store import Record, Store
 
@@ -77,7 +77,7 @@ def test_what_acts_from_outside_counts_where_a_chapter_imports_it(write_chapter)
     showing = write_chapter("25_shown", "\n# %%\nfrom sepnb.companion import evidence\n")
     for module, counts in (
         ("claims/ledger.py", (False, True, False)),
-        ("companion/build.py", (False, False, False)),
+        ("companion/book/build.py", (False, False, False)),
         ("companion/evidence/shown.py", (False, False, True)),
     ):
         found = tuple(chapters._matters(Path(module), chapter) for chapter in (plain, judging, showing))

@@ -15,9 +15,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from sepnb import cli, paths
-from sepnb.companion import doctor, gpus, regression, tasks
-from sepnb.companion.chapters import Chapter, fingerprint, remember
-from sepnb.companion.doctor import differing_versions
+from sepnb.companion.check import regression
+from sepnb.companion.run import doctor, gpus, tasks
+from sepnb.companion.run.chapters import Chapter, fingerprint, remember
+from sepnb.companion.run.doctor import differing_versions
 from sepnb.experiments import names as every_experiment
 from sepnb.records import numbers
 from sepnb.records.store import Store
@@ -357,7 +358,7 @@ def test_a_folder_where_a_file_is_expected_is_an_error_in_words(checkout) -> Non
     assert status == 2 and "error: " in output and "Is a directory" in output
 
 
-HEAVY = ("torch", "pandas", "matplotlib", "numpy", "papermill", "sepnb.companion.tasks")
+HEAVY = ("torch", "pandas", "matplotlib", "numpy", "papermill", "sepnb.companion.run.tasks")
 
 
 @pytest.mark.parametrize(
@@ -367,7 +368,7 @@ HEAVY = ("torch", "pandas", "matplotlib", "numpy", "papermill", "sepnb.companion
         ("from sepnb.cli import app; app(['--help'], standalone_mode=False)", HEAVY),
         ("from sepnb.cli import app; app(['claims', '--help'], standalone_mode=False)", HEAVY),
         ("import sepnb.claims", ("torch", "matplotlib", "scipy.stats")),
-        ("import sepnb.companion.site", ("torch", "matplotlib", "scipy.stats")),
+        ("import sepnb.companion.book.site", ("torch", "matplotlib", "scipy.stats")),
     ],
 )
 def test_what_is_asked_often_imports_nothing_heavy(code: str, light: tuple[str, ...]) -> None:

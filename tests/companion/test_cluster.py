@@ -17,8 +17,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from sepnb import cli
-from sepnb.companion import cluster
-from sepnb.companion.runs import Run
+from sepnb.companion.run import cluster
+from sepnb.companion.run.runs import Run
 from sepnb.data import registry
 from sepnb.records.store import Store
 

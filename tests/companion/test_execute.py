@@ -7,10 +7,10 @@ import sys
 
 from rich.console import Console
 
-from sepnb.companion import execute as execute_module
-from sepnb.companion import screens
-from sepnb.companion.chapters import Chapter, remember
-from sepnb.companion.execute import Failure, Job, Outcome, execute, execute_all
+from sepnb.companion.run import execute as execute_module
+from sepnb.companion.run import screens
+from sepnb.companion.run.chapters import Chapter, remember
+from sepnb.companion.run.execute import Failure, Job, Outcome, execute, execute_all
 from sepnb.records import numbers
 
 FAILING = """

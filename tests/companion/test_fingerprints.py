@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from sepnb import experiments
-from sepnb.companion import fingerprints, published, runs
+from sepnb.companion.check import published
+from sepnb.companion.run import fingerprints, runs
 from sepnb.records.store import Store
 
 WITHOUT_BATCHES = {"seqpe_geometry", "seqpe_distances", "reading_cost"}

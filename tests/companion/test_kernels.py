@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from sepnb.companion import kernels
-from sepnb.companion.execute import Job, execute
+from sepnb.companion.run import kernels
+from sepnb.companion.run.execute import Job, execute
 from sepnb.records import numbers
 
 BEGUN = """
@@ -109,8 +109,8 @@ def test_a_notebook_is_not_written_while_it_executes(write_chapter, monkeypatch)
 def test_a_kernel_leaves_with_a_build_that_is_killed(write_chapter, checkout) -> None:
     chapter, pid = write_chapter("01_asleep", ASLEEP), checkout / "pid"
     program = (
-        "from pathlib import Path; from sepnb.companion.chapters import Chapter;"
-        "from sepnb.companion.execute import Job, execute;"
+        "from pathlib import Path; from sepnb.companion.run.chapters import Chapter;"
+        "from sepnb.companion.run.execute import Job, execute;"
         f"execute(Job(Chapter(Path({str(chapter.path)!r})), 'smoke'))"
     )
     with subprocess.Popen([sys.executable, "-c", program]) as build:

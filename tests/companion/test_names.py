@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sepnb import cli
-from sepnb.companion import names
+from sepnb.companion.run import names
 from sepnb.experiments import names as every_experiment
 
 

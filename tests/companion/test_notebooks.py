@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from sepnb.companion import build as book
-from sepnb.companion import notebooks
+from sepnb.companion.book import build as book
+from sepnb.companion.editions import notebooks
 
 URL = "https://example.org/someone/book"
 

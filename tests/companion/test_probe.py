@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from typer.testing import CliRunner
 
 from sepnb import cli
-from sepnb.companion.probe import BY_FACTOR, loaded
+from sepnb.companion.run.probe import BY_FACTOR, loaded
 from sepnb.encodings import NTKByParts, YaRN
 from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig, save, save_adapter
 from sepnb.streams import Streams
@@ -129,7 +129,7 @@ def test_a_text_and_a_model_of_transformers_that_cannot_be_read_are_named(tmp_pa
 
     kinds = {"AutoTokenizer": lambda *_, **__: None, "AutoModelForCausalLM": damaged}
     package = SimpleNamespace(**{kind: SimpleNamespace(from_pretrained=how) for kind, how in kinds.items()})
-    monkeypatch.setattr("sepnb.companion.probe.transformers", lambda: package)
+    monkeypatch.setattr("sepnb.companion.run.probe.transformers", lambda: package)
     latin, tokens = tmp_path / "latin.txt", tmp_path / "tokens.npy"
     latin.write_bytes(b"\xe9t\xe9")
     np.save(tokens, np.arange(9))

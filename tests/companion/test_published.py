@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sepnb.companion import contradictions, published
+from sepnb.companion.check import contradictions, published
 from sepnb.data.dataset import DataSet
 from sepnb.records.store import Record, Store
 

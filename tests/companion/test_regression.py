@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sepnb.companion import regression, tolerances
-from sepnb.companion.regression import compare
-from sepnb.companion.tolerances import tolerances_from
+from sepnb.companion.check import regression, tolerances
+from sepnb.companion.check.regression import compare
+from sepnb.companion.check.tolerances import tolerances_from
 from sepnb.records.numbers import write_json
 
 NUMBERS = {"loss": 2.5, "n_runs": 3, "best_method": "rope", "agrees": True, "took_seconds": 1.5}

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sepnb.companion import published, retrained
+from sepnb.companion.check import published, retrained
 from sepnb.records.provenance import processor_name
 from sepnb.records.store import Record, Store
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sepnb.companion import runs, workers
+from sepnb.companion.run import runs, workers
 from sepnb.records.store import Store
 
 HERE = Path(__file__).parent

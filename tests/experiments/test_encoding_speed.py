@@ -11,7 +11,7 @@ from rich.console import Console
 
 from sepnb import encodings, paths
 from sepnb.analysis.flops import products_of
-from sepnb.companion.bench import bench_encodings
+from sepnb.companion.run.bench import bench_encodings
 from sepnb.encodings import Site
 from sepnb.experiments import encoding_speed as es
 from sepnb.experiments import peer, timed

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from sepnb import cli
 from sepnb.analysis import flops
-from sepnb.companion.bench import bench_models
+from sepnb.companion.run.bench import bench_models
 from sepnb.experiments import speed, timed
 from sepnb.experiments.speed import SpeedRun, share_reached
 

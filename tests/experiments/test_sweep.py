@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from sepnb import experiments, paths
-from sepnb.companion import runs
+from sepnb.companion.run import runs
 from sepnb.encodings import Learned
 from sepnb.experiments import budget, images, table_sweep, task_grid, volumes
 from sepnb.experiments import language_modelling as lm

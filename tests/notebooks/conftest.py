@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from sepnb import experiments
-from sepnb.companion import chapters, execute, regression, runs
+from sepnb.companion.check import regression
+from sepnb.companion.run import chapters, execute, runs
 from sepnb.records.numbers import load
 
 from .. import shared

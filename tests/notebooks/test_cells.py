@@ -9,7 +9,7 @@ import pytest
 from sphinx.directives.code import LiteralIncludeReader
 
 from sepnb import paths
-from sepnb.companion import chapters
+from sepnb.companion.run import chapters
 
 MOST_LINES = 30
 """Of code in one cell that a page shows unfolded: what a laptop's screen holds beside some prose."""

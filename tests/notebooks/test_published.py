@@ -3,7 +3,8 @@
 import pytest
 
 from sepnb import experiments, paths
-from sepnb.companion import not_run, published
+from sepnb.companion.book import not_run
+from sepnb.companion.check import published
 
 AWAITED: tuple[str, ...] = (
     *("long_budget_sweep", "long_budget", "key_bytes"),

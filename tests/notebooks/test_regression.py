@@ -3,7 +3,8 @@
 import pytest
 
 from sepnb import experiments
-from sepnb.companion import chapters, execute, regression, tolerances
+from sepnb.companion.check import regression, tolerances
+from sepnb.companion.run import chapters, execute
 from sepnb.records import numbers
 
 NAMES = [chapter.name for chapter in chapters.discover()]

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 
-from sepnb.companion.build import clean
+from sepnb.companion.book.build import clean
 from sepnb.experiments.encoding_methods import METHODS
 from sepnb.plots import figures
 from sepnb.records.run_table import summarise

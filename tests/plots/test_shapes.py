@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sepnb.companion.dark import both_modes
+from sepnb.companion.book.dark import both_modes
 from sepnb.plots import shapes
 
 

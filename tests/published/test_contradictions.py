@@ -1,7 +1,7 @@
 """What published records tell twice they tell alike."""
 
 from sepnb import experiments
-from sepnb.companion import contradictions, published
+from sepnb.companion.check import contradictions, published
 from sepnb.records.provenance import history
 from sepnb.records.store import Store
 

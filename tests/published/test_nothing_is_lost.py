@@ -14,7 +14,8 @@ import pytest
 
 from sepnb import claims, experiments, paths
 from sepnb.claims import withdrawn
-from sepnb.companion import lint, published
+from sepnb.companion.book import lint
+from sepnb.companion.check import published
 from sepnb.companion.evidence import headlines, ledger_page
 from sepnb.records.store import Record, Store
 

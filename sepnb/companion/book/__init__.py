@@ -1,0 +1,1 @@
+"""The pages: what is computed for them, the extension of Sphinx that sets them, languages, their build."""
