@@ -225,7 +225,7 @@ while True:
 """
 BUILD = f"""
 from sepnb import paths
-from sepnb.companion import build as book
+from sepnb.companion.book import build as book
 
 book.BOOK = {WRITES!r}
 with book.alone(print):
@@ -255,7 +255,7 @@ def test_jupyter_book_and_its_workers_end_with_a_build_that_is_killed(checkout, 
 
 
 WAITS = """
-from sepnb.companion import build as book
+from sepnb.companion.book import build as book
 with book.alone(lambda told: print(told, flush=True)):
     print("its turn", flush=True)
 """

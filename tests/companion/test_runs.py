@@ -19,7 +19,7 @@ import signal
 import sys
 from pathlib import Path
 from fake_experiments import Fake
-from sepnb.companion import runs
+from sepnb.companion.run import runs
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background inherits none
