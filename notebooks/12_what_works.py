@@ -370,7 +370,11 @@ schedule = TrainingConfig(sum(steps for steps, _, _ in STAGES), 32, short, 8e-3)
 train(little, lessons(), schedule, device=device)
 little = rounded(little).cpu()
 
+# %% [markdown]
+# Then it is asked in longer texts, at positions as trained and slowed down by several factors.
 
+
+# %%
 def share(model, samples):
     """Of the values that are asked for, the share that the model answers."""
     with torch.no_grad():
