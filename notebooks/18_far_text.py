@@ -423,7 +423,7 @@ COMPARED = (
     "strict-randomised",
 )
 COLUMNS = {
-    "inside": "{}:accuracy/native/1x",
+    "within L": "{}:accuracy/native/1x",
     "4L to 8L back": "{}:far/native",
     "all of 8L": "{}:accuracy/native/8x",
 }
@@ -435,8 +435,9 @@ both = [
 ]
 figures.show_table(
     both[0].merge(both[1], on="method"),
-    caption="Answers found as trained, inside the trained length and in texts of 8L. "
-    "What is below 0.95 inside was not learned. Means over seeds and 95 % t intervals.",
+    caption="Answers found without changes, within the trained length L and in texts of "
+    "8L. What is below 0.95 within L was not learned. Means over seeds and 95 % t "
+    "intervals.",
 )
 
 # %% [markdown]
