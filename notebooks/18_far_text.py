@@ -435,8 +435,8 @@ both = [
 ]
 figures.show_table(
     both[0].merge(both[1], on="method"),
-    caption="Answers found without changes, within the trained length L and in texts of "
-    "8L. What is below 0.95 within L was not learned. Means over seeds and 95 % t "
+    caption="Answers found without changes, within the trained length L and in texts "
+    "of 8L. What is below 0.95 within L was not learned. Means over seeds and 95 % t "
     "intervals.",
 )
 
