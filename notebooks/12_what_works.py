@@ -49,7 +49,7 @@ from sepnb.experiments.readings import READINGS
 from sepnb.experiments.variant_methods import BASES, VARIANTS, reference
 from sepnb.experiments.variants import WINNER
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
-from sepnb.models.packed import packed, rounded
+from sepnb.models.fast.packed import packed, rounded
 from sepnb.plots import answers, figures, moving, shapes, terms
 from sepnb.plots.shapes import DASHED, DOTTED
 from sepnb.records import numbers as chapter_numbers
