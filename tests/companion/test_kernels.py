@@ -1,5 +1,6 @@
 """Kernels are processes of their own that begin with the libraries loaded and leave with who started them."""
 
+import asyncio
 import gc
 import os
 import signal
@@ -78,6 +79,16 @@ def test_a_chapter_says_what_kept_its_kernel_from_beginning_and_the_next_one_run
     assert "broken.py ended with status 7" in outcome.failure.error
     monkeypatch.undo()
     assert kernels._parent.cache_info().currsize == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked under Linux")
+@pytest.mark.parametrize("end", ["terminate", "kill"])
+def test_a_kernel_that_has_left_by_itself_may_be_told_to_leave(end) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    kernel = kernels.Forked(kernel_id="gone")
+    kernel.process = kernels.Fork(gone.pid)
+    asyncio.run(getattr(kernel, end)())
 
 
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere a kernel has ports")

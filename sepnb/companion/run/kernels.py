@@ -13,6 +13,7 @@ Papermill writes a notebook to the disk twice a cell; `SAVED_ONCE` names an engi
 import atexit
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -129,6 +130,12 @@ class Fork:
 
     def send_signal(self, number: int) -> None:
         os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 @cache
