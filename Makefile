@@ -28,6 +28,9 @@ INSTALL_ORACLES = $(BIN)/uv pip install -q $(UV_FLAGS) --no-deps --target $(ORAC
 # So is what submits to clusters; Slurm itself is the system's.
 SUBMITIT := $(CURDIR)/build/submitit
 
+# And typst, which sets the paper.
+TYPST := $(CURDIR)/build/typst
+
 # What `make slowed` runs, and where. To try it on a CPU in a minute: PROFILE=smoke DEVICE=cpu JOBS=1 SEEDS=1
 # COMPARED=separated-sinusoidal TUNED=separated-sinusoidal/position.
 PROFILE ?= gpu
@@ -38,7 +41,7 @@ COMPARED ?= separated-sinusoidal,rope
 TUNED ?= separated-sinusoidal/position,rope/maps
 SLOWED = $(BIN)/sepnb run --profile $(PROFILE) --device $(DEVICE) --jobs $(JOBS)
 
-.PHONY: help book pdf epub french test oracles cluster bench notebooks lab serve slowed gpu install lock clean
+.PHONY: help book pdf epub paper french test oracles cluster bench notebooks lab serve slowed gpu install lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1 \2/p' Makefile | awk '{ $$2 = sprintf("%-10s", $$2) } 1'
@@ -51,6 +54,10 @@ pdf: book ## print the built book to build/book.pdf, with Chromium
 
 epub: book ## pack the built book for reading devices, as build/book.epub, with Chromium
 	@$(BIN)/python -m sepnb.companion.editions.make epub
+
+paper: book ## set the paper from the records, as build/paper.pdf, with typst
+	@$(BIN)/uv pip install -q $(UV_FLAGS) --no-deps --require-hashes --target $(TYPST) --requirement requirements-paper.txt
+	@PYTHONPATH=$(TYPST) $(BIN)/python -m sepnb.companion.editions.paper
 
 french: book ## bring the catalogs of the French pages to what the English ones say, and list what is missing
 	@$(BIN)/python -m sepnb.companion.book.catalogs

@@ -133,7 +133,7 @@ def test_every_import_of_the_package_is_declared():
     }
     optional = {
         Requirement(text).name for extra in UNLOCKED for text in PROJECT["optional-dependencies"][extra]
-    }
+    } | set(re.findall(r"(?m)^([\w-]+)==", (ROOT / "requirements-paper.txt").read_text(encoding="utf-8")))
     undeclared = []
     for path in sorted((ROOT / "sepnb").rglob("*.py")):
         allowed = declared[""] | declared["run"] | (declared["book"] if "companion" in path.parts else set())
@@ -301,7 +301,7 @@ def _steps(workflow: str) -> list[dict]:
     [
         ("ci.yml", r"bash \.ci/run"),
         ("publish.yml", "make book HASHES=1"),
-        ("publish.yml", "make pdf epub"),
+        ("publish.yml", "make pdf epub paper"),
         ("weekly.yml", "make oracles HASHES=1"),
         ("weekly.yml", r".*sepnb check --published --whole --sample \d+ --draw .*"),
         ("weekly.yml", r".*sepnb doctor --attack"),
@@ -428,7 +428,15 @@ def test_the_readme_names_every_command_and_target():
 
 @pytest.mark.parametrize("guide", ("README.md", "CONTRIBUTING.md"))
 def test_every_place_that_a_guide_names_exists(guide):
-    made = {"results/", "build/", "build/html/index.html", "build/mine", "build/book.pdf", "build/book.epub"}
+    made = {
+        "results/",
+        "build/",
+        "build/html/index.html",
+        "build/mine",
+        "build/book.pdf",
+        "build/book.epub",
+        "build/paper.pdf",
+    }
     made |= {"notebooks/executed/NN_name", "notebooks/NN_name.py"}
     named = set(re.findall(r"[`( ]((?:sepnb|book|notebooks|results|tests|build)/[\w./-]*)", GUIDES[guide]))
     assert named
