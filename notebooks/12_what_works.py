@@ -392,11 +392,9 @@ for factor in FACTORS:
     slow_little = little.extended(extension=extension, log_scale=True)
     reader = little if factor == 1 else slow_little
     found[factor] = [share(reader, drawn[k]) for k in TIMES]
-numbers["little_weights"] = sum(weight.numel() for weight in little.parameters())
-numbers["little_inside"], *_, numbers["little_as_trained"] = found[1]
-numbers["little_slowed"] = found[16][-1]
-assert numbers["little_inside"] > 0.9 and numbers["little_as_trained"] < 0.5
-assert numbers["little_slowed"] > numbers["little_as_trained"] + 0.3
+*_, as_trained = found[1]
+assert found[1][0] > 0.9 and as_trained < 0.4 and found[16][-1] > as_trained + 0.4
+assert 16_500 < sum(weight.numel() for weight in little.parameters()) < 17_500
 
 # %% [markdown]
 # **Try it.** The text lists keys (letters), each followed by its value (a digit), with noise between them. At its end the model is asked for
@@ -435,10 +433,8 @@ moving.show(
 )
 
 # %% [markdown]
-# This model has {num}`12_what_works/little_weights:,` weights. In texts of sixteen trained lengths it finds
-# {num}`12_what_works/little_as_trained:.0%` of the values with positions as trained, about as many as a guess among the four values, and
-# {num}`12_what_works/little_slowed:.0%` with positions sixteen times slower. It is one seed of a demonstration. The verdicts come from the
-# models above.
+# In texts of sixteen trained lengths this model of seventeen thousand weights finds few more values than a guess among the four would, and
+# most of them once its positions are slowed down. It is one seed of a demonstration. The verdicts come from the models above.
 #
 # ## Which part of the score breaks?
 #
