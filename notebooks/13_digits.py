@@ -194,7 +194,7 @@ figures.show_table(
 # column. In the package:
 #
 # ```{literalinclude} ../../sepnb/seqpe/digits.py
-# :pyobject: digits
+# :pyobject: written
 # :start-at: powers =
 # :dedent:
 # ```
