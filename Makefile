@@ -57,7 +57,7 @@ epub: book ## pack the built book for reading devices, as build/book.epub, with 
 
 paper: book ## set the paper from the records, as build/paper.pdf, with typst
 	@$(BIN)/uv pip install -q $(UV_FLAGS) --no-deps --require-hashes --target $(TYPST) --requirement requirements-paper.txt
-	@PYTHONPATH=$(TYPST) $(BIN)/python -m sepnb.companion.editions.paper
+	@PYTHONPATH=$(TYPST) $(BIN)/python -m sepnb.companion.book.paper
 
 french: book ## bring the catalogs of the French pages to what the English ones say, and list what is missing
 	@$(BIN)/python -m sepnb.companion.book.catalogs

@@ -12,8 +12,7 @@ import pytest
 from sepnb import claims, paths
 from sepnb.claims.ledger import Row
 from sepnb.claims.verdict import Verdict
-from sepnb.companion.book import lint
-from sepnb.companion.editions import paper
+from sepnb.companion.book import lint, paper
 from sepnb.plots import looks
 from sepnb.records import numbers
 
