@@ -290,7 +290,7 @@ def test_bench_times_the_rest_where_a_cell_cannot_be(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["loose"], "'loose' is no variant; there are separated, strict"),
+        (["loose"], "unknown variant 'loose'; did you mean separated, strict?"),
         (["--repeats", "8", "--profile", "smoke"], "repeats is 8; a median with quartiles takes at least 9"),
     ],
 )
