@@ -17,8 +17,7 @@ from sepnb.streams import Streams
 def model_of(**fields) -> LanguageModel:
     torch.manual_seed(0)
     given = {"streams": Streams(pos=8, sem=16), "n_layers": 2, "n_heads": 3, "encoding": "sinusoidal"}
-    vocabulary = fields.pop("vocab_size", 256)
-    return LanguageModel(TransformerConfig(**(given | {"max_length": 16} | fields)), vocabulary)
+    return LanguageModel(TransformerConfig(**(given | {"max_length": 16} | fields)))
 
 
 @pytest.mark.parametrize("mode", ["strict", "separated"])
@@ -77,7 +76,6 @@ def test_rounding_leaves_the_original_as_it_is():
         ({"encoding": Sinusoidal(layout="halves")}, "interleaved"),
         ({"encoding": ("sinusoidal", "alibi")}, "encoding is"),
         ({"streams": Streams(pos=6, sem=18)}, "straddles"),
-        ({"vocab_size": 100}, "vocab_size is 100"),
         ({"streams": Streams(pos=512, sem=1024), "n_heads": 3}, "at most"),
     ],
 )
