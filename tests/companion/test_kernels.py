@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,8 @@ def test_a_kernel_that_has_left_by_itself_may_be_told_to_leave(end) -> None:
     gone.wait()
     kernel = kernels.Forked(kernel_id="gone")
     kernel.process = kernels.Fork(gone.pid)
-    asyncio.run(getattr(kernel, end)())
+    with ThreadPoolExecutor(1) as aside:  # an open browser keeps a loop running in the thread of the tests
+        aside.submit(asyncio.run, getattr(kernel, end)()).result()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere a kernel has ports")
