@@ -130,7 +130,7 @@ figures.show(
 # - **You will learn**: why a shift is a rotation, and how a head can ask for "five back". Where float32 and bfloat16 lose count.
 #   Which rows of a table learn.
 # - **Claims tested**: none here. `position-at-every-layer-helps` is judged on the runs of
-#   {doc}`chapter 10 <10_language_model>`, and shown here.
+#   {doc}`chapter 11 <11_language_model>`, and shown here.
 # ```
 #
 # ## An embedding made of waves
@@ -528,7 +528,7 @@ except ValueError as refused:
 # %% [markdown]
 # **It begins almost silent.** The root mean square of a fresh row is 0.02. <!-- given: how the table is drawn --> That of a
 # sinusoid is {num}`02_absolute/rms_sinusoid:.2f`, and that of a token's embedding here is {num}`02_absolute/rms_token:.2f`.
-# {doc}`Chapter 10 <10_language_model>` measures what so loud a sinusoid can spoil.
+# {doc}`Chapter 11 <11_language_model>` measures what so loud a sinusoid can spoil.
 #
 # **Only the rows in use learn.** Row $i$ gets its gradient from the tokens at index $i$ and from nothing else. We read four
 # indices, and look where the gradient arrives.
@@ -612,7 +612,7 @@ figures.show(
 # **A surprise.** We expected the untrained rows to hurt. But the loss is {num}`02_absolute/bits_last_trained:.2f` bits per byte on the
 # last sixteen trained places, and {num}`02_absolute/bits_untrained:.2f` on the sixteen untrained places after them. The reason is that
 # this model hardly uses its table: with *all* rows set to zero, the loss in the first 48 places rises by only
-# {num}`02_absolute/table_worth:.3f`. This is one seed. {doc}`Chapter 11 <11_extrapolators>` trains for longer, with six.
+# {num}`02_absolute/table_worth:.3f`. This is one seed. {doc}`Chapter 12 <12_extrapolators>` trains for longer, with six.
 #
 # ## Where a table can enter
 #
@@ -778,7 +778,7 @@ numbers |= evidence.show(
 # notes' claim: **{num}`02_absolute/verdict_position_at_every_layer_helps`**). The other two, with three seeds, decide nothing.
 #
 # The table for queries and keys is better inside the trained length but worse past it. In
-# {doc}`chapter 25 <25_every_encoding>` it ends {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits per byte above its own sliding
+# {doc}`chapter 7 <07_every_encoding>` it ends {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits per byte above its own sliding
 # window, and the table at the input {num}`encodings/learned/gap/clamp/8x:+.2f`.
 #
 # ## What to take away
@@ -789,7 +789,7 @@ numbers |= evidence.show(
 # 3. A table learns each row from the tokens at that index alone. Rows that no text reaches remain as they were drawn.
 #
 # **Limits.** The statements about the sinusoid are exact. The trained table is one tiny model with one seed. Texts past the
-# {term}`trained length` are the subject of {doc}`chapter 11 <11_extrapolators>`.
+# {term}`trained length` are the subject of {doc}`chapter 12 <12_extrapolators>`.
 #
 # **What would change our mind.** Waves for which {eq}`eq-absolute-shift` fails by more than rounding. For the last section, runs in
 # which position in every layer helps one of the two embeddings and hurts the other: the statement would then be about

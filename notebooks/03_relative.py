@@ -511,7 +511,7 @@ figures.show(
 # {num}`03_relative/shaw_beyond:.2f` with all keys visible and {num}`03_relative/shaw_beyond_window:.2f` with only the last 64. No row is
 # new to the model, but the *number* of far keys is.
 #
-# {doc}`Chapter 25 <25_every_encoding>` reads larger models at up to eight times their length. Compared with its own sliding window,
+# {doc}`Chapter 7 <07_every_encoding>` reads larger models at up to eight times their length. Compared with its own sliding window,
 # Shaw's model ends at {num}`encodings/shaw/gap/native/8x:+.2f` bits per byte and Transformer-XL at
 # {num}`encodings/transformer-xl/gap/native/8x:+.2f` (means of three seeds, which decide nothing).
 #

@@ -132,7 +132,7 @@ figures.show(
 # - **You need**: {doc}`chapter 1 <01_order>`; complex numbers in polar form, $z = |z|\, e^{J\theta}$ with $J^2 = -1$.
 # - **You will learn**: why scores of distances lead to a rotation; what the famous decay bounds; what happens when a band of frequencies
 #   stops; why positions in bfloat16 go wrong from 257 on.
-# - **Claims tested**: none here. Chapters {doc}`10 <10_language_model>`, {doc}`11 <11_extrapolators>` and {doc}`12 <12_what_works>`
+# - **Claims tested**: none here. Chapters {doc}`10 <11_language_model>`, {doc}`11 <12_extrapolators>` and {doc}`12 <13_slow_down>`
 #   compare RoPE with other methods.
 # ```
 #
@@ -1070,7 +1070,7 @@ figures.show(
 # %% [markdown]
 # At distance 512 the largest score of xPos is {num}`04_rotation/xpos_reach_512:.2f`, at 2048 it is
 # {num}`04_rotation/xpos_reach_2048:.2f`. Its authors also use blockwise causal attention, so their results past the trained length are of
-# both together. Is a model better for it? {doc}`Chapter 25 <25_every_encoding>` trains both, with three seeds, which give no verdict:
+# both together. Is a model better for it? {doc}`Chapter 7 <07_every_encoding>` trains both, with three seeds, which give no verdict:
 #
 # | bits per byte | xPos | RoPE |
 # |---|---|---|

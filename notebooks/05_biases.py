@@ -165,11 +165,11 @@ figures.provenance(in_all)
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: about 25 s of one CPU core at any profile, most of it for two tiny trainings; nothing is downloaded. Memory: under 1 GB. The
-#   records: `sepnb run extrapolation encodings`; the second is the grid of {doc}`chapter 25 <25_every_encoding>`.
+#   records: `sepnb run extrapolation encodings`; the second is the grid of {doc}`chapter 7 <07_every_encoding>`.
 # - **You need**: {doc}`chapter 1 <01_order>` for scores and weights; a sigmoid.
 # - **You will learn**: what a bias does to the odds of two keys, and a factor does not. Why longer segments flatter a model that ignores
 #   them.
-# - **Claims tested** (see {doc}`/book/claims`): two on ALiBi, with the records of {doc}`chapter 11 <11_extrapolators>`.
+# - **Claims tested** (see {doc}`/book/claims`): two on ALiBi, with the records of {doc}`chapter 12 <12_extrapolators>`.
 # ```
 #
 # ## A bias, and what it can do
@@ -409,7 +409,7 @@ figures.show(
 #
 # ## Does ALiBi use the far context?
 #
-# The models of {doc}`chapter 11 <11_extrapolators>` are larger, read novels, and have six seeds. They read with all keys
+# The models of {doc}`chapter 12 <12_extrapolators>` are larger, read novels, and have six seeds. They read with all keys
 # visible, with only the last $L$ keys visible, and through a sliding window, which is the baseline.
 
 # %% tags=["hide-input"]
@@ -895,7 +895,7 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 # ## What it is worth in trained models
 #
 # The experiment `encodings` trains all of them with three seeds, each at the best learning rate of a sweep, and
-# reads texts of up to $8L$ ({numref}`fig-biases-encodings`; {doc}`chapter 25 <25_every_encoding>` has the other encodings). What
+# reads texts of up to $8L$ ({numref}`fig-biases-encodings`; {doc}`chapter 7 <07_every_encoding>` has the other encodings). What
 # follows was so in each seed, but three seeds decide nothing.
 #
 # **Inside the trained length**, Sandwich ({num}`encodings/sandwich minus rope/bits_per_byte:+.3f` bits per byte) and KERPLE have a lower
@@ -924,7 +924,7 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 #
 # **Limits.** Identities and curves are exact. The live models are tiny, with one seed. The comparison has one
 # budget, one width and three seeds; only ALiBi was also trained for longer
-# ({doc}`chapter 10 <10_language_model>`). The initial values of FIRE, CoPE and DA are ours.
+# ({doc}`chapter 11 <11_language_model>`). The initial values of FIRE, CoPE and DA are ours.
 #
 # **What would change our mind.** A DA model whose weight on keys with score 0 vanishes as texts grow. An ALiBi model below
 # its own sliding window, after a training that is long enough to learn to.
@@ -1015,7 +1015,7 @@ for r1, finite in ((2.0, True), (0.5, False)):
 # time two training steps of the live model on the same number of bytes, in turns, each by the CPU time of its thread.
 #
 # In multiply-adds the longer texts cost {num}`05_biases/alibi_cheaper_counted:.2f` times as much; the cell prints what this
-# machine took. Among whole trainings (chapter 11), RoPE trained at $8L$ on as many bytes took
+# machine took. Among whole trainings (chapter 12), RoPE trained at $8L$ on as many bytes took
 # {num}`05_biases/rope_long_dearer:.2f` times the CPU seconds of RoPE trained at $L$. So the saving is real, but modest at these sizes, and
 # not special to ALiBi: any model that loses nothing in longer texts may be trained on short ones.
 # `````
@@ -1081,7 +1081,7 @@ assert abs(distance_aware_gate(*double).item() - exact) < 1e-12
 # one ReLU and one product for each pair of query and key, in addition to the $d$ multiply-adds of the score. It is a function of the
 # distance, so $M$ distances and $H$ heads need only $H M$ exponentials. But torch's fused kernel has no place for a factor, and
 # FlexAttention, which has one, has no backward pass on a CPU. So the softmax is computed explicitly here. The table shows what that costs
-# in a training step; {doc}`chapter 21 <21_cost_and_speed>` times attention alone.
+# in a training step; {doc}`chapter 20 <20_cost_and_speed>` times attention alone.
 # `````
 
 # %% tags=["hide-cell"]

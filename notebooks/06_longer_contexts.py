@@ -168,7 +168,7 @@ figures.provenance(runs)
 # > $16L$, without tuning or after a little? And does it need a change of frequencies at all?
 #
 # RoPE {cite:p}`su2021` has a rotation for every position, so nothing ends at position $L$. And yet a model trained with it fails past its
-# length ({doc}`chapter 11 <11_extrapolators>`). {term}`Context extensions <context extension>` are meant to repair it without touching a
+# length ({doc}`chapter 12 <12_extrapolators>`). {term}`Context extensions <context extension>` are meant to repair it without touching a
 # weight: they turn some pairs of columns more slowly. They differ in which pairs, and by how much. This chapter draws them on one scale and
 # measures them against two rivals that need no new frequencies: plain RoPE with the same tuning, and a window.
 #
@@ -739,7 +739,7 @@ numbers["prefix_moved_fixed"] = moved["YaRN"]
 # (longer-measured)=
 # ## Measured
 #
-# One plain RoPE model per seed is trained on novels at $L$, as in {doc}`chapter 10 <10_language_model>`. Then each extension
+# One plain RoPE model per seed is trained on novels at $L$, as in {doc}`chapter 11 <11_language_model>`. Then each extension
 # is built for $s = 4$ and reads texts of up to $16L$:
 #
 # - *frozen*: the trained weights with the new frequencies, and once more with $s = 16$ for the longest texts;
@@ -931,7 +931,7 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 #
 # The records cannot show whether a tuned extension *uses* its longer context
 # (*{num}`06_longer_contexts/verdict_a_tuned_extension_uses_longer_contexts`*). Not even models trained at eight lengths gain much over
-# their own sliding window in these texts ({doc}`chapter 11 <11_extrapolators>`).
+# their own sliding window in these texts ({doc}`chapter 12 <12_extrapolators>`).
 #
 # ````{dropdown} Details: what others found, with models of billions of parameters
 # By the abstract of {cite:t}`chen2023`, interpolation extended LLaMA models from 2048 to 32768 tokens with at most 1000 steps of tuning.
@@ -952,7 +952,7 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 # 2. **An extension is one curve**: by how much each pair is slowed down, against the turns that it made in training.
 # 3. **YaRN is two methods**, one in the paper and one in the code. Published borders such as 32 turns need long trained lengths.
 # 4. **An extension is not only for RoPE.** `model.extended(extension=YaRN(8, L))` also slows the waves of a sinusoid at the input, of the
-#    content-to-position term, TUPE, Transformer-XL and Sandwich. {doc}`Chapter 12 <12_what_works>` slows the position stream of a
+#    content-to-position term, TUPE, Transformer-XL and Sandwich. {doc}`Chapter 13 <13_slow_down>` slows the position stream of a
 #    separated model, which leaves its content alone.
 #
 # **Limits.** The identities are exact. The measurement is of one small model of bytes, trained at a length of 128 or 256, whose narrow

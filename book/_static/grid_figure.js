@@ -1,4 +1,4 @@
-// The figure of chapter 15: how similar each place of a grid is to one that the reader chooses. The page carries
+// The figure of chapter 17: how similar each place of a grid is to one that the reader chooses. The page carries
 // what an embedding makes of every place; products of these are all that is computed here.
 (() => {
   "use strict";

@@ -1,4 +1,4 @@
-// The model in the page of chapter 22: a text and its length, a start index and a rule of evaluation go in; the
+// The model in the page of chapter 21: a text and its length, a start index and a rule of evaluation go in; the
 // loss of every byte, the guesses for the next one and the attention of a head come out. What is computed stands in model.js,
 // how it is drawn in moving.js.
 (() => {

@@ -1,4 +1,4 @@
-// The small figures of chapters 4, 5, 6 and 13: controls and drawing. Formulas are those of formulas.js, and what
+// The small figures of chapters 4, 5, 6 and 15: controls and drawing. Formulas are those of formulas.js, and what
 // figures have in common is moving.js.
 (() => {
   "use strict";

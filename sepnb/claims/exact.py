@@ -1,4 +1,4 @@
-"""What chapters 1 and 7 to 9 compute exactly: no statistics, only zeros and how far from zero.
+"""What chapters 1 and 8 to 10 compute exactly: no statistics, only zeros and how far from zero.
 
 An error counts as zero up to rounding at 1e-6, and as clearly not zero above 1e-3. Of streams that are not
 connected at all zero means 0.0: not one path leads from one to the other. Beside every expected zero stands a
@@ -34,9 +34,9 @@ def control(asks: list[Ask]) -> Unless:
 
 _exact = partial(Claim, how=exactly, parts=True)
 _order = partial(_exact, experiments=("chapter/01_order",))
-_streams = partial(_exact, experiments=("chapter/07_two_streams",), source="slides-separation")
-_split = partial(_exact, experiments=("chapter/08_split_mlp_norm",), source="slides-separation")
-_strict = partial(_exact, experiments=("chapter/09_strict",))
+_streams = partial(_exact, experiments=("chapter/08_two_streams",), source="slides-separation")
+_split = partial(_exact, experiments=("chapter/09_split_mlp_norm",), source="slides-separation")
+_strict = partial(_exact, experiments=("chapter/10_strict",))
 
 CLAIMS = {
     "attention-is-permutation-equivariant": _order(

@@ -1,5 +1,5 @@
-"""Experiment `extrapolation` (chapters 9, 11 and 12): the five extrapolators, the separation, and encodings
-alone; and experiment `fitted_rows` (chapter 11): rows that were fitted where the formulas guess. Each was
+"""Experiment `extrapolation` (chapters 10, 12 and 13): the five extrapolators, the separation, and encodings
+alone; and experiment `fitted_rows` (chapter 12): rows that were fitted where the formulas guess. Each was
 written before its records. Every model must clear the bar inside its trained length: past it, what a model
 knew is the question.
 """
@@ -190,7 +190,7 @@ OF_ROWS = ("learned", "learned-per-layer", "learned-query-key")
 
 
 def survival(tables: Tables, method: str) -> Verdict:
-    """Whether an encoding of chapter 25 survives past its trained length, under its own rule, which for a
+    """Whether an encoding of chapter 7 survives past its trained length, under its own rule, which for a
     table is its last row held. `SIX_SEEDS` are judged by the records of `extrapolation`, all others by three
     seeds of `encodings`, with which no comparison can be decided."""
     rule = "clamp" if method in OF_ROWS else "native"

@@ -1,4 +1,4 @@
-"""Chapter 15: places on two axes and on three. Experiments `images` and `volumes`, and counts of code.
+"""Chapter 17: places on two axes and on three. Experiments `images` and `volumes`, and counts of code.
 
 The rules were written before the records (of cubes, one short trial of one seed had been seen of three
 methods, at half of the steps). A model of images is named by method and task, and a column by what was done
@@ -197,7 +197,7 @@ TOLD_BY_RECORDS = {
 }
 
 
-COUNTS = "chapter/15_two_dimensions"
+COUNTS = "chapter/17_two_dimensions"
 
 COUNTED = ("same", "lines", "model", "training")
 GIVEN = 2

@@ -1,4 +1,4 @@
-"""Experiment `inside` (chapter 22): what the layers hold, and what a new index does to them.
+"""Experiment `inside` (chapter 21): what the layers hold, and what a new index does to them.
 
 Written before its records. The *content* is the sem stream of a separated model and the whole state of a
 dense one. Its *drift* is how far the final state of a text moves when the text starts elsewhere, in units of

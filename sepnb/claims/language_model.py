@@ -1,4 +1,4 @@
-"""Chapter 10: what the separation costs inside the trained length, one factor at a time, and under more
+"""Chapter 11: what the separation costs inside the trained length, one factor at a time, and under more
 training. Experiments `in_window`, `ablation` and `budget`, in bits per byte of novels.
 
 Written before their records; the rule on equal parameters under more training was written when three seeds of

@@ -1,4 +1,4 @@
-"""Experiment `matched_loss` (chapters 10 and 11): what is left past the trained length of models that pay
+"""Experiment `matched_loss` (chapters 11 and 12): what is left past the trained length of models that pay
 the same inside it, and what the untied model with a constant position table owes its lead to.
 
 Written before its records; the rule on equal parameters and loss came last, when the narrow model's loss had

@@ -1,4 +1,4 @@
-"""Experiment `questions` (chapter 18): stories stretched by sentences of others, asked by the rule of *uses*.
+"""Experiment `questions` (chapter 19): stories stretched by sentences of others, asked by the rule of *uses*.
 
 An answer is one word, so that the share of answers found is the share of exact matches.
 

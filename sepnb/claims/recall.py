@@ -1,4 +1,4 @@
-"""Tasks of recall and of order (chapter 18): what is learned, and what uses an answer far back."""
+"""Tasks of recall and of order (chapter 19): what is learned, and what uses an answer far back."""
 
 from collections.abc import Sequence
 from functools import partial

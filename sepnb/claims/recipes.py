@@ -1,4 +1,4 @@
-"""Experiment `recipes` (chapter 12): what makes a model survive past its trained length, use the far past, at
+"""Experiment `recipes` (chapter 13): what makes a model survive past its trained length, use the far past, at
 what price.
 
 Written before its records, with what the sweep had shown: one seed, on the validation text. It chose the

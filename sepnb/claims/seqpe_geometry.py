@@ -1,4 +1,4 @@
-"""Experiments `seqpe_geometry` and `seqpe_distances` (chapter 14): what SeqPE's losses make of the space of
+"""Experiments `seqpe_geometry` and `seqpe_distances` (chapter 16): what SeqPE's losses make of the space of
 positions. Each measure is the mean over the windows of a group; *drawn* is the same encoder before training.
 
 Rules on `seqpe_geometry` were written before its records; of the one on far positions one trial of another

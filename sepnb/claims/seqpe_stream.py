@@ -1,4 +1,4 @@
-"""Chapter 16: a position stream of SeqPE, where its embeddings lie, and what they cost. Experiments
+"""Chapter 18: a position stream of SeqPE, where its embeddings lie, and what they cost. Experiments
 `seqpe_stream`, `seqpe_stream_geometry` and `seqpe_cost`.
 
 Written before its records. Known were those of the methods beside it; one seed of each dense form at three

@@ -1,4 +1,4 @@
-"""Chapter 21: what encodings leave of the speed of fused attention, and what a long text costs, on a CPU.
+"""Chapter 20: what encodings leave of the speed of fused attention, and what a long text costs, on a CPU.
 Experiments `encoding_speed` and `reading_cost`, whose rules were written before their records.
 
 A cell of `encoding_speed` is one encoding at one length, timed in rounds beside fused causal

@@ -1,4 +1,4 @@
-"""Positions slowed down in trained models (chapter 12): who reads further, and what has to be tuned for it?
+"""Positions slowed down in trained models (chapter 13): who reads further, and what has to be tuned for it?
 
 First nothing is tuned: is it enough that position stands beside the content, and does the split add to it?
 Then one part of a model is tuned on texts of eight trained lengths: is the position part of a separated model

@@ -1,4 +1,4 @@
-"""Chapter 10: one factor at a time. What does each part of the separation cost or give?
+"""Chapter 11: one factor at a time. What does each part of the separation cost or give?
 
 Each method here is another one with the fields that it declares replaced, at the rate and the scale that suit
 it best; its difference from that is what the fields do. The models are smaller than those of `in_window` on

@@ -1,4 +1,4 @@
-"""Chapter 12: is the position part alone all that has to be tuned, for a model to read further?
+"""Chapter 13: is the position part alone all that has to be tuned, for a model to read further?
 
 A run takes the trained model of `stretched`, slows its positions down, and tunes a part of it on texts of
 8 L, a quarter of the tokens of the training. Texts of 8 L, 16 L and 32 L are then read at positions slowed

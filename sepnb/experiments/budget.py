@@ -1,4 +1,4 @@
-"""Chapter 10: the same ranking at one, four and sixteen times the training. The size is that of `ablation`.
+"""Chapter 11: the same ranking at one, four and sixteen times the training. The size is that of `ablation`.
 
 Each budget has a sweep of its own, over its whole schedule: a longer one prefers lower rates.
 """

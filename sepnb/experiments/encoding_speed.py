@@ -1,4 +1,4 @@
-"""Chapters 21 and 25: the cost of an encoding beside causal attention without positions.
+"""Chapters 20 and 7: the cost of an encoding beside causal attention without positions.
 
 A run is one encoding at one length: everything that it does between projected queries and averaged values,
 its tables and biases included, forward and backward in one layer. In a model all layers share these tables,

@@ -1,4 +1,4 @@
-"""Chapter 12: does the result of `stretched_mqar` hang on the reading that was chosen, or on log n alone?
+"""Chapter 13: does the result of `stretched_mqar` hang on the reading that was chosen, or on log n alone?
 
 A run takes the trained model of `stretched_mqar` and asks it in texts of 16 L by each of `READINGS`, as it
 was trained, and with its logits scaled by log n while positions stay as they were trained.

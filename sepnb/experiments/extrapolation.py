@@ -1,4 +1,4 @@
-"""Chapters 9, 11 and 12: what is left of each model past its trained length, under each evaluation protocol.
+"""Chapters 10, 12 and 13: what is left of each model past its trained length, under each evaluation protocol.
 
 The runs are those of `in_window`, trained in the same way on the same batches. Then each model reads windows
 of eight times the trained length, in every way of `readings`. Nothing is chosen by what it gives.

@@ -1,4 +1,4 @@
-"""Chapter 11: are the vectors of the new positions all that a model lacks in longer texts?
+"""Chapter 12: are the vectors of the new positions all that a model lacks in longer texts?
 
 The slides say that with a stream of its own only p_i has to be extrapolated, and give five formulas. That the
 formulas fail can mean two things: they give the wrong vectors, or there are no right ones. So rows are

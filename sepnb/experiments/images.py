@@ -1,4 +1,4 @@
-"""Chapter 15: what does each way to tell places in an image cost, and what is left of it at larger images?
+"""Chapter 17: what does each way to tell places in an image cost, and what is left of it at larger images?
 
 All methods are one image classifier, trained on the same pictures in the same order. Each is read at the
 trained grid, as it is and with shuffled patches as a control, and at larger grids:

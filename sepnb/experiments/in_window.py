@@ -1,4 +1,4 @@
-"""Chapter 10: bits per byte inside the trained length, dense and separated, at equal width and parameters."""
+"""Chapter 11: bits per byte inside the trained length, dense and separated, at equal width and parameters."""
 
 from . import table_sweep
 from .methods import SPINE, facets, run_of

@@ -1,4 +1,4 @@
-"""Chapter 22: what the layers of a trained model hold of position and of text, and what a new index does.
+"""Chapter 21: what the layers of a trained model hold of position and of text, and what a new index does.
 
 The runs are those of `in_window`, trained in the same way on the same batches, with less text scored.
 """

@@ -1,4 +1,4 @@
-"""Chapter 11: which bytes of the test novels profit from far context? A model that nothing else is compared
+"""Chapter 12: which bytes of the test novels profit from far context? A model that nothing else is compared
 with chooses them once, and every model is then scored on them.
 
 The selector has T5's biases, which no compared model has, and is trained on long windows of the training

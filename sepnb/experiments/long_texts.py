@@ -1,4 +1,4 @@
-"""Chapter 12: novels at slowed positions, read by models that were left as they are and by models of which
+"""Chapter 13: novels at slowed positions, read by models that were left as they are and by models of which
 one part was tuned: `stretched` and `adapted` for texts.
 
 `stretched_text` trains a model as `in_window` does and reads windows of 16 L: of each the first k L at

@@ -1,4 +1,4 @@
-"""Chapters 10 and 11: how do models read on that pay the same inside their trained length?
+"""Chapters 11 and 12: how do models read on that pay the same inside their trained length?
 
 After a short training a dense model with a learned table is far behind a separated one, so that what either
 loses past its length may be due to how little it has learned. Sixteen times the training of `budget` brings

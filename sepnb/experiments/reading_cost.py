@@ -1,4 +1,4 @@
-"""Chapter 21: what it costs to read a long text, up to 32,768 tokens in one piece.
+"""Chapter 20: what it costs to read a long text, up to 32,768 tokens in one piece.
 
 A run is one reader at one length: a model of the size of its profile that reads one text without gradients.
 It is timed in turns with the dense sinusoidal model, and with itself on the same tokens as four texts of a

@@ -1,4 +1,4 @@
-"""Chapter 12: which part of a score fails past the trained length, and which must be slowed down to mend it?
+"""Chapter 13: which part of a score fails past the trained length, and which must be slowed down to mend it?
 
 A run takes the trained model of `stretched_mqar`. It asks the model in texts of 8 L with some terms of every
 score from slowed positions and the others as trained: content with content, position with position, and the

@@ -1,4 +1,4 @@
-"""Chapter 11: does what novels say past the trained length hold on a second text, WikiText-2?
+"""Chapter 12: does what novels say past the trained length hold on a second text, WikiText-2?
 
 Models, schedule, rules, learning rates and scales are those of `extrapolation`. This text was never swept.
 Articles are shorter than novels. Of the 60 test articles those are read that hold six blocks, and each of

@@ -1,4 +1,4 @@
-"""Chapter 14: what do the two losses of SeqPE make of the space of positions, without any text?
+"""Chapter 16: what do the two losses of SeqPE make of the space of positions, without any text?
 
 An encoder is trained on its own losses alone and looked at through windows of neighbouring positions, at the
 `starts` that training reached or never saw, and at as many positions spread evenly over all that the losses

@@ -1,4 +1,4 @@
-"""Chapter 16: SeqPE as the position stream of a separated and of a strict model.
+"""Chapter 18: SeqPE as the position stream of a separated and of a strict model.
 
 Every series has one change a step: digit strings in the place of the sinusoid, shift steps, the contrastive
 loss, the distillation. What is compared was tuned alike: methods with digit strings have the learning rate of

@@ -1,4 +1,4 @@
-"""Chapter 16: where do the embeddings lie that text and losses have trained?
+"""Chapter 18: where do the embeddings lie that text and losses have trained?
 
 Two looks at models of `seqpe_stream`, trained once more to the last bit:
 

@@ -1,4 +1,4 @@
-"""Chapter 21: how much faster a separated or strict model runs than the dense one of its width.
+"""Chapter 20: how much faster a separated or strict model runs than the dense one of its width.
 
 A run is one cell: the dense model and one variant, timed in turns, so that every ratio is of one process on
 one machine. Timed is a training step of the blocks without the optimiser, forward and backward: that is what

@@ -1,4 +1,4 @@
-"""Chapter 12: can positions be slowed down in a model that was not trained for it, so that it reads further?
+"""Chapter 13: can positions be slowed down in a model that was not trained for it, so that it reads further?
 
 A run trains a model as its task does, at the trained length L, and leaves the weights alone. Texts of k L are
 then read at positions k times as slow, by one of `READINGS`, which validation texts of 8 L choose for each

@@ -1,4 +1,4 @@
-"""Chapter 18: the experiments that ask trained models for what stands in their text, one a task.
+"""Chapter 19: the experiments that ask trained models for what stands in their text, one a task.
 
 Every method has a learning rate of its own for every task, by the sweep of that task, and a scale of its own
 where it adds position to content or has a table of positions.

@@ -1,4 +1,4 @@
-"""Chapter 12: which change of training or score makes a model survive, use and match, and at what price?
+"""Chapter 13: which change of training or score makes a model survive, use and match, and at what price?
 
 Four questions are asked of every variant, each with a number of its own:
 

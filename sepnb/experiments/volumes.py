@@ -1,4 +1,4 @@
-"""Chapter 15: three dimensions. Which ways to tell places work in a cube, and in larger cubes?
+"""Chapter 17: three dimensions. Which ways to tell places work in a cube, and in larger cubes?
 
 All methods are one small model on three tokens, see `points`: unlike in `images`, their number is never new.
 On the *canvas* of a larger cube the two things stand as near to each other as in training, and only

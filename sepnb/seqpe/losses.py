@@ -102,7 +102,7 @@ def distillation_loss(
         scale: of the products, teacher's and student's alike. The raw products, as released, leave the
             temperature of the softmax to the lengths of the embeddings, which training changes. None takes
             sqrt(D/H) over the mean squared length of the teacher's vectors in a head, without gradient:
-            embeddings stretched as a whole then have the loss that they had. Chapter 14 trains both.
+            embeddings stretched as a whole then have the loss that they had. Chapter 16 trains both.
     """
     width = floats(teacher=(teacher, "R+ m+ D+"), student=(student, "R+ m+ D+"))["D"]
     if width % whole("n_heads", n_heads, 1, WIDEST):

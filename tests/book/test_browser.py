@@ -191,7 +191,7 @@ def test_what_scrolls_sideways_on_a_phone_takes_the_focus_has_a_name_and_shows_a
     chromium, address
 ) -> None:
     with reading.opened(chromium, address, viewport=reading.PHONE) as (page, traffic):
-        page.goto(f"{address}/notebooks/executed/08_split_mlp_norm.html")
+        page.goto(f"{address}/notebooks/executed/09_split_mlp_norm.html")
         page.evaluate(reading.MATH)
         page.evaluate(reading.SETTLED)
         boxes = page.locator("article [data-scrolls]")
@@ -249,7 +249,7 @@ def test_separated_models_of_two_encodings_differ_on_a_dark_page_in_lightness_to
 
 def test_a_figure_that_moves_has_a_slider_for_keys_and_sends_nothing_away(chromium, address) -> None:
     with reading.opened(chromium, address) as (page, traffic):
-        page.goto(f"{address}/notebooks/executed/14_two_losses.html")
+        page.goto(f"{address}/notebooks/executed/16_two_losses.html")
         slider = page.locator(".sepnb-slider input").first
         slider.wait_for()
         before = page.locator(".sepnb-slider output").first.text_content()

@@ -39,7 +39,7 @@ def test_a_typed_number_is_found_once(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "The loss is {num}`10_language_model/bpb_rope_mean:.3f`.",
+        "The loss is {num}`11_language_model/bpb_rope_mean:.3f`.",
         "In math $a = 0.5$ and $$b = 1.5$$.",
         "$$\nb = 1.5\n$$",
         "\\begin{align}\nb = 1.5\n\\end{align}",
@@ -60,7 +60,7 @@ def test_a_typed_number_is_found_once(text: str) -> None:
         "<style>\n.a { opacity: 0.5; }\n</style>",
         "(label-1.5)=\n# Title",
         "---\ntitle: 0.5\n---\n# Title",
-        "Chapter 10, 3 seeds, 2026, h2o and 01_order.",
+        "Chapter 11, 3 seeds, 2026, h2o and 01_order.",
         "The rate is 0.5 <!-- given: a setting of the optimiser -->.",
         "<!-- given: sizes of the grid -->\n\n| rate |\n|---|\n| 0.5 |\n| 1.5 |",
     ],

@@ -491,7 +491,7 @@ def test_the_odometer_says_what_a_carry_changes(chromium, built) -> None:
 
 
 def test_the_chapter_in_the_book_moves_from_a_folder_and_stands_still_without_scripts(chromium, site) -> None:
-    address = (site / "notebooks" / "executed" / "22_inside.html").as_uri()
+    address = (site / "notebooks" / "executed" / "21_inside.html").as_uri()
     with reading.opened(chromium, site.as_uri()) as (page, traffic):
         page.goto(address)
         said = page.locator("#moving-model .moving-said")

@@ -20,7 +20,7 @@ VALUES["gap"] = numbers.NOT_RUN
 
 @pytest.fixture
 def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Numbers of chapter 01_order at laptop, as its last cell publishes them."""
+    """Numbers of chapter 1_order at laptop, as its last cell publishes them."""
     monkeypatch.setenv("SEPNB_BUILD", str(tmp_path / "build"))
     numbers.publish("01_order", VALUES, profile="laptop")
     return numbers.path("01_order", "laptop")

@@ -8,7 +8,7 @@ from sepnb.companion.book.numbering import by_chapter
 
 from .conftest import book_of, notebook, shows
 
-PAGE, FIRST, SECOND = "book/notation", "notebooks/executed/01_order", "notebooks/executed/12_what_works"
+PAGE, FIRST, SECOND = "book/notation", "notebooks/executed/01_order", "notebooks/executed/13_slow_down"
 
 
 def test_each_kind_counts_from_one_in_each_chapter_in_the_order_of_the_book() -> None:

@@ -42,7 +42,7 @@ def word(claim_id: str, found) -> str:
     return claim.judge(tables).word
 
 
-# --- chapter 22 ---------------------------------------------------------------------------------------------
+# --- chapter 21 ---------------------------------------------------------------------------------------------
 
 ROUTING = "only-the-routing-hears-a-new-index"
 READABLE = "position-is-readable-without-an-encoding"
@@ -96,7 +96,7 @@ def test_drift_is_counted_less_that_of_a_start_inside_the_trained_length(inside_
     assert word("separation-steadies-the-content", table(rows)) == expected
 
 
-# --- chapters 12 and 16: margins, ranks and folds -----------------------------------------------------------
+# --- chapters 13 and 18: margins, ranks and folds -----------------------------------------------------------
 
 USERS = [ask.a.split(":")[0] for ask in claims.get("something-uses-the-far-past").asks]
 TRAINED_LONG = {"rope-long": -0.1, "separated-sinusoidal-long": 0.0}
@@ -293,7 +293,7 @@ def test_what_changes_with_the_number_of_axes_is_counted(claim_id, changes, expe
     assert word(claim_id, {images.COUNTS: None}) == word(claim_id, {images.COUNTS: {}}) == "not run"
 
 
-# --- chapter 25 ---------------------------------------------------------------------------------------------
+# --- chapter 7 ---------------------------------------------------------------------------------------------
 
 
 def survivor(method, reading, gap, seeds=6, inside=2.5):
@@ -332,7 +332,7 @@ def test_encodings_judged_elsewhere_have_six_seeds_there_and_the_readings_are_th
         assert rule in {reading.id for reading in config.of(LongTexts).readings}
 
 
-# --- chapters 1 and 7 to 9 ----------------------------------------------------------------------------------
+# --- chapters 1 and 8 to 10 ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("claim_id", exact.CLAIMS)

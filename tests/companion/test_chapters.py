@@ -123,10 +123,10 @@ def test_without_a_whole_manifest_it_runs_and_forgetting_leaves_nothing(ran) -> 
 
 
 def test_chapters_are_found_in_reading_order(write_chapter, checkout) -> None:
-    for name in ("10_language_model", "01_order"):
+    for name in ("11_language_model", "01_order"):
         write_chapter(name)
     (checkout / "notebooks" / "scratch.py").write_text("", encoding="utf-8")
-    assert [chapter.name for chapter in chapters.discover()] == ["01_order", "10_language_model"]
+    assert [chapter.name for chapter in chapters.discover()] == ["01_order", "11_language_model"]
     assert chapters.discover()[0].parameters == PARAMETERS
     with pytest.raises(ValueError, match="did you mean 01_order"):
         chapters.find("01_oder")

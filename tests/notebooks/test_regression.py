@@ -28,11 +28,11 @@ def test_a_grid_that_no_chapter_reads_is_run_too(run_experiments, name: str) -> 
 
 @pytest.mark.attack("a chapter in a fresh clone, without its records")
 def test_a_chapter_without_its_records_says_not_run(tmp_path, monkeypatch, unhooked) -> None:
-    """As in a fresh clone, where no smoke run was made; chapter 10 reads most of its tables."""
+    """As in a fresh clone, where no smoke run was made; chapter 11 reads most of its tables."""
     monkeypatch.setenv("SEPNB_BUILD", str(tmp_path))
-    outcome = execute.execute(execute.Job(chapters.find("10_language_model"), "smoke"))
+    outcome = execute.execute(execute.Job(chapters.find("11_language_model"), "smoke"))
     assert outcome.status == "ran", outcome.failure
-    found = numbers.load("10_language_model", "smoke")
+    found = numbers.load("11_language_model", "smoke")
     assert found["rope_gain_after_eight"] == found["block_parameter_share"] == numbers.NOT_RUN
 
 

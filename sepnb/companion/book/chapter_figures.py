@@ -1,8 +1,8 @@
 """A figure of a chapter on another page, with its own words: the book never draws one thing twice.
 
-    ```{chapter-figure} 11_extrapolators/fig-extrapolators-beyond
+    ```{chapter-figure} 12_extrapolators/fig-extrapolators-beyond
     ```
-    ```{chapter-panel} 12_what_works/moving-recall
+    ```{chapter-panel} 13_slow_down/moving-recall
     ```
 
 The second is for what a reader moves (`sepnb.plots.moving`). The picture, its alternative text and its

@@ -4,13 +4,33 @@ import posixpath
 from html import escape
 from pathlib import Path
 
+_CHAPTERS = {
+    "07_two_streams": "08_two_streams",
+    "08_split_mlp_norm": "09_split_mlp_norm",
+    "09_strict": "10_strict",
+    "10_language_model": "11_language_model",
+    "11_extrapolators": "12_extrapolators",
+    "11_extrapolators_in_detail": "12_extrapolators_in_detail",
+    "12_what_works": "13_slow_down",
+    "13_digits": "15_digits",
+    "14_two_losses": "16_two_losses",
+    "15_two_dimensions": "17_two_dimensions",
+    "16_seqpe_stream": "18_seqpe_stream",
+    "17_perplexity": "12_extrapolators#does-more-training-help",
+    "18_far_text": "19_far_text",
+    "18_needle": "19_far_text#needle-in-a-haystack",
+    "19_what_and_where": "19_far_text#recall-and-the-latest-value",
+    "20_questions": "19_far_text#questions-about-a-story",
+    "21_cost_and_speed": "20_cost_and_speed",
+    "22_inside": "21_inside",
+    "23_scoreboard": "22_conclusion",
+    "24_probe": "23_probe",
+    "25_every_encoding": "07_every_encoding",
+    "26_in_the_page": "21_inside#a-model-that-breaks-and-heals",
+}
 MOVED = {
     "book/attacks": "book/provenance#check-it-yourself",
-    "notebooks/executed/18_needle": "notebooks/executed/18_far_text#needle-in-a-haystack",
-    "notebooks/executed/19_what_and_where": "notebooks/executed/18_far_text#recall-and-the-latest-value",
-    "notebooks/executed/20_questions": "notebooks/executed/18_far_text#questions-about-a-story",
-    "notebooks/executed/17_perplexity": "notebooks/executed/11_extrapolators#does-more-training-help",
-    "notebooks/executed/26_in_the_page": "notebooks/executed/22_inside#a-model-that-breaks-and-heals",
+    **{f"notebooks/executed/{old}": f"notebooks/executed/{new}" for old, new in _CHAPTERS.items()},
 }
 """Old page to new page, both without `.html`, such as `"book/old": "book/new#a-section"`."""
 

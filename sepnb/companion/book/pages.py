@@ -205,7 +205,7 @@ def _speeds(cells: pd.DataFrame) -> list[str]:
 
 
 WINDOW, WIDTH = 64, 16
-"""Of the table that the extrapolators continue in chapter 25."""
+"""Of the table that the extrapolators continue in chapter 7."""
 
 
 def properties() -> str:

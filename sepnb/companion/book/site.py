@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 SPREAD = 5
 JUDGED = {"book/claims", "book/source_map"} | {
-    f"notebooks/executed/{name}" for name in ("22_inside", "23_scoreboard")
+    f"notebooks/executed/{name}" for name in ("21_inside", "22_conclusion")
 }
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, ImportError, OSError, RuntimeError)
 

@@ -1,0 +1,669 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 8. Two streams: values and output
+#
+# **Finding.** Give position its own columns, and split attention's value and output matrices along the same border. While the attention
+# weights are held fixed, text then cannot influence position at all: the derivative is {num}`08_two_streams/frozen_jacobian_split:.0f`,
+# exactly ({numref}`fig-streams-jacobian`). With one unsplit value matrix it is at least
+# {num}`08_two_streams/frozen_jacobian_full_value:.2f` in every random model. Live attention weights read both streams, so each stream
+# still influences the other through them.
+
+# %% tags=["parameters"]
+profile = "smoke"
+seed = 0
+device = "cpu"
+
+# %% tags=["hide-input"]
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.colors import LogNorm
+from torch import nn
+
+from sepnb.analysis.isolation import jacobian, join_streams, leak, through_blocks
+from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.plots import figures, shapes
+from sepnb.records import numbers as chapter_numbers
+from sepnb.streams import BlockDiagonalLinear, Streams
+
+figures.use_style()
+# The profile chooses sizes; every profile runs the same code.
+n_tokens, n_seeds = {"smoke": (5, 3), "laptop": (8, 8), "gpu": (12, 16)}[profile]
+D, H = 32, 4
+numbers = {}
+
+
+# %% tags=["hide-input"]
+def build_model(d_pos=8, *, seed=seed, dtype=torch.float64, **changes):
+    """Separated, with random weights; `readout="both"` keeps the last pos stream."""
+    torch.manual_seed(seed)
+    settings = {
+        "n_layers": 2,
+        "n_heads": H,
+        "encoding": "sinusoidal",
+        "readout": "both",
+    }
+    config = TransformerConfig(Streams(pos=d_pos, sem=D - d_pos), **settings | changes)
+    return LanguageModel(config).to(device, dtype).requires_grad_(False)
+
+
+def input_state(model, text):
+    """The residual state before the first block: one [1, N, w] per stream."""
+    tokens = torch.tensor([list(text.encode())], device=device)
+    positions = torch.arange(len(text), device=device)
+    return model.transformer.input_state(model.embedding(tokens), positions)
+
+
+# %% tags=["hide-input"]
+def measure(d_pos, seed, control=()):
+    """The largest entry of each block of the Jacobian from stream to stream."""
+    model = build_model(d_pos, seed=seed)
+    state = input_state(model, "semantic streams"[:n_tokens])
+    streams = model.config.streams
+    for where in control:  # full matrices instead of blocks
+        join_streams(model.transformer, where)
+    frozen, live = (
+        jacobian(model.transformer, state, frozen=flag) for flag in (True, False)
+    )
+    return {
+        "frozen, pos by sem": leak(frozen, streams),
+        "frozen, sem by pos": leak(frozen, streams, "pos", "sem"),
+        "live, pos by sem": leak(live, streams),
+        "live, sem by pos": leak(live, streams, "pos", "sem"),
+        "jacobians": (frozen, live),
+    }
+
+
+# %% tags=["hide-input"]
+variants = {
+    "d_pos = 8": (8, ()),
+    "d_pos = 5 (head 0 straddles)": (5, ()),
+    "d_pos = 12 (head 1 straddles)": (12, ()),
+    "control: full W_V": (8, ("value",)),
+    "control: full W_O": (8, ("output",)),
+    "control: full W_V and W_O": (8, ("value", "output")),
+}
+seeds = range(seed, seed + n_seeds)
+measured = {
+    name: [measure(d_pos, s, control) for s in seeds]
+    for name, (d_pos, control) in variants.items()
+}
+
+# %% tags=["hide-input"]
+separated = measured["d_pos = 8"][0]["jacobians"]
+joined = measured["control: full W_V and W_O"][0]["jacobians"]
+pictures = {"separated, frozen": separated[0], "separated, live": separated[1]}
+pictures["full $W_V$ and $W_O$, frozen"] = joined[0]
+fig, axes = plt.subplots(1, 3, figsize=(8.0, 3.0), sharey=True)
+colours = plt.get_cmap("Blues").copy()
+colours.set_bad(figures.GROUND)
+for ax, (title, jac) in zip(axes, pictures.items(), strict=True):
+    size = jac.abs().amax(dim=(0, 2)).cpu().numpy()  # [D_out, D]: over token pairs
+    seen = np.ma.masked_equal(size, 0.0)
+    image = ax.imshow(seen, cmap=colours, norm=LogNorm(1e-2, 10))
+    ax.axhline(7.5, color=figures.INK, linewidth=1)
+    ax.axvline(7.5, color=figures.INK, linewidth=1)
+    ax.set_title(title)
+    ax.set_xticks([3.5, 19.5], ["pos", "sem"])
+    ax.set_yticks([3.5, 19.5], ["pos", "sem"])
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(True)
+    ax.set_xlabel("input column")
+    for (x, y), here in {(19.5, 3.5): size[:8, 8:], (3.5, 19.5): size[8:, :8]}.items():
+        if not here.any():
+            word = "0" if x < 8 else "exactly 0"
+            ax.text(x, y, word, ha="center", va="center", color=shapes.ON_CELLS)
+axes[0].set_ylabel("output column")
+fig.colorbar(image, ax=axes, shrink=0.75, label="largest derivative", extend="min")
+figures.show(
+    fig,
+    name="fig-streams-jacobian",
+    alt="Three thirty-two by thirty-two heat maps of derivatives. Separated with "
+    "frozen attention: the two blocks that lead from stream to stream are empty, "
+    "exactly zero. Separated with live attention: they are filled. Full value and "
+    "output matrices with frozen attention: filled.",
+    caption="With fixed attention weights nothing passes between the streams (left, "
+    "exactly 0). Live attention weights bring a leak back (middle). Unsplit value and "
+    "output matrices leak even with fixed weights (right). Colour shows how strongly "
+    "each output column depends on each input column: the largest derivative over all "
+    "pairs of tokens, in one random model.",
+)
+
+# %% [markdown]
+# > **Question.** If position gets its own columns, how must attention be built so that position and meaning never mix? And what still
+# > passes between them?
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 7 s of one CPU core at profile `smoke`, about 10 s at `laptop`; no GPU is used. Memory: under 1 GB. Nothing is
+#   downloaded, nothing is trained.
+# - **You need**: {doc}`chapter 1 <01_order>`; block matrices; what a Jacobian is.
+# - **You will learn**: why values do not mix and weights do; how to measure isolation exactly, with controls that must fail; what the
+#   split saves.
+# - **Claims tested** (see {doc}`/book/claims`): `block-values-keep-streams-apart`, `semantics-do-not-depend-on-position`.
+# ```
+#
+# The source of this part of the book is a set of slides in French. Instead of *adding* a position vector to a token's embedding, they
+# reserve some dimensions for position alone. This chapter keeps them apart inside attention, {doc}`the next one <09_split_mlp_norm>`
+# outside it.
+#
+# The idea is older. {cite:t}`kitaev2018` concatenated content and position and split the weights of attention and of the feed-forward
+# layers in 2018, and {cite:t}`lequeu2026` study such models in depth. The book adds exact tests, and comparisons in which only one factor
+# changes.
+#
+# ## What goes in
+#
+# The width is divided, $D = d_{\text{pos}} + d_{\text{sem}}$, and a token enters as $x_i = [\,p_i \,\Vert\, s_t\,]$, equation
+# {eq}`eq-input`, with position first. Two texts of the same length then have the same position columns, and a letter has the same
+# semantic columns at every place.
+
+
+# %%
+model = build_model()
+one, two = input_state(model, "position"), input_state(model, "semantic")
+print({name: tuple(part.shape) for name, part in one.items()})
+assert torch.equal(one["pos"], two["pos"]) and not torch.equal(one["sem"], two["sem"])
+first_o, second_o = one["sem"][0, 1], one["sem"][0, 6]  # of "position"
+assert torch.equal(first_o, second_o)
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 2, figsize=(7.8, 2.7))
+for ax, state, text in ((axes[0], one, "position"), (axes[1], two, "semantic")):
+    x = model.config.streams.join(state)[0]
+    image = shapes.heat_map(ax, x.cpu(), reach=2.5, aspect="auto")
+    ax.axvline(7.5, color=figures.INK, linewidth=2)
+    ax.set_yticks(range(8), list(text))
+    ax.set_xticks([0, 8, 31])
+    ax.set_xlabel("column of $x$")
+    ax.text(3.5, -0.9, "pos", ha="center", weight="bold", color=figures.POS)
+    ax.text(19.5, -0.9, "sem", ha="center", weight="bold", color="#a87400")
+    ax.tick_params(length=0)
+fig.colorbar(image, ax=axes, shrink=0.8, label="value", ticks=[-2, 0, 2])
+figures.show(
+    fig,
+    name="fig-streams-input",
+    alt="Two heat maps of an eight by thirty-two input, for the words 'position' and "
+    "'semantic'. A line separates eight pos columns from twenty-four sem columns. The "
+    "pos columns of the two are identical, the sem columns differ.",
+    caption="The input of a separated model for two words of eight letters. The pos "
+    "columns depend only on the index, so they are the same in both words. The sem "
+    "columns depend only on the letter.",
+)
+
+# %% [markdown]
+# A {term}`dense model` with added positions starts with the sum $p_i + s_t$, and in general neither part can be recovered from it. Here
+# nothing is mixed *yet*.
+#
+# ## Values that stay in their columns
+#
+# Attention reads values, $V = u\, W_V$, with $u = [\,u_{\text{pos}} \,\Vert\, u_{\text{sem}}\,]$ the normalised input. With a full $W_V$
+# every output column reads every input column. The slides make it block diagonal:
+#
+# $$
+# \begin{aligned}
+# V &= [\,u_{\text{pos}} \,\Vert\, u_{\text{sem}}\,]
+# \begin{pmatrix} W_{V,\text{pos}} & 0 \\ 0 & W_{V,\text{sem}} \end{pmatrix} \\
+# &= [\,u_{\text{pos}} W_{V,\text{pos}} \,\Vert\, u_{\text{sem}} W_{V,\text{sem}}\,] .
+# \end{aligned}
+# $$ (eq-streams-values)
+#
+# The book's `BlockDiagonalLinear` stores the two blocks and nothing else:
+#
+# ```{literalinclude} ../../sepnb/streams.py
+# :pyobject: BlockDiagonalLinear.parts
+# :dedent:
+# ```
+#
+# By hand, with two columns each:
+#
+# $$
+# [\,1, 1 \,\Vert\, 2, 1\,] \begin{pmatrix} 1 & 2 & & \\ 0 & 1 & & \\ & & 3 & 0 \\ & & 1 & 1 \end{pmatrix}
+# = [\,1, 3 \,\Vert\, 7, 1\,] .
+# $$
+
+# %%
+W_pos = torch.tensor([[1.0, 2.0], [0.0, 1.0]])
+W_sem = torch.tensor([[3.0, 0.0], [1.0, 1.0]])
+u = torch.tensor([1.0, 1.0, 2.0, 1.0])
+
+split = BlockDiagonalLinear(Streams(pos=2, sem=2))  # (eq-streams-values)
+with torch.no_grad():
+    split.blocks["pos"].weight.copy_(W_pos.T)  # torch's Linear stores the transpose
+    split.blocks["sem"].weight.copy_(W_sem.T)
+assert split(u).tolist() == [1, 3, 7, 1]
+assert torch.equal(split(u), u @ torch.block_diag(W_pos, W_sem))  # zeros included
+
+# %% [markdown]
+# Then the values are averaged with the attention weights. For output column $c$ of token $i$,
+#
+# $$
+# z_{ic} = \sum_{j=1}^{M} a_{ij}\, V_{jc} .
+# $$ (eq-streams-sum)
+#
+# The sum runs over the *keys* $j$, the rows of $V$, while the column $c$ stays fixed. So attention mixes tokens, not columns. This is the
+# layer of the package, from normalised streams `u` to its output:
+#
+# ```{literalinclude} ../../sepnb/models/attention.py
+# :pyobject: Attention.forward
+# :start-at: values =
+# :dedent:
+# ```
+#
+# The same as the loops of {eq}`eq-streams-sum`, with literal numbers:
+
+# %%
+a = torch.tensor([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])  # N = 2 queries, M = 3 keys
+V = [[1.0, 3.0, 7.0, 1.0], [2.0, 0.0, 0.0, 4.0], [0.0, 2.0, 1.0, 1.0]]
+V = torch.tensor(V)  # [M, D]
+
+z = torch.zeros(2, 4)
+for i in range(2):
+    for c in range(4):
+        for j in range(3):  # over keys, (eq-streams-sum)
+            z[i, c] += a[i, j] * V[j, c]
+assert torch.equal(z, a @ V)
+assert z[0].tolist() == [1.5, 1.5, 3.5, 2.5]
+
+V_other_text = V.clone()
+V_other_text[:, 2:] = 99.0  # other semantics at every token
+assert torch.equal((a @ V_other_text)[:, :2], z[:, :2]), "pos must not notice"
+
+# %% [markdown]
+# ```{admonition} Deviation from the source: four slips
+# :class: warning
+# - The slides let the sum of {eq}`eq-streams-sum` run to $d_{\text{model}}$. It must end at the number of keys $M$; the loop above would
+#   ask for a fourth key where there are three. Their *conclusion* is right.
+# - They print $\operatorname{softmax}(Q \cdot K / \sqrt{d})$. The shapes need a transpose, $Q K^\top$.
+# - They call a position unseen when $i > L_{\max}$. Their window is $[0, L_{\max} - 1]$, so the first unseen index is $L$ itself:
+#   $i \ge L$. We check this below.
+# - They omit the norm and the residual path. In {doc}`chapter 9 <09_split_mlp_norm>` the norm decides whether the method works at all.
+# ```
+
+# %%
+L = 4
+short = build_model(encoding="learned", max_length=L)
+tokens = torch.zeros(1, 1, dtype=torch.long, device=device)
+short(tokens, positions=torch.tensor([L - 1], device=device))  # the table's last row
+try:
+    short(tokens, positions=torch.tensor([L], device=device))
+except ValueError as error:
+    print(error)
+else:
+    raise AssertionError("index L must be refused: it was never trained")
+
+# %% [markdown]
+# ## Heads, and the one that straddles
+#
+# Each head computes its own weights and owns $d = D/H$ neighbouring columns of $z$. The slides first tried $d_{\text{pos}} = d$, so that
+# head 0 owns exactly the pos columns and is "the position head". But $d_{\text{pos}}$ is a hyperparameter. With $d_{\text{pos}} = 5$ and
+# $d = 8$, head 0 owns five pos columns *and* three sem columns: it *straddles* the border.
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(7.2, 2.9))
+for row, d_pos in enumerate((8, 5, 12)):
+    y = -1.45 * row
+    for column in range(D):
+        colour = figures.POS if column < d_pos else figures.SEM
+        look = {"facecolor": colour, "alpha": 0.85, "linewidth": 0}
+        ax.add_patch(plt.Rectangle((column + 0.05, y), 0.9, 0.8, **look))
+    for h in range(H):
+        frame = {"fill": False, "edgecolor": figures.INK, "linewidth": 1.4}
+        ax.add_patch(plt.Rectangle((h * 8, y - 0.07), 8, 0.94, **frame))
+        straddles = h * 8 < d_pos < (h + 1) * 8
+        look = {"ha": "center", "va": "bottom", "fontsize": 9}
+        look["weight"] = "bold" if straddles else "normal"
+        ax.text(h * 8 + 4, y + 0.93, f"head {h}" + " straddles" * straddles, **look)
+    own = f"$d_{{\\mathrm{{pos}}}} = {d_pos}$"
+    ax.text(-0.7, y + 0.4, own, ha="right", va="center")
+ax.text(0, -3.15, "pos columns", color=figures.POS, weight="bold", va="top")
+ax.text(32, -3.15, "sem columns", color="#a87400", weight="bold", ha="right", va="top")
+ax.set(xlim=(-5, 32.5), ylim=(-3.75, 1.4))
+ax.axis("off")
+figures.show(
+    fig,
+    name="fig-streams-heads",
+    alt="Three rows of thirty-two columns in four heads of eight. With d_pos 8 the "
+    "pos columns fill head 0 exactly. With d_pos 5 they fill five columns of head 0, "
+    "with d_pos 12 head 0 and half of head 1: these heads straddle.",
+    caption="Which head owns which columns of $z$, for three values of "
+    "$d_{\\text{pos}}$. $W_O$ is cut where the colour changes and not at a head's "
+    "border, so a straddling head mixes nothing.",
+)
+
+# %% [markdown]
+# Does a straddling head leak? No, because of {eq}`eq-streams-sum`: a head decides *with which weights* its columns are averaged, the same
+# for pos and sem columns, but it never adds one column to another. Only the next matrix must be cut at the right place:
+#
+# $$
+# y = x + z \begin{pmatrix} W_{O,\text{pos}} & 0 \\ 0 & W_{O,\text{sem}} \end{pmatrix} ,
+# $$ (eq-streams-output)
+#
+# with the border between the blocks at column $d_{\text{pos}}$ of the concatenated heads.
+#
+# ## Measuring isolation
+#
+# "Does not mix" is a statement about derivatives. Let $F$ be the whole stack of blocks and $x$ its input state. The streams are isolated
+# if the block of the Jacobian that leads from one to the other vanishes:
+#
+# $$
+# J_{\text{pos} \leftarrow \text{sem}} = \frac{\partial F(x)_{\text{pos}}}{\partial x_{\text{sem}}} = 0 .
+# $$ (eq-streams-jacobian)
+#
+# It can be taken in two ways.
+#
+# - *Frozen*: record the attention weights $a_{ij}$ at $x$ and hold them constant. What still passes goes through values, outputs, MLPs
+#   and norms, the paths that the slides want to cut.
+# - *Live*: differentiate everything. $Q$ and $K$ read both streams, so content moves the weights, and the weights move the average of the
+#   position columns. This is the *routing leak*. The slides' architecture allows it by design.
+#
+# We report the largest absolute entry. Zero means exactly `0.0`, not "small": where there is no path, automatic differentiation
+# multiplies and adds only zeros.
+
+
+# %%
+ways = ("pos by sem", "sem by pos")
+columns = [f"{kind}, {way}" for kind in ("frozen", "live") for way in ways]
+by_run = {
+    name: np.array([[run[column] for column in columns] for run in runs])
+    for name, runs in measured.items()
+}
+largest = {name: found.max(axis=0).tolist() for name, found in by_run.items()}
+smallest = {name: found.min(axis=0).tolist() for name, found in by_run.items()}
+figures.show_table(
+    pd.DataFrame(
+        [[name, *values] for name, values in largest.items()],
+        columns=["model", *columns],
+    ),
+    caption=f"Largest entry of the Jacobian between streams; the largest of {n_seeds} "
+    "random models (two blocks, float64).",
+    formats=dict.fromkeys(columns, ".2g"),
+)
+# %%
+split_models = [name for name in variants if name.startswith("d_pos")]
+controls = [name for name in variants if name.startswith("control")]
+for name in split_models:
+    assert largest[name][:2] == [0.0, 0.0], "frozen: exactly zero, or not separated"
+    assert min(smallest[name][2:]) > 1e-3, "live: the routing leak must be visible"
+for name in controls:
+    assert min(smallest[name][:2]) > 1e-3, "controls must leak, or the test is blind"
+numbers["frozen_jacobian_split"] = max(max(largest[name][:2]) for name in split_models)
+numbers["live_jacobian_split"] = min(smallest[name][2] for name in split_models)
+numbers["live_jacobian_sem_by_pos"] = min(smallest[name][3] for name in split_models)
+numbers["frozen_jacobian_dense"] = min(smallest["control: full W_V and W_O"][:2])
+numbers["frozen_jacobian_full_value"] = min(smallest["control: full W_V"][:2])
+numbers["frozen_jacobian_full_output"] = min(smallest["control: full W_O"][:2])
+
+# %% [markdown]
+# With frozen weights the separated models give {num}`08_two_streams/frozen_jacobian_split:.1f` in both directions, with or without a
+# straddling head. A full $W_V$ alone already spoils this, and so does a full $W_O$ alone: over all seeds the smallest such leak is
+# {num}`08_two_streams/frozen_jacobian_full_value:.2f` for $W_V$ and {num}`08_two_streams/frozen_jacobian_full_output:.2f` for $W_O$. So
+# both splits are needed, and the measurement does see a leak where there is one.
+
+# %% [markdown]
+# ## The routing leak
+#
+# With live weights the same models leak: at least {num}`08_two_streams/live_jacobian_split:.2f` from sem to pos and
+# {num}`08_two_streams/live_jacobian_sem_by_pos:.2f` from pos to sem. The middle picture of {numref}`fig-streams-jacobian` has no empty
+# block. So the slides' sentence that "only the positional embeddings depend on the index, while the semantic representations stay
+# invariant" is true of the *input* of the first block, and no longer after it.
+#
+# The forward direction shows the same. If a second text of the same length is read with the attention weights of the first, its pos
+# stream comes out bit for bit the same. If it is read with weights computed from itself, the pos stream differs.
+
+# %%
+model32 = build_model(dtype=torch.float32)
+one, two = input_state(model32, "position"), input_state(model32, "semantic")
+with frozen_attention(model32):
+    first = through_blocks(model32.transformer, one)  # records its weights
+    second = through_blocks(model32.transformer, two)  # reuses them
+assert torch.equal(first["pos"], second["pos"]), "float32, and still bit for bit"
+assert not torch.equal(first["sem"], second["sem"])
+
+live = through_blocks(model32.transformer, two)
+change = (live["pos"] - first["pos"]).norm() / first["pos"].norm()
+numbers["routing_change"] = change.item()
+print(f"relative change of the pos stream with weights of its own: {change:.2f}")
+assert numbers["routing_change"] > 1e-3
+
+# %% [markdown]
+# How large is the routing leak? That depends on how strongly the weights react to content, so we scale $W_Q$ and $W_K$ by a factor $g$.
+# At $g = 0$ all scores are 0 and the weights uniform, whatever the text.
+
+# %%
+factors = [0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0]
+
+
+def routing_leak(factor, seed):
+    """The live leak from sem to pos when queries and keys are scaled by `factor`."""
+    model = build_model(seed=seed)
+    for block in model.transformer.blocks:
+        for projection in block.attention.query_key:
+            projection.weight.mul_(factor)
+    state = input_state(model, "semantic streams"[:n_tokens])
+    return leak(jacobian(model.transformer, state, frozen=False), model.config.streams)
+
+
+leaks = np.array([[routing_leak(factor, s) for factor in factors] for s in seeds])
+assert (leaks[:, 0] == 0.0).all() and (leaks[:, 1] > 0).all()
+numbers["routing_leak_at_0"] = leaks[:, 0].max()
+numbers["routing_leak_at_1"] = float(np.median(leaks[:, factors.index(1.0)]))
+numbers["routing_leak_at_quarter"] = float(np.median(leaks[:, factors.index(0.25)]))
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(6.4, 3.3))
+ax.plot(factors[1:], leaks[:, 1:].T, color=figures.MIXED, linewidth=0.9, alpha=0.45)
+middle = np.median(leaks[:, 1:], axis=0)
+ax.plot(factors[1:], middle, color=figures.MIXED, linewidth=2.4)
+ax.set_yscale("log")
+shapes.powers_of_two(ax, factors[1:], ["1/8", "1/4", "1/2", "1", "2", "4"])
+shapes.mark(ax, 1, "as initialised", height=1.01)
+ax.set(xlabel="factor $g$ on $W_Q$ and on $W_K$", ylabel="live leak, pos by sem")
+figures.show(
+    fig,
+    name="fig-streams-routing",
+    alt="The live leak from sem to pos against the factor on the query and key "
+    "matrices, both axes logarithmic. It rises in nearly a straight line of slope "
+    "two. One thin line per seed, a thick line for the median.",
+    caption="The more strongly attention reacts to content, the larger the routing "
+    "leak. It grows about with the square of $g$ over five octaves, and at $g = 0$, "
+    "which a logarithmic axis cannot show, it is exactly zero. Thin lines: "
+    f"{n_seeds} random models; thick line: their median.",
+)
+
+# %% [markdown]
+# The leak grows with the square of $g$ because scores are products of a query and a key. From a quarter of the initial scale to the
+# initial scale its median grows from {num}`08_two_streams/routing_leak_at_quarter:.3f` to {num}`08_two_streams/routing_leak_at_1:.2f`.
+# These are *random* models, so they show only that the leak is possible. {doc}`Chapter 21 <21_inside>` asks whether *trained* models use
+# it, and the strict variant of {doc}`chapter 10 <10_strict>` removes it by construction.
+#
+# ## What it costs, or saves
+#
+# A dense block has $4 D^2$ numbers in $W_Q, W_K, W_V, W_O$ and $8 D^2$ in an MLP of four times the width. The separated block keeps $W_Q$
+# and $W_K$ and replaces the rest by blocks:
+#
+# $$
+# \begin{aligned}
+# \text{dense: } & 12 D^2, \\
+# \text{separated: } & 2 D^2 \\
+# & {} + 10\,(d_{\text{pos}}^2 + d_{\text{sem}}^2) ,
+# \end{aligned}
+# $$ (eq-streams-count)
+#
+# each plus $4D$ for two norms with gain and bias. We compare the formula with whole stacks of blocks:
+
+
+# %%
+def formula(width, d_pos, n_layers):
+    """Parameters of the stack of blocks, (eq-streams-count) plus two norms a block."""
+    squares = d_pos**2 + (width - d_pos) ** 2
+    matrices = 12 * width**2 if d_pos == 0 else 2 * width**2 + 10 * squares
+    return n_layers * (matrices + 4 * width)
+
+
+def counted(width, d_pos, n_layers, readout="both"):
+    """The same, counted on a model."""
+    streams = Streams(pos=d_pos, sem=width - d_pos)
+    encoding = "sinusoidal" if d_pos else "none"
+    config = TransformerConfig(streams, n_layers, 4, encoding, readout=readout)
+    return LanguageModel(config).parameter_counts()["blocks"]
+
+
+# %%
+rows = []
+sizes = (64, 0, 3), (64, 16, 3), (64, 32, 3), (128, 0, 4), (128, 32, 4), (76, 19, 3)
+for size in sizes:  # width, d_pos and number of blocks
+    total = formula(*size)
+    assert counted(*size) == total
+    of_dense = total / formula(size[0], 0, size[2])
+    rows.append([*size, total, of_dense, counted(*size, readout="sem")])
+columns = ["D", "d_pos", "blocks", "parameters", "of dense", "without dead ones"]
+costs = pd.DataFrame(rows, columns=columns)
+figures.show_table(
+    costs,
+    caption="Parameters of the blocks by formula (equal to the count on the model), "
+    "and what is left when the output reads sem only.",
+    formats={"parameters": ",", "of dense": ".3f", "without dead ones": ","},
+)
+dense, quarter = formula(64, 0, 3), formula(64, 16, 3)
+numbers["parameters_dense_64"], numbers["parameters_separated_64"] = dense, quarter
+numbers["share_of_dense_quarter"] = quarter / dense
+numbers["wide_over_dense"] = formula(76, 19, 3) / dense
+
+# %% [markdown]
+# At $d_{\text{pos}} = D/4$ the separated blocks have {num}`08_two_streams/share_of_dense_quarter:.1%` of the parameters of the dense
+# ones. So a comparison at {term}`equal width` handicaps the separated model, and one at {term}`equal parameters` gives it a wider
+# residual path: $D = 76$ has {num}`08_two_streams/wide_over_dense:.3f` times the parameters of a dense $D = 64$. The book shows both.
+#
+# The last column is for models whose output reads the sem stream only. There the last block's pos values, outputs and MLP reach nothing,
+# so the model does not build them.
+#
+# ## What went wrong: zeros that drift
+#
+# The cheap way to a block-diagonal matrix is a full one whose off-diagonal blocks *start* at zero. The initial model then passes every
+# test above. But what do five steps of an optimiser on random regression do to it?
+
+# %%
+torch.manual_seed(seed)
+streams = Streams(pos=8, sem=24)
+outside = torch.block_diag(torch.ones(8, 8), torch.ones(24, 24)) == 0
+full, blocks = nn.Linear(D, D, bias=False), BlockDiagonalLinear(streams)
+with torch.no_grad():
+    full.weight[outside] = 0.0
+inputs, targets = torch.randn(64, D), torch.randn(64, D)
+for layer in (full, blocks):
+    adamw = torch.optim.AdamW(layer.parameters(), lr=1e-2)
+    for _ in range(5):
+        adamw.zero_grad()
+        (layer(inputs) - targets).square().mean().backward()
+        adamw.step()
+numbers["drift_of_initial_zeros"] = full.weight[outside].abs().max().item()
+stored = torch.block_diag(*(block.weight for block in blocks.blocks.values()))
+drift = numbers["drift_of_initial_zeros"]
+print(f"off-block: {drift:.3f} (full), {stored[outside].abs().max():.1f} (blocks)")
+assert drift > 1e-3 and not stored[outside].any()
+
+# %% [markdown]
+# The zeros have moved to {num}`08_two_streams/drift_of_initial_zeros:.3f`, close to five times the learning rate, because nothing held
+# them. A mask in every forward pass would be correct, but cost time and memory. So the book stores blocks, and also tests isolation after
+# training steps.
+#
+# ## What to take away
+#
+# 1. Attention mixes tokens at a fixed column. If $W_V$ and $W_O$ are block diagonal, both cut at column $d_{\text{pos}}$, the value path
+#    is separated **exactly**, even when a head straddles the border. One alone is not enough.
+# 2. The attention weights read both streams, so live weights let position and content influence each other, here by derivatives of at
+#    least {num}`08_two_streams/live_jacobian_split:.2f`. Separated does not mean independent.
+# 3. A separated block with a quarter of the width for position has {num}`08_two_streams/share_of_dense_quarter:.1%` of the parameters of
+#    a dense one. So every comparison needs equal width *and* equal parameters.
+#
+# **Limits.** The zeros are exact for any weights. The sizes of the leaks belong to random models of one small shape with the book's
+# initialisation; trained models can differ in either direction. The norm was split throughout; the next chapter shows why.
+#
+# **What would change our mind.** A single nonzero entry in a frozen Jacobian of a split model, for any width, head count or weights. The
+# package's tests look for one, also with biases, RMS norms, no mask and straddling heads.
+#
+# ## Exercises
+#
+# Try each before you unfold its solution. Every solution ends with a check that fails if it is wrong.
+#
+# **1. (easy)** What is a separated model with $d_{\text{pos}} = 0$? Predict its parameter count and check it against the dense one.
+
+# %% tags=["hide-cell"]
+# Solution. A stream of width 0 is no stream: it *is* the dense model, so the encoding
+# is added again.
+assert Streams(pos=0, sem=64) == Streams.dense(64)
+assert counted(64, 0, 3) == 3 * (12 * 64**2 + 4 * 64)
+
+# %% [markdown]
+# **2. (easy)** At which share $r = d_{\text{pos}}/D$ does the separated block have the fewest parameters, and what part of the dense
+# block is left? Derive it from {eq}`eq-streams-count`.
+
+# %% tags=["hide-cell"]
+# Solution. r^2 + (1 - r)^2 is smallest at r = 1/2, where it is 1/2: (2 + 10/2) / 12 =
+# 7/12 of the matrices.
+shares = [(2 + 10 * (r**2 + (1 - r) ** 2)) / 12 for r in np.linspace(0.01, 0.99, 99)]
+assert np.argmin(shares) == 49 and min(shares) == 7 / 12
+matrices = (counted(64, 32, 1) - 4 * 64) / (12 * 64**2)
+assert abs(matrices - 7 / 12) < 1e-12
+
+# %% [markdown]
+# **3. (medium)** With $d_{\text{pos}} = 5$, cut $W_O$ at the head's border, column 8, instead of column 5. Predict which of the two
+# directions leaks, then measure.
+
+# %% tags=["hide-cell"]
+# Solution. Columns 5 to 7 of z are semantic, but the wrong cut counts them to the pos
+# block: its first five outputs read them (sem to pos), and its last three, which belong
+# to sem, read the pos columns. Both directions leak.
+from sepnb.analysis.isolation import DenseMap
+
+
+class CutElsewhere(DenseMap):
+    def __init__(self, streams, cut):
+        super().__init__(streams)
+        self.map = BlockDiagonalLinear(Streams(pos=cut, sem=D - cut)).double()
+
+
+straddling = build_model(5)
+for block in straddling.transformer.blocks:
+    elsewhere = CutElsewhere(straddling.config.streams, cut=8)
+    block.attention.output = elsewhere.requires_grad_(False)
+wrong = jacobian(straddling.transformer, input_state(straddling, "border"), frozen=True)
+assert leak(wrong, straddling.config.streams) > 1e-3
+assert leak(wrong, straddling.config.streams, "pos", "sem") > 1e-3
+
+# %% [markdown]
+# **4. (hard)** Grouped-query attention computes fewer value heads and repeats each for several query heads. Take two value heads of width
+# 8, with the first 5 of all their 16 columns being pos, and repeat each twice. Where are the pos columns among the 32 columns of $z$?
+# Show that cutting $W_O$ "after the pos columns" cannot work, and find a relabelling that does.
+
+# %% tags=["hide-cell"]
+# Solution. Value columns 0 to 4 are pos. Repeated, z holds them at 0 to 4 and again at
+# 8 to 12: no single cut separates them.
+is_pos = torch.arange(16) < 5
+origin = torch.arange(16).view(2, 8).repeat_interleave(2, dim=0).flatten()  # z to v
+assert is_pos[origin].nonzero().flatten().tolist() == [0, 1, 2, 3, 4, 8, 9, 10, 11, 12]
+v = torch.randn(6, 16, dtype=torch.float64, requires_grad=True)
+weights = torch.full((6, 6), 1 / 6, dtype=torch.float64)
+z = weights @ v[:, origin]  # W_O is cut after as many columns as are pos
+W_O = torch.block_diag(torch.randn(10, 8), torch.randn(22, 24)).double()
+(gradient,) = torch.autograd.grad((z @ W_O)[:, :8].sum(), v, retain_graph=True)
+assert gradient[:, ~is_pos].abs().max() > 1e-3, "sem values reach the pos outputs"
+pos_first = [is_pos[origin].nonzero(), (~is_pos[origin]).nonzero()]
+relabelled = torch.cat(pos_first).flatten()
+(gradient,) = torch.autograd.grad((z[:, relabelled] @ W_O)[:, :8].sum(), v)
+assert not gradient[:, ~is_pos].any() and gradient[:, is_pos].abs().max() > 1e-3
+
+# %% tags=["hide-cell"]
+chapter_numbers.publish("08_two_streams", numbers, profile=profile)

@@ -1,0 +1,1198 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 11. The separated language model
+#
+# **Finding.** A separated model learns faster than a dense model that adds the same sinusoid, but does not end better. In small
+# models, separated minus dense is {num}`11_language_model/gain_at_1x` bits per byte after a short training and
+# {num}`11_language_model/gain_at_16x` after sixteen times as much. RoPE ends ahead of the separated one. A position stream that no
+# layer changes is as good as one that evolves, or better.
+
+# %% tags=["parameters"]
+profile = "smoke"
+seed = 0
+device = "cpu"
+
+# %% tags=["hide-input"]
+import math
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.ticker import MaxNLocator
+from scipy.stats import ttest_1samp
+
+from sepnb import claims, experiments
+from sepnb.analysis import flops
+from sepnb.claims import language_model as of_this_chapter
+from sepnb.claims.budget import exchanges, places
+from sepnb.claims.budget import models as ranked_models
+from sepnb.claims.matched_loss import CLAIMS as MATCHED
+from sepnb.companion import evidence
+from sepnb.data import text
+from sepnb.evaluation import evaluate
+from sepnb.experiments import ablation
+from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.ablation import COMPARED
+from sepnb.experiments.budget import BUDGETS
+from sepnb.experiments.budget import METHODS as KEY_MODELS
+from sepnb.experiments.in_window import METHODS
+from sepnb.experiments.methods import model_config
+from sepnb.experiments.scales import TABLES
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.plots import figures
+from sepnb.records import numbers as chapter_numbers
+from sepnb.records.run_table import NOT_RUN, RunTable, summarise, text_of
+from sepnb.streams import Streams
+from sepnb.training import TrainingConfig, train
+
+figures.use_style()
+numbers = {}
+
+
+# %% tags=["hide-input"]
+def loaded(experiment: str) -> pd.DataFrame:
+    """The table of an experiment; scores that are not there yet are NaN."""
+    rows = experiments.get(experiment).table(profile)
+    for column in ("bits_per_byte", "block_parameters"):
+        if column not in rows:
+            rows[column] = np.nan
+    return rows
+
+
+budgets = loaded("budget")
+trained = budgets.dropna(subset=["bits_per_byte"])
+levels = {
+    cell: runs.bits_per_byte for cell, runs in trained.groupby(["method", "budget"])
+}
+smaller = ablation.SIZES[profile]
+read = {
+    n: steps * smaller.batch_size * smaller.length
+    for n, steps in zip(budgets.budget, budgets.steps, strict=True)
+}
+bytes_read = ", ".join(f"{n}x: {bytes_:,} bytes read" for n, bytes_ in read.items())
+
+
+def over_budgets(ax, seeds: dict[int, pd.Series], look: figures.Method, **line) -> None:
+    """The means over seeds at each budget as a line, and every seed as a tick."""
+    if seeds:
+        at = [read[n] for n in seeds]
+        ax.plot(at, [values.mean() for values in seeds.values()], **look.line(**line))
+    for n, values in seeds.items():
+        ticks = {"color": look.colour, "markersize": 10}
+        ax.plot([read[n]] * len(values), values, "_", **ticks)
+
+
+def budget_axis(ax) -> None:
+    ax.set_xscale("log")
+    ax.minorticks_off()
+    labels = [f"{n}x\n{bytes_ / 1e6:.2g} MB" for n, bytes_ in read.items()]
+    ax.set_xticks(list(read.values()), labels)
+    ax.set(xlabel="bytes read in training (log scale)")
+
+
+EQUAL_WIDTH = "separated minus dense, sinusoidal"
+EQUAL_COUNT = "widened to equal parameters, minus dense"
+GAPS = {
+    EQUAL_WIDTH: ("separated-sinusoidal", "sinusoidal"),
+    EQUAL_COUNT: ("separated-sinusoidal-wide", "sinusoidal"),
+    "strict minus separated, sinusoidal": ("strict-sinusoidal", "separated-sinusoidal"),
+    "RoPE minus separated sinusoidal": ("rope", "separated-sinusoidal"),
+}
+gaps = {
+    (name, n): RunTable(trained[trained.budget == n]).difference(*pair, "bits_per_byte")
+    for name, pair in GAPS.items()
+    for n in read
+}
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(6.8, 3.2))
+ax.axhline(0, color=figures.FAINT, linewidth=1.2)
+for name, (a, _) in GAPS.items():
+    own = {n: gaps[name, n] for n in read if len(gaps[name, n])}
+    over_budgets(ax, own, figures.METHODS[a], label=name)
+ax.set(ylabel="difference (bits per byte)")
+if ax.get_legend_handles_labels()[0]:
+    budget_axis(ax)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=9)
+else:
+    figures.not_run(ax)
+at_first, at_last = (
+    f"at {text_of(gaps.get((EQUAL_WIDTH, n), []))}" for n in (BUDGETS[0], BUDGETS[-1])
+)
+figures.show(
+    fig,
+    name="fig-budget-gap",
+    alt="Differences in bits per byte between pairs of models against bytes read in "
+    "training, with a line at zero: separated minus dense with a sinusoid begins "
+    f"{at_first} and ends {at_last}.",
+    caption="Separated minus dense, at equal width, begins "
+    f"{at_first} and ends {at_last}. Each line is one model minus another, paired by "
+    "seed, after one, four and sixteen times the shortest training of small models "
+    f"($D = {smaller.width}$). Below zero the first of the two is better. The numbers "
+    "are under *Details*.",
+)
+
+# %% tags=["remove-input"]
+for n in BUDGETS:
+    keys = ("gain", "gain_wide", "strict_minus_separated", "rope_minus_separated")
+    for key, name in zip(keys, GAPS, strict=True):
+        if key != "strict_minus_separated" or n == BUDGETS[-1]:  # of that, the end
+            numbers[f"{key}_at_{n}x"] = text_of(gaps.get((name, n), []))
+figures.provenance(budgets)
+
+# %% [markdown]
+# > **Question.** How many bits per byte do dense and separated language models lose inside the trained length, at equal width
+# > and at equal parameters?
+#
+# Chapters {doc}`7 <08_two_streams>` and {doc}`8 <09_split_mlp_norm>` built a transformer out of two streams. It has fewer
+# weights, and position and meaning no longer mix in values, outputs and MLPs. What does this cost on ordinary text?
+# {doc}`Chapter 7 <07_every_encoding>` has the encodings that are missing here.
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 20 s of one CPU core at any profile; nothing is downloaded. The records:
+#   `sepnb run lr_screen table_sweep in_window`, then `ablation_sweep budget_short_sweep`, then `ablation budget`, ten seconds
+#   to three minutes a run. They read ELTeC (`sepnb data eltec-eng`).
+# - **You need**: chapters {doc}`7 <08_two_streams>` and {doc}`8 <09_split_mlp_norm>`, or their takeaways.
+# - **You will learn**: what separation costs, which part of it does what, and whether more training changes the answer.
+# - **Claims tested**: on the {doc}`claims page </book/claims>`.
+# ```
+#
+# ## What is compared
+#
+# The nine models differ only in how the width is divided into streams and in the encoding.
+#
+# - **Dense**: one stream of width $D$. A sinusoid or a learned table is added to the token's embedding, or RoPE rotates queries
+#   and keys, or ALiBi lowers the scores of distant keys. With *none*, only the causal mask shows the order.
+# - **Separated**: $D = d_{\text{pos}} + d_{\text{sem}}$ with $d_{\text{pos}} = D/4$, the width of one head, as the slides first
+#   tried. The position embedding fills the pos stream. The output is read from the sem stream only.
+# - **Separated, wide**: a larger $D$, for about as many parameters as the dense model. Neither comparison is fair alone: at
+#   equal width the separated model has fewer weights, at equal parameters it is wider.
+
+# %% tags=["hide-input"]
+size = lm.SIZES[profile]
+models = {method: LanguageModel(model_config(method, size)) for method in METHODS}
+overview = pd.DataFrame(
+    {
+        "method": figures.METHODS[method].label,
+        "width": " + ".join(f"{w} {name}" for name, w in model.config.streams.items),
+        "block parameters": model.parameter_counts()["blocks"],
+        "all parameters": model.parameter_counts()["total"],
+        "multiply-adds a token": round(flops.per_token(model.config, size.length)),
+    }
+    for method, model in models.items()
+)
+blocks = overview["block parameters"]
+excess = blocks.iloc[-1] / blocks.iloc[0] - 1
+figures.show_table(
+    overview,
+    caption=f"The nine models of profile {profile}. The block parameters of the wide "
+    f"ones differ from those of the dense ones by {excess:+.1%}.",
+    formats=dict.fromkeys(overview.columns[2:], ",d"),
+)
+
+# %% [markdown]
+# Published comparisons often differ in more: an extra norm, another residual path, another initial scale. So let the configs
+# say where they differ.
+
+
+# %%
+def differing(a: TransformerConfig, b: TransformerConfig) -> set[str]:
+    """The fields in which two resolved configs differ."""
+    left, right = a.resolved(), b.resolved()
+    return {field for field in left if left[field] != right[field]}
+
+
+config = {method: model_config(method, size) for method in METHODS}
+for pair in (
+    ("learned", "separated-learned"),
+    ("sinusoidal", "separated-sinusoidal"),
+    ("separated-learned", "separated-learned-wide"),
+):
+    assert differing(*(config[name] for name in pair)) == {"streams"}
+assert differing(config["none"], config["rope"]) == {"encoding"}
+parts = [
+    {type(module).__name__ for module in LanguageModel(config[name]).modules()}
+    for name in ("learned", "separated-learned")
+]
+assert parts[0] == parts[1], "built of the same classes"
+
+# %% [markdown]
+# ## The measure
+#
+# A text is a string of bytes $t_0, t_1, \dots$, so no tokeniser is needed and the vocabulary is 256. The model predicts each
+# byte from those before it in its window of $L$. Its loss is
+#
+# $$
+# \text{bits per byte} \;=\; -\frac{1}{n} \sum_{i=1}^{n} \log_2 P\!\left(t_i \mid t_{i-k}, \dots, t_{i-1}\right), \qquad k \le L .
+# $$ (eq-bits-per-byte)
+#
+# A model that knows nothing loses 8. A model no better than counting pairs of bytes (a bigram) has hardly learned to look back.
+# So this chapter judges only methods whose mean is below $3.35$, a bar set beforehand, a little under the bigram's loss on
+# these novels.
+#
+# This line gives the nats of every byte, and `evaluate` converts them to bits:
+#
+# ```{literalinclude} ../../sepnb/training/losses.py
+# :pyobject: target_losses
+# :start-at: wide =
+# :dedent:
+# ```
+#
+# Uniform logits must give exactly 8, and a model that is certain and right must lose nothing.
+
+
+# %%
+class Constant(torch.nn.Module):
+    """Logits that favour byte `sure` by a margin, whatever it reads."""
+
+    def __init__(self, sure: int = 0, margin: float = 0.0):
+        super().__init__()
+        favoured = torch.nn.functional.one_hot(torch.tensor(sure), 256)
+        self.logits = torch.nn.Parameter(margin * favoured.float())
+
+    def forward(self, tokens):
+        return self.logits.expand(*tokens.shape, 256)
+
+
+windows_of_a = np.full((3, 9), ord("a"))
+assert evaluate(Constant(ord("a"), 50.0), windows_of_a).bits_per_byte < 1e-6
+knows_nothing = evaluate(Constant(), windows_of_a).bits_per_byte
+print("knows nothing:", knows_nothing, "bits per byte")
+
+# %% [markdown]
+# ## A training, live
+#
+# The same code trains a dense and a separated model at the smallest size, on Python sources that PyTorch installs. Both read
+# the same batches.
+
+# %%
+small = lm.SIZES["smoke"]
+library = text.load(small.text.name)
+held_out = text.windows(
+    library.validation, length=small.length, per_document=small.text.validation_bytes
+)
+schedule = TrainingConfig(small.steps, small.batch_size, small.length, 4e-3)
+sizes = {"batch_size": small.batch_size, "length": small.length, "steps": small.steps}
+
+
+def live(config: TransformerConfig) -> tuple[np.ndarray, float]:
+    """Train a tiny model: its training curve and held-out loss, in bits per byte."""
+    torch.manual_seed(seed)
+    model = LanguageModel(config)
+    batches = text.sample_batches(library.train, seed=seed, **sizes)
+    curve = np.array(train(model, batches, schedule, device=device)) / np.log(2)
+    return curve, evaluate(model, held_out.tokens, device=device).bits_per_byte
+
+
+pair = ("learned", "separated-learned")
+curves = {method: live(model_config(method, small)) for method in pair}
+numbers["live_learned"] = curves["learned"][1]
+numbers["live_separated_learned"] = curves["separated-learned"][1]
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots()
+for method, (curve, _) in curves.items():
+    smooth = np.convolve(curve, np.ones(8) / 8, mode="valid")
+    look = figures.METHODS[method].line(marker="")
+    ax.plot(np.arange(len(smooth)) + 8, smooth, **look)
+ax.set(xlabel="optimiser step", ylabel="training loss (bits per byte)")
+figures.label_lines(ax)
+figures.show(
+    fig,
+    name="fig-live-training",
+    alt="Training loss against step for a dense and a separated model with a learned "
+    "table; both fall from above seven bits per byte along nearly the same path.",
+    caption="In the first seconds the dense and the separated model learn at much the "
+    "same pace. One seed, on source code; each point is a mean of eight steps.",
+)
+
+# %% [markdown]
+# ## What went wrong: two baselines that looked worse than they are
+#
+# Our first dense model with a sinusoid was poor. Token embeddings are usually drawn with a standard deviation of $0.02$, but
+# the entries of a sinusoid have a root mean square near $\sqrt{1/2}$. When the two are added, position starts some thirty times
+# louder than meaning. A separated model should suffer less, because each stream has its own norm.
+#
+# Beating it would have proved nothing. So we drew the tokens at one half. Here is the difference, live.
+
+
+# %%
+def drawn(method: str, std: float) -> float:
+    """Held-out bits per byte when token embeddings are drawn from N(0, std^2)."""
+    return live(replace(model_config(method, small), embedding_std=std))[1]
+
+
+pair = ("sinusoidal", "separated-sinusoidal")
+by_std = pd.DataFrame({"method": [figures.METHODS[method].label for method in pair]})
+for std in (0.02, 0.5):
+    by_std[f"drawn at {std}"] = [drawn(method, std) for method in pair]
+by_std["gain"] = by_std["drawn at 0.02"] - by_std["drawn at 0.5"]
+for method, gain in zip(pair, by_std["gain"], strict=True):
+    numbers[f"embedding_gain_{method.replace('-', '_')}"] = gain
+figures.show_table(
+    by_std,
+    caption="Held-out bits per byte of tiny models whose token embeddings are drawn "
+    "with two standard deviations; one seed, live.",
+    formats=dict(zip(by_std.columns[1:], (".3f", ".3f", "+.3f"), strict=True)),
+)
+
+# %% [markdown]
+# At the larger scale the dense model gains {num}`11_language_model/embedding_gain_sinusoidal:.2f` bits per byte and the
+# separated one {num}`11_language_model/embedding_gain_separated_sinusoidal:.2f`. One seed of a tiny model decides nothing, but
+# it shows where to look.
+#
+# This repair broke the next baseline. Learned tables were still drawn at $0.02$, as in large models, and were almost silent
+# next to the louder tokens. Against such a table separation seemed to win by far. We withdrew those records.
+#
+# Now learned tables, and the tokens to which a sinusoid is added, are tried at three scales with three learning rates each. If
+# the best scale was at an end, we tried one beyond it. Both dense models did best with the loudest position of the three, and
+# worse with a louder one.
+
+# %% tags=["hide-input"]
+scales = experiments.get("table_sweep")
+tried = scales.table(profile)
+tried["method"] = [run.method for run in scales.grid(profile)]
+tried["std"] = [scales.trial_of(run.resolved())[2] for run in scales.grid(profile)]
+tried = tried[(tried.status != "not run") & (tried.seed == 0)].reindex(
+    columns=["method", "std", "learning_rate", "val_bits_per_byte"]
+)
+lowest = tried.groupby(["method", "std"]).val_bits_per_byte.min()
+LOUDNESS = ("quieter", "quiet", "between", "loud", "louder")
+STDS = {
+    "table": dict(zip((0.005, 0.02, 0.1, 0.5, 1.0), LOUDNESS, strict=True)),
+    "tokens": dict(zip((2.0, 1.0, 0.5, 0.25), LOUDNESS[1:], strict=True)),
+}
+used = {
+    run.method: run.training.learning_rate
+    for run in experiments.get("in_window").grid(profile)
+}
+
+
+def kind_of(method: str) -> str:
+    """What is drawn louder or quieter: loud tokens are a quiet position."""
+    return "table" if scales.scale(method) is TABLES else "tokens"
+
+
+def by_loudness(method: str) -> pd.Series:
+    """The least loss of a method over rates, by how loud position is beside content."""
+    own = lowest.get(method, pd.Series(dtype=float))
+    return own.rename(index=STDS[kind_of(method)]).reindex(LOUDNESS)
+
+
+def told_scale(method: str) -> str:
+    """The scale at which the runs below are drawn."""
+    std = scales.std(SWEPT, method)
+    return f"{kind_of(method)} at {std:g}, rate {used[method]:g}" if std else "not run"
+
+
+SWEPT = "laptop" if profile == "smoke" else profile  # whose rates and scales runs have
+beside_content = [name for name in METHODS if name in scales.methods]
+loudness = pd.DataFrame(map(by_loudness, beside_content), index=beside_content)
+gained = loudness["quiet"] - loudness.loc[:, "quiet":].min(axis=1)
+numbers["loudness_gain_learned"] = chapter_numbers.mean_of([gained["learned"]])
+if profile == "laptop" and loudness.loc[:, "quiet":"loud"].notna().all(axis=None):
+    assert gained["separated-learned"] == 0, "the text says that it gains nothing"
+    assert not (loudness["louder"] < loudness["loud"]).any(), "as is said"
+added = tried[tried.method == "sinusoidal"]
+at_its_rate = added[added.learning_rate == used["sinusoidal"]].val_bits_per_byte.min()
+
+
+def quietest_loss(sweep: str, method: str) -> float:
+    """What a table loses at the quietest scale tried of it, means over the seeds."""
+    one, losses = experiments.get(sweep), {}
+    if (used_trial := one.chosen(profile).get(method)) is None:
+        return np.nan
+    table = one.table(profile)
+    for run, loss in zip(one.grid(profile), table.val_bits_per_byte, strict=True):
+        losses.setdefault(one.trial_of(run.resolved()), []).append(loss)
+    quietest = min(trial for trial in losses if trial[:2] == used_trial[:2])
+    return np.mean(losses[quietest]) - np.mean(losses[used_trial])
+
+
+for short, sweep, method in (
+    ("wide", "table_sweep", "separated-learned-wide"),
+    ("constant", "ablation_sweep", "separated-learned-constant"),
+):
+    loss = quietest_loss(sweep, method)
+    numbers[f"quietest_loss_{short}"] = chapter_numbers.mean_of([loss])
+numbers["sinusoid_rate_gain"] = chapter_numbers.mean_of(
+    [at_its_rate - added.val_bits_per_byte.min()]
+)
+figures.show_table(
+    pd.DataFrame(
+        {
+            "method": [figures.METHODS[name].label for name in beside_content],
+            **{f"position {how}": loudness[how].to_numpy() for how in LOUDNESS},
+            "used below": list(map(told_scale, beside_content)),
+        }
+    ),
+    caption="Validation bits per byte by how loud position is when training begins, "
+    "compared with content. Each number is that of the best rate tried, one seed. "
+    "Learned tables are drawn with a standard deviation of 0.005, 0.02, 0.1, 0.5 and 1 "
+    "and tokens with 0.5; next to a sinusoid the tokens have 2, 1, 0.5 and 0.25. The "
+    "outermost scales were tried only if the best of the inner three was next to them.",
+    formats={f"position {how}": ".3f" for how in LOUDNESS},
+)
+figures.provenance(scales.table(profile))
+
+# %% [markdown]
+# A louder table gains the dense model {num}`11_language_model/loudness_gain_learned:.3f` bits per byte and the separated one
+# nothing. With a separate norm the scale of a table hardly matters.
+#
+# ## The experiment
+#
+# **Text.** ELTeC {cite:p}`eltec` has ninety-nine English novels of the years 1840 to 1920. Twenty of them are the test text,
+# ten others the validation text, and no author is in two of the three parts. We score the first part of each test novel,
+# {num}`11_language_model/test_bytes:,` bytes in all.
+#
+# **Learning rate.** Each method uses the best of the same three rates on validation text, chosen with a seed that is not used
+# again. If the best was at an edge, we tried a further rate. Learned tables and *none* were tried over the whole schedule, the
+# others over less than half of it. Over the whole, the dense sinusoid would prefer another rate, by
+# {num}`11_language_model/sinusoid_rate_gain:.3f` bits per byte in one seed.
+#
+# **Runs.** All methods have the same seeds. A seed fixes the order of the batches, so we take differences seed by seed.
+
+# %% tags=["hide-input"]
+table = experiments.get("in_window").table(profile)
+have = table[table.status != "not run"]
+NOTHING = f"Nothing has run: sepnb run in_window --profile {profile}"
+score = RunTable(table).intervals("bits_per_byte")
+numbers["seeds"] = len(set(have.seed))
+numbers["test_bytes"] = int(have.test_bytes.iloc[0]) if score else NOT_RUN
+numbers["bytes_seen"] = size.steps * size.batch_size * size.length
+FACTS = ["parameters", "block_parameters", "train_cpu_s"]
+facts = have.reindex(columns=["method", *FACTS]).groupby("method")[FACTS].median()
+facts = facts.reindex(METHODS).astype(float)
+results = pd.DataFrame(
+    {
+        "method": figures.METHODS[method].label,
+        "bits per byte": str(score[method]),
+        "seeds": score[method].seeds,
+        "block parameters": int(facts.block_parameters[method]),
+        "all parameters": int(facts.parameters[method]),
+        "CPU seconds": facts.train_cpu_s[method],
+    }
+    for method in sorted(score, key=lambda method: score[method].mean)
+)
+figures.show_table(
+    results,
+    caption="Test bits per byte inside the trained length, best first: mean over seeds "
+    "and 95 % t interval. CPU seconds are the median over trainings that shared two "
+    "cores, so they are only an indication.",
+    formats={"block parameters": ",d", "all parameters": ",d", "CPU seconds": ".0f"},
+)
+figures.provenance(table)
+
+
+# %% tags=["hide-input"]
+order = sorted(score, key=lambda method: score[method].mean, reverse=True)
+labels = [figures.METHODS[method].label for method in order] or ["not run"]
+best, worst = labels[-1], labels[0]
+fig, ax = plt.subplots(figsize=(6.8, 3.9))
+for row, method in enumerate(order):
+    scores = have.loc[have.method == method, "bits_per_byte"]
+    figures.seed_row(ax, row, scores, figures.METHODS[method])
+if order:
+    counted = have["bigram_bits_per_byte"].iloc[0]
+    ax.axvline(counted, color=figures.FAINT, linestyle=":")
+    ax.set_yticks(range(len(order)), labels)
+ax.set(xlabel="test bits per byte (lower is better; dotted: counting pairs of bytes)")
+figures.show(
+    fig,
+    name="fig-in-window",
+    alt="Dot plot of test bits per byte for the nine methods, one tick per seed, "
+    f"sorted. Lowest is {best}, highest {worst}.",
+    caption=f"Inside the trained length *{best}* has the lowest mean loss "
+    f"({score[order[-1]].mean:.3f} bits per byte) and *{worst}* the highest "
+    f"({score[order[0]].mean:.3f}). Markers are means, bars 95 % t intervals over "
+    "seeds, ticks single seeds."
+    if order
+    else NOTHING,
+)
+
+# %% tags=["remove-input"]
+figures.provenance(table)
+
+# %% [markdown]
+# ## The price of separation, in pairs
+#
+# A seed moves all methods together, because it also orders the text. So differences within a seed are sharper than the
+# intervals above. Separation "costs nothing" if the difference is below $+0.03$ bits per byte, a margin written down
+# beforehand.
+
+# %%
+pairs = {
+    "learned, equal width": ("separated-learned", "learned"),
+    "learned, equal parameters": ("separated-learned-wide", "learned"),
+    "sinusoidal, equal width": ("separated-sinusoidal", "sinusoidal"),
+    "sinusoidal, equal parameters": ("separated-sinusoidal-wide", "sinusoidal"),
+}
+minus = RunTable(table).difference
+differences = {name: minus(*pair, "bits_per_byte") for name, pair in pairs.items()}
+for name, values in differences.items():
+    print(f"{name:30s}", text_of(values, ".3f"))
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(6.8, 2.7))
+rows = {
+    name: [(differences[name], figures.METHODS[separated])]
+    for name, (separated, _) in pairs.items()
+}
+figures.seed_rows(ax, rows, margin=0.03)
+ax.set(xlabel="separated minus dense (bits per byte)")
+listed = "; ".join(
+    f"{name} {values.mean():+.3f}".replace("-", "\N{MINUS SIGN}")
+    for name, values in differences.items()
+    if len(values)
+)
+figures.show(
+    fig,
+    name="fig-price",
+    alt="Differences in bits per byte between separated and dense models, four rows, "
+    "one tick per seed, with lines at zero and at the margin of the rule.",
+    caption=f"Separated minus dense, seed by seed: {listed or 'not run'}. "
+    "Left of zero the separated model is better. Separation counts as free up to the "
+    "dashed line, and {numref}`fig-budget-gap` shows what more training changes.",
+)
+
+# %% tags=["remove-input"]
+figures.provenance(table)
+
+# %% [markdown]
+# ## How far back do these models read?
+#
+# Models with the same mean may earn it in different places. The first bytes of a window have almost no context, so no encoding
+# can help there.
+
+# %% tags=["hide-input"]
+axes = {"index": "method", "columns": "start", "values": "bits_per_byte"}
+by_position = experiments.get("in_window").rows(profile, "position")
+means = by_position.reindex(columns=axes.values()).pivot_table(**axes, sort=False)
+means = means.reindex(METHODS)
+first, eight, last = (
+    means.get(start, pd.Series(np.nan, index=means.index))
+    for start in (0, 8, means.columns.max())
+)
+gain = eight - last
+numbers["rope_gain_after_eight"] = chapter_numbers.mean_of([gain["rope"]])
+
+# %% tags=["hide-input"]
+fig, ax = plt.subplots(figsize=(6.8, 4.0))
+for method in score:
+    if not method.endswith("-wide"):
+        curve, look = means.loc[method].dropna(), figures.METHODS[method]
+        ax.plot(curve.index + 1, curve.to_numpy(), **look.line(markersize=4))
+ax.set_xscale("log", base=2)
+ax.xaxis.set_major_formatter("{x:.0f}")
+ax.set(xlabel="least bytes of context in the bin (log scale)")
+ax.set(ylabel="test bits per byte")
+figures.label_lines(ax)
+bare = f"{gain['none']:+.2f}".replace("-", "\N{MINUS SIGN}")
+figures.show(
+    fig,
+    name="fig-by-position",
+    alt="Test bits per byte against bytes of context on a log scale, one line per "
+    "method of equal width; the lines start together, part within a few bytes and run "
+    "nearly flat from eight bytes on.",
+    caption="With one byte of context all methods lose the same, within "
+    f"{first.max() - first.min():.2f} bits per byte, and they part over the next few "
+    "bytes. From eight bytes of context to the second half of the window RoPE gains "
+    f"only {gain['rope']:.2f}, and the model without an encoding {bare} "
+    "(negative: more context hurts it). Means over seeds."
+    if score
+    else NOTHING,
+)
+
+# %% tags=["remove-input"]
+figures.provenance(table)
+
+# %% [markdown]
+# ## One factor at a time
+#
+# A separated model differs from a dense one in several ways. Position has its own columns; norms, values, outputs and MLPs are
+# split; the output is read from one stream. The experiment `ablation` changes one of these at a time.
+#
+# A *variant* is another model, its *reference*, with declared fields replaced. To afford twenty-nine models, we made them
+# small: $D = 64$, three layers and $L = 64$ on a laptop, with less text scored. Compare their differences with each other, but
+# not their losses with those above.
+
+# %% tags=["hide-input"]
+for name, variant in COMPARED.items():
+    if variant.base is not None:
+        smaller = ablation.SIZES[profile]
+        own, reference = (model_config(one, smaller) for one in (name, variant.base))
+        fields = {field: getattr(own, field) for field in variant.model}
+        assert own == replace(reference, **fields)
+changed = [name for name, variant in COMPARED.items() if variant.base]
+alone = sum(len(COMPARED[name].model) == 1 for name in changed)
+print(f"{len(changed)} variants with a reference, {alone} of them change one field")
+
+
+# %% tags=["hide-input"]
+def effect(name: str) -> pd.Series:
+    """A variant minus its reference, seed by seed; empty where either has not run."""
+    return RunTable(factors).difference(name, COMPARED[name].base, "bits_per_byte")
+
+
+factors = loaded("ablation")
+rate_of = {
+    run.method: run.training.learning_rate
+    for run in experiments.get("ablation").grid(profile)
+}
+
+
+def told_of(name: str) -> dict[str, object]:
+    """A row of the table: a variant, what it pays, its difference to its reference."""
+    variant = COMPARED[name]
+    runs = factors[factors.method == name].dropna(subset=["bits_per_byte"])
+    return {
+        "reference": variant.base or "",
+        "change": variant.says,
+        "bits per byte": text_of(runs.bits_per_byte, ".3f"),
+        "minus the reference": text_of(effect(name)) if variant.base else "",
+        "seeds": len(runs),
+        "block parameters": runs.block_parameters.median(),
+        "rate": f"{rate_of[name]:g}" if name in rate_of else "",
+    }
+
+
+# %% tags=["hide-input"]
+LOOKS = {name: figures.METHODS[name] for name in COMPARED if name in figures.METHODS}
+beside = figures.Method("concatenated sinusoidal", figures.MIXED, marker="h")
+LOOKS["concatenated-sinusoidal"] = beside
+MARGIN = 0.03  # bits per byte, of the rules
+
+
+def draw_effects(named: dict[str, str]) -> plt.Figure:
+    """A row for each label and its variant, in the look of that or of its reference.
+
+    The band is the margin. The axis is linear to 0.05 and logarithmic beyond.
+    """
+    fig, ax = plt.subplots(figsize=(6.8, 1.0 + 0.33 * len(named)))
+    ax.axvspan(-MARGIN, MARGIN, color=figures.FAINT, alpha=0.15, linewidth=0)
+    ax.set_xscale("symlog", linthresh=0.05)
+    rows = {
+        label: [(effect(name), LOOKS.get(name, LOOKS[COMPARED[name].base]))]
+        for label, name in named.items()
+    }
+    figures.seed_rows(ax, rows, missing="not run")
+    found = map(effect, named.values())
+    largest = (values.abs().max() for values in found if len(values))
+    reach = 1.3 * max([0.1, *largest])
+    ticks = [tick for tick in (0.03, 0.1, 0.3, 1.0) if tick < reach]
+    ax.set_xticks([-tick for tick in reversed(ticks)] + [0, *ticks])
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.minorticks_off()
+    ax.set(xlim=(-reach, reach), xlabel="variant minus reference (bits per byte)")
+    return fig
+
+
+# %% tags=["hide-input"]
+def finding(named: dict[str, str]) -> str:
+    """What a figure of effects shows, in words."""
+    means = {label: effect(name).mean() for label, name in named.items()}
+    found = {label: mean for label, mean in means.items() if np.isfinite(mean)}
+    if not found:
+        return "None of these variants has run at this profile."
+    low, high = min(found, key=found.get), max(found, key=found.get)
+    inside = sum(abs(value) < MARGIN for value in found.values())
+    return (
+        f"Of {len(named)} changes {len(found)} have run, and {inside} of their means "
+        f"are within {MARGIN} bits per byte of the reference (the band). The lowest is "
+        f"*{low}* ({found[low]:+.3f}), the highest *{high}* ({found[high]:+.3f}). The "
+        "axis is logarithmic beyond ±0.05."
+    ).replace("(-", "(\N{MINUS SIGN}")
+
+
+def effects_around(*references: str) -> dict[str, str]:
+    """Labels and names of the variants of these references; the fate of p is below."""
+    named = {}
+    for name, variant in COMPARED.items():
+        if variant.base in references and "pos_stream" not in variant.model:
+            other = f" ({LOOKS[variant.base].label.split()[0]})"
+            named[variant.says + other * (variant.base != references[0])] = name
+    return named
+
+
+shown = effects_around("separated-sinusoidal", "strict-sinusoidal")
+figures.show(
+    draw_effects(shown),
+    name="fig-around-separated",
+    alt="Dot plot of differences in bits per byte, one row for each change of the full "
+    "separated model, one tick per seed, with a line at zero and a band for the "
+    "margin.",
+    caption="The separated model with one thing changed at a time. "
+    + finding(shown)
+    + " Right of zero the change makes it worse. "
+    "The last row changes the strict model.",
+)
+
+# %% tags=["remove-input"]
+figures.provenance(factors)
+
+# %% [markdown]
+# In the first rows of {numref}`fig-around-separated` one part is whole again and the others stay split. Such a variant is
+# larger, since a full matrix has more weights than its blocks. The rows on queries and keys forbid more than separation does.
+# If these read *content only*, a narrow model without an encoding is left.
+#
+# In {numref}`fig-around-dense` the *concatenated* model is half way from dense to separated: position has columns next to the
+# token's, but the matrices are full, there is one norm, and the whole width is read out.
+
+# %% tags=["hide-input"]
+shown = effects_around("sinusoidal", "concatenated-sinusoidal")
+figures.show(
+    draw_effects(shown),
+    name="fig-around-dense",
+    alt="Dot plot of differences in bits per byte, one row for each change of the "
+    "dense model and of the concatenated model, one tick per seed.",
+    caption="The dense and the concatenated model with one thing changed at a time. "
+    + finding(shown),
+)
+
+# %% tags=["remove-input"]
+figures.provenance(factors)
+
+# %% [markdown]
+# The step from dense to concatenated changes the loss by
+# {num}`ablation/concatenated-sinusoidal minus sinusoidal/bits_per_byte:+.3f±` bits per byte, and the step from there to
+# separated by {num}`ablation/separated-sinusoidal minus concatenated-sinusoidal/bits_per_byte:+.3f±`. So more than half of the
+# lead comes from concatenation, which splits nothing. We ran concatenation only at this budget, four times the shortest, and
+# not at random positions.
+#
+# ### Position in every layer
+#
+# A dense model adds the position embedding below the first layer, and the layers above must preserve it. Some authors add it
+# again in every layer. In a separated model nothing overwrites it, so we can ask whether the layers improve it. The stream can
+# *evolve*, receive the embedding again in every layer, or reach every layer as it came, *constant*.
+
+# %% tags=["hide-input"]
+fates = [name for name in changed if "pos_stream" in COMPARED[name].model]
+fates.sort(key=lambda name: (name.split("-")[-1], "separated" in name))
+words = {"constant": "constant", "reinjected": "in every layer"}
+fates = {
+    f"{LOOKS[COMPARED[name].base].label}, {words[name.split('-')[-1]]}": name
+    for name in fates
+}
+figures.show(
+    draw_effects(fates),
+    name="fig-every-layer",
+    alt="Dot plot of differences in bits per byte for position handed constant to "
+    "every layer and for position added in every layer, in dense and separated models.",
+    caption="Position constant in every layer, or added again in every layer, compared "
+    "with the model that is given it once, below the first layer. " + finding(fates),
+)
+
+
+# %% [markdown]
+# ### A table that nobody writes to
+#
+# A position stream that no layer changes is a table. If position and content also have no cross terms in the score, an
+# {term}`untied model`, what is left need not be called separated. It is a dense transformer as wide as the sem stream with one
+# more term in its score, the one of TUPE {cite:p}`ke2021`. With $p$ the normalised sinusoid,
+#
+# $$
+# S_{ij} = \frac{1}{\sqrt d}\left( q_i k_j^\top + (p_i W_Q)(p_j W_K)^\top \right).
+# $$ (eq-tupe)
+#
+# A test holds the two to the same output. So the model has a *dense twin* of full width, TUPE, an *evolving* twin, whose
+# stream the layers change, and a wider one with as many parameters as RoPE's model. All were trained sixteen times as long as
+# the shortest training below.
+
+# %% tags=["hide-input"]
+long_runs = loaded("matched_loss")
+TWINS = ("rope", "untied-constant", "untied", "untied-constant-wide", "tupe")
+of_twins = RunTable(long_runs)
+twins = of_twins.grid(
+    {figures.title(name): name for name in TWINS},
+    {
+        "inside": "{}:bits_per_byte",
+        "minus RoPE": "{}:bits_per_byte - rope:bits_per_byte",
+    },
+)
+twins["parameters / RoPE"] = [
+    of_twins.times(name, "rope", "block_parameters") for name in TWINS
+]
+figures.show_table(
+    twins,
+    caption="Bits per byte inside the trained length after the long training, and "
+    "differences from RoPE, means over seeds and 95 % t intervals; and parameters of "
+    "the blocks.",
+)
+figures.provenance(long_runs)
+
+# %% [markdown]
+# At equal width the constant table has fewer parameters and is behind RoPE: the claim that it beats RoPE is
+# *{num}`11_language_model/verdict_a_constant_untied_table_beats_rope`*. At equal parameters it is
+# *{num}`11_language_model/verdict_a_constant_untied_table_beats_rope_at_equal_parameters`*. But the term earns this and not
+# the stream. The stream need not evolve
+# (*{num}`11_language_model/verdict_a_constant_untied_table_needs_no_evolving_stream`*), and the dense twin, without any stream,
+# matches the wide separated model (*{num}`11_language_model/verdict_the_untied_term_needs_no_stream`*).
+#
+# ## More training
+#
+# A difference after little training may only be one of speed. The experiment `budget` trains small models for one, four and
+# sixteen times as long ({numref}`fig-budget-gap`, {numref}`fig-budget`). Each budget has its own schedule, rates and scales,
+# because a longer training prefers lower rates.
+#
+# Two models *exchange places* if each is ahead at some budget, by an interval that excludes zero. A verdict that rests on their
+# order is *budget-dependent*.
+
+# %% tags=["hide-input"]
+RANKED = ranked_models()
+whole = [m for m in RANKED if all((m, n) in levels for n in read)]
+
+
+def pairs_in_words(pairs: list[tuple[str, str]]) -> str:
+    labels = [[figures.METHODS[name].label for name in pair] for pair in pairs]
+    return "; ".join(map(" and ".join, labels)) or "none"
+
+
+# %% tags=["hide-input"]
+turned, settled = [], []
+if len(whole) > 1:
+    standing = places(trained, whole)
+    means = standing.groupby(["a", "b"], sort=False)["difference"]
+    both_signs = means.agg(lambda values: len(set(np.sign(values))) > 1)
+    turned, settled = list(both_signs[both_signs].index), exchanges(standing)
+fig, ax = plt.subplots(figsize=(6.8, 4.0))
+for method in KEY_MODELS:
+    own = {n: levels[method, n] for n in read if (method, n) in levels}
+    over_budgets(ax, own, figures.METHODS[method])
+ax.set(ylabel="test bits per byte")
+ax.margins(y=0.2)  # names below the lowest line stay off the axis
+if levels:
+    budget_axis(ax)
+    figures.label_lines(ax)
+else:
+    figures.not_run(ax)
+figures.show(
+    fig,
+    name="fig-budget",
+    alt="Test bits per byte against bytes read in training, one line for each of seven "
+    "models, every seed a tick, at three budgets.",
+    caption=(
+        f"With more training {len(settled)} of {math.comb(len(whole), 2)} pairs "
+        f"exchange places beyond their intervals: {pairs_in_words(settled)}. In "
+        f"{len(turned)} pairs the means change order: {pairs_in_words(turned)}. Ticks "
+        "are single seeds."
+        if whole
+        else "None of the models has run at every budget."
+    ),
+)
+
+# %% tags=["remove-input"]
+numbers["budget_order_turned"] = pairs_in_words(turned) if whole else "not run"
+figures.provenance(budgets)
+
+# %% [markdown]
+# ## What to take away
+#
+# 1. **Separation learns faster than adding the same sinusoid, not better.** With sixteen times the training its lead becomes a
+#    deficit at equal width; at equal parameters it ends level, at {num}`11_language_model/gain_wide_at_16x`. RoPE minus
+#    separated is {num}`11_language_model/rope_minus_separated_at_1x` already after the shortest training. In the larger models,
+#    trained briefly, separation costs nothing at equal width
+#    (*{num}`11_language_model/verdict_separation_costs_nothing_at_equal_width`*) or at equal parameters
+#    (*{num}`11_language_model/verdict_separation_costs_nothing_at_equal_parameters`*).
+# 2. **A learned table works better in its own columns.** Separated minus dense is
+#    {num}`in_window/separated-learned minus learned/bits_per_byte:+.3f` bits per byte after a short training
+#    (*{num}`11_language_model/verdict_separation_improves_a_learned_table`*), although the dense table has the best of four
+#    scales.
+# 3. **Columns for position help, and splitting costs nothing more.** Columns alone, with nothing split, improve the small dense
+#    model (*{num}`11_language_model/verdict_concatenation_alone_helps`*). Separate norms cost nothing
+#    (*{num}`11_language_model/verdict_split_norm_costs_nothing`*), and neither does any other single split
+#    (*{num}`11_language_model/verdict_no_single_wall_costs`*).
+# 4. **The position stream need not evolve.** Constant minus evolving is
+#    {num}`ablation/separated-sinusoidal-constant minus separated-sinusoidal/bits_per_byte:+.3f±` bits per byte for a sinusoid
+#    and {num}`ablation/separated-learned-constant minus separated-learned/bits_per_byte:+.3f±` for a learned table. Both are
+#    level within the margin (*{num}`11_language_model/verdict_constant_pos_stream_ties_with_evolving`*, because the constant
+#    table may be better than level). In an {term}`untied model` after sixteen times the shortest training, it is
+#    {num}`matched_loss/untied-constant minus untied/bits_per_byte:+.3f` ({eq}`eq-tupe`).
+# 5. **Position once is enough.** Adding it again in every layer helps, says one source
+#    (*{num}`11_language_model/verdict_position_at_every_layer_helps`*).
+#
+# The {doc}`claims page </book/claims>` has every rule and comparison, with its commits. The rule on equal parameters at every
+# budget was written when three seeds of the models of equal width had been seen. All others came before the records that they
+# judge, those on untied models when a shorter training had been seen.
+#
+# **Limits.** One language, one kind of text, and models of less than a million parameters that read
+# {num}`11_language_model/bytes_seen:,` bytes. From eight bytes of context on, RoPE gains no more than
+# {num}`11_language_model/rope_gain_after_eight:.2f` bits per byte. So we compare how well models distinguish *near* positions,
+# and learn nothing about longer texts.
+#
+# Rates and scales were chosen from few values, most with one seed. Each best one has a worse one on either side, but some
+# differ by less than a seed changes. Quieter tokens gain the dense sinusoid {num}`11_language_model/quieter_gain:.3f` bits per
+# byte in the ablation, where they are used, but are worse in the larger models and after the least and the most training.
+#
+# In the ablation, models that a claim compares have six seeds on a laptop, three of them added after the first were seen. The
+# others have three, which decide nothing. A variant of another shape draws other initial weights, so only batches are paired.
+# {doc}`Chapter 13 <13_slow_down>` has RoPE in a separated model.
+#
+# **What would change our mind.** A lead that survives a longer training. In the small models it did not, so it was a lead in
+# speed. The larger models were not trained for longer.
+
+# %% [markdown]
+# ## Details
+#
+# ### Learning rates
+
+# %% tags=["hide-input"]
+screen = experiments.get("lr_screen").table(profile)
+rated_here = [
+    name
+    for name in METHODS
+    if experiments.get("in_window").swept(name)[0].name == "lr_screen"
+]
+compared = screen[screen.method.isin(rated_here) & (screen.status != "not run")]
+axes = {"index": "method", "columns": "learning_rate", "values": "val_bits_per_byte"}
+rates = compared.reindex(columns=axes.values()).pivot_table(**axes, sort=False)
+at_an_end = experiments.get("lr_screen").at_an_end(SWEPT)
+edges = [figures.METHODS[name].label for name in rates.index if name in at_an_end]
+listed = rates.rename(columns=lambda rate: f"{rate:g}").reset_index()
+listed["used"] = [f"{used[name]:g}" for name in rates.index]
+listed["method"] = [figures.METHODS[name].label for name in rates.index]
+figures.show_table(
+    listed,
+    caption="Validation bits per byte by learning rate, one seed, and the rate used. "
+    "The best rate is at an edge of those tried for "
+    f"{', '.join(edges) or 'no method'}. The model without an encoding (none) ran the "
+    "whole schedule, the others less than half of it.",
+    formats=dict.fromkeys(listed.columns[1:-1], ".3f"),
+)
+figures.provenance(screen)
+
+# %% [markdown]
+# ### Every variant
+
+# %% tags=["hide-input"]
+screened = experiments.get("ablation_sweep").table(profile)
+by_trial = experiments.get("ablation_sweep").scores(profile)
+
+
+def least_at(std: float) -> float:
+    """The best dense sinusoid of the ablation beside content of one scale."""
+    those = (by_trial[one] for one in by_trial if one[::2] == ("sinusoidal", std))
+    return min(those, default=np.nan)
+
+
+quieter = least_at(0.5) - least_at(0.25)
+numbers["quieter_gain"] = chapter_numbers.mean_of([quieter])
+swept = map(experiments.get("ablation").swept, rate_of)
+at_the_edge = sum(base in sweep.at_an_end(SWEPT) for sweep, base in swept)
+figures.show_table(
+    pd.DataFrame(map(told_of, COMPARED)),
+    caption="Every variant: test bits per byte with 95 % t interval over seeds, and "
+    "the paired difference to its reference, below zero where the change helps. Of the "
+    f"sweep of rates, over the whole schedule, {(screened.status == 'ok').sum()} of "
+    f"{len(screened)} runs are there. The best rate was the lowest or the highest "
+    f"tried for {at_the_edge} of {len(rate_of)} models.",
+    formats={"block parameters": ",.0f"},
+)
+figures.provenance(factors)
+
+# %% [markdown]
+# Scales were tuned as above, and the middle budget uses the same rates and scales. The concatenated variant replaces three
+# fields, because `split` and `readout`, which mean nothing on one stream, must say that nothing is split.
+#
+# ### Every budget
+
+# %% tags=["hide-input"]
+figures.show_table(
+    pd.DataFrame(
+        {"method": figures.METHODS[method].label}
+        | {f"{n}x": text_of(levels.get((method, n), []), ".3f") for n in BUDGETS}
+        for method in KEY_MODELS
+    ),
+    caption="Test bits per byte after one, four and sixteen times the shortest "
+    f"training ({bytes_read}); mean over seeds and 95 % t interval.",
+)
+figures.show_table(
+    pd.DataFrame(
+        {"difference": name}
+        | {f"{n}x": text_of(gaps.get((name, n), [])) for n in BUDGETS}
+        for name in GAPS
+    ),
+    caption="The differences of the first figure, in bits per byte and paired by seed. "
+    "Below zero the first of the two is better. Means and 95 % t intervals.",
+)
+figures.provenance(budgets)
+
+# %% [markdown]
+# ### Seconds
+
+# %% tags=["hide-input"]
+curve_rows = experiments.get("in_window").rows(profile, "curve")
+curve_rows = curve_rows.reindex(columns=["method", "step", "bits_per_byte"])
+block = facts.block_parameters
+share_of_blocks = block["separated-learned"] / block["learned"]
+numbers["block_parameter_share"] = chapter_numbers.mean_of([share_of_blocks])
+shown = ("sinusoidal", "learned", "rope", "separated-learned", "separated-learned-wide")
+fig, ax = plt.subplots(figsize=(6.8, 3.8))
+for method in shown:
+    runs = curve_rows[curve_rows.method == method]
+    curve = runs.groupby("step")["bits_per_byte"].mean()
+    seconds = (curve.index + 1) / size.steps * facts.train_cpu_s[method]
+    ax.plot(seconds, curve.to_numpy(), **figures.METHODS[method].line(marker=""))
+ax.set(xlabel="CPU seconds of training", ylabel="training loss (bits per byte)")
+if score:
+    ax.set_ylim(None, curve_rows.bits_per_byte.quantile(0.93))
+ax.legend()
+share = facts.train_cpu_s["separated-learned"] / facts.train_cpu_s["learned"]
+figures.show(
+    fig,
+    name="fig-seconds",
+    alt="Training loss against CPU seconds for five methods; the separated model of "
+    "equal width ends earlier because its steps are cheaper.",
+    caption="The same trainings against CPU seconds. At equal width the separated "
+    f"model takes {share:.2f} times the seconds of the dense one. The cores were "
+    "shared, so this is only an indication. Means over seeds."
+    if score
+    else NOTHING,
+)
+
+# %% tags=["remove-input"]
+figures.provenance(table)
+
+# %% [markdown]
+# ### Novels
+#
+# Does the difference hold for other books? Here it is novel by novel. Its spread is about the *evaluation*, and no verdict
+# rests on it.
+
+# %% tags=["hide-input"]
+documents = experiments.get("in_window").rows(profile, "document")
+documents = documents.reindex(columns=["method", "document", "bits", "bytes"])
+documents["bits_per_byte"] = documents["bits"] / documents["bytes"]
+axes = {"index": "document", "columns": "method", "values": "bits_per_byte"}
+novels = documents.pivot_table(**axes).reindex(columns=METHODS)
+fig, ax = plt.subplots(figsize=(6.8, 3.1))
+ax.axhline(0, color=figures.FAINT, linewidth=1.2)
+for name, (a, b) in pairs.items():
+    line = figures.METHODS[a].line(label=name, markersize=4, linestyle="")
+    ax.plot((novels[a] - novels[b]).sort_values().to_numpy(), **line)
+ax.set(xlabel="held-out documents, sorted for each pair")
+ax.set(ylabel="separated minus dense\n(bits per byte)")
+ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=9)
+wins = [f"{name} {(novels[a] < novels[b]).sum()}" for name, (a, b) in pairs.items()]
+figures.show(
+    fig,
+    name="fig-per-novel",
+    alt="For each of the four pairs, the difference in bits per byte in every held-out "
+    "document, sorted.",
+    caption="The separated model is better in this many of the "
+    f"{len(novels)} held-out documents: {'; '.join(wins)}. Means over seeds."
+    if len(novels)
+    else NOTHING,
+)
+
+# %% tags=["remove-input"]
+figures.provenance(table)
+
+# %% [markdown]
+# ## Exercises
+#
+# **1. (easy)** By which factor does the split with $r = 1/4$ shrink the matrices of a block? Derive it from the counts of
+# chapter {doc}`7 <08_two_streams>` and check it against a model.
+
+
+# %% tags=["hide-cell"]
+# Solution
+def block_matrices(streams: Streams) -> int:
+    """Weights in the matrices of a block whose streams are both read out."""
+    one = LanguageModel(TransformerConfig(streams, 1, 4, "sinusoidal", readout="both"))
+    blocks = one.transformer.blocks.modules()
+    maps = [module for module in blocks if isinstance(module, torch.nn.Linear)]
+    return sum(module.weight.numel() for module in maps)
+
+
+r = 1 / 4
+by_formula = (2 + 10 * (r**2 + (1 - r) ** 2)) / 12
+by_model = block_matrices(Streams(pos=32, sem=96)) / block_matrices(Streams.dense(128))
+assert abs(by_formula - by_model) < 1e-12
+print(f"queries and keys stay full, the rest is split: {by_formula:.4f} of the dense")
+
+# %% [markdown]
+# **2. (easy)** Which width gives a separated model with $r = 1/4$ as many block matrices as the dense model of width $D$?
+# Compare with the *wide* models of this chapter.
+
+# %% tags=["hide-cell"]
+# Solution
+needed = size.width / np.sqrt(by_formula)
+print(f"dense D = {size.width} needs a separated D of {needed:.1f}; here {size.wide}.")
+print(f"Heads of whole columns would also allow {size.wide - 4}: nearer, and narrower.")
+assert abs(needed / size.wide - 1) < 0.06
+
+# %% [markdown]
+# **3. (medium)** How much does pairing by seed buy? Compare the interval of the difference between RoPE and *none* with the one
+# you get when you forget which runs share a seed.
+
+# %% tags=["hide-cell"]
+# Solution
+pair = RunTable(table).difference("rope", "none", "bits_per_byte")
+if len(pair) > 1:
+    apart = np.hypot(score["rope"].half, score["none"].half)
+    together = summarise(pair)
+    print(f"paired: {together};  seeds forgotten: {together.mean:.3f} ± {apart:.3f}")
+else:
+    print(f"{len(pair)} seeds: no interval")
+
+# %% [markdown]
+# **4. (medium)** Does the separated model need its position stream in the read-out? Train the small one with `readout="both"`,
+# live, and compare. Which parameters are built that were not built before?
+
+# %% tags=["hide-cell"]
+# Solution
+narrow = model_config("separated-learned", small)
+both = replace(narrow, readout="both")
+totals = [LanguageModel(one).parameter_counts()["total"] for one in (narrow, both)]
+# The last block now has values, output and MLP for position; the read-out more columns.
+assert totals[1] > totals[0]
+print("parameters:", *totals)
+print(
+    f"sem {curves['separated-learned'][1]:.3f}, both {live(both)[1]:.3f} bits per byte"
+)
+
+# %% [markdown]
+# **5. (hard)** Suppose that separation truly costs nothing. Given the spread over seeds in {numref}`fig-price`, how often would
+# a paired $t$ test over six seeds show that the difference is below $+0.03$ bits per byte? And over three? Simulate it.
+
+# %% tags=["hide-cell"]
+# Solution
+
+spreads = [values.std(ddof=1) for values in differences.values() if len(values) > 1]
+
+
+def power(spread: float, seeds: int, margin: float = 0.03, trials: int = 2000) -> float:
+    """How often a true difference of 0 is shown to lie below the margin, at 5 %."""
+    draws = np.random.default_rng(0).normal(0, spread, (trials, seeds))
+    test = ttest_1samp(draws, margin, axis=1)
+    return float(((test.pvalue < 0.05) & (draws.mean(axis=1) < margin)).mean())
+
+
+# A single seed has no spread: two examples instead.
+for spread in spreads or [0.01, 0.03]:
+    six, three = power(spread, 6), power(spread, 3)
+    print(f"spread {spread:.3f}: six seeds {six:.2f}, three {three:.2f}")
+assert power(0.01, 6) > power(0.01, 3)
+
+# %% tags=["hide-cell"]
+IDS = [*of_this_chapter.CLAIMS, *(name for name in MATCHED if "untied" in name)]
+tables = {"in_window": table, "ablation": factors, "budget": budgets}
+tables |= {"matched_loss": long_runs}
+tables = {f"experiment/{name}": rows for name, rows in tables.items()}
+numbers |= evidence.words(claims.judge(IDS, tables))
+chapter_numbers.publish("11_language_model", numbers, profile=profile)

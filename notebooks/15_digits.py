@@ -1,0 +1,910 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 15. Positions as digits
+#
+# **Finding.** A network that reads a position digit by digit has an embedding for every position. Before training, these embeddings
+# reflect shared digits, not distance. Position 600 shares four of five digits with 500, and their cosine is
+# {num}`15_digits/cosine_600:.2f`. The neighbour 499 shares two, and its cosine with 500 is {num}`15_digits/cosine_499:.2f`.
+
+# %% tags=["parameters"]
+profile = "smoke"
+seed = 0
+device = "cpu"
+
+# %% tags=["hide-input"]
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.colors import ListedColormap
+from scipy.stats import spearmanr
+
+from sepnb.analysis.seqpe_cost import multiply_adds
+from sepnb.analysis.timing import cpu_seconds, one_thread
+from sepnb.encodings import sinusoidal
+from sepnb.models import LanguageModel, Transformer, TransformerConfig
+from sepnb.plots import diagrams, figures, moving, shapes
+from sepnb.records import numbers as chapter_numbers
+from sepnb.seqpe import (
+    SeqPE,
+    SequentialPositionEncoder,
+    contrastive_loss,
+    digits,
+    distillation_loss,
+)
+from sepnb.seqpe.encoder import PrefixTree
+from sepnb.seqpe.geometry import geometry, likeness
+from sepnb.seqpe.sampling import WindowSampler
+from sepnb.streams import Streams
+from sepnb.training import TrainingConfig, next_token_losses, optimiser
+from sepnb.training.seqpe_losses import RELEASED_SHIFTS, encoder_of
+
+figures.use_style()
+# Nothing here is trained: every profile reads the same networks.
+L, WIDTH, N_DRAWN = 128, 64, 5
+numbers = {}
+
+
+def encoder(number=0, **settings):
+    """An untrained encoder in float64; `number` is that of its initialisation."""
+    torch.manual_seed(seed + number)
+    made = SequentialPositionEncoder(**{"width": WIDTH, **settings})
+    return made.double().eval().requires_grad_(False)
+
+
+# %% tags=["hide-input"]
+first = encoder()(torch.arange(1000))
+
+
+def cosines(embeddings, of):
+    """Cosines of one row with all rows."""
+    rows = torch.nn.functional.normalize(embeddings, dim=-1)
+    return rows @ rows[of]
+
+
+seen = cosines(first, 500)
+waves = cosines(sinusoidal(torch.arange(1000), WIDTH, dtype=torch.float64), 500)
+fig, ax = plt.subplots(figsize=(7.2, 3.4))
+around = np.arange(380, 721)
+ax.plot(around, waves[around], color="#e69f00", label="sinusoid")
+ax.plot(around, seen[around], color=figures.POS, lw=1.2, label="untrained encoder")
+for p, side, shift in ((499, "right", -8), (600, "left", 8)):
+    ax.plot(p, seen[p], "o", color=figures.POS, markersize=7)
+    where = {"xytext": (shift, 5), "textcoords": "offset points", "ha": side}
+    ax.annotate(f"{p}", (p, seen[p]), **where, fontsize=10, weight="bold")
+hundreds = {"color": figures.FAINT, "lw": 0.8, "ls": ":", "zorder": 0}
+ax.vlines(range(400, 701, 100), 0, 1.06, **hundreds)
+ax.set(xlabel="position", xlim=(380, 720), ylim=(0, 1.06))
+ax.set_ylabel("cosine with position 500")
+figures.label_lines(ax)
+figures.show(
+    fig,
+    name="fig-digits-from-500",
+    alt="Cosine of the embedding of position 500 with those of positions 380 to 720. "
+    "The sinusoid has one peak at 500 and falls on both sides. The curve of the "
+    "untrained encoder is high and uneven and jumps at the hundreds; the marked point "
+    "at 499 is lower than the one at 600.",
+    caption="Seen from 500 by an untrained encoder, 600 looks more similar "
+    f"(cosine {seen[600]:.2f}) than the neighbour 499 ({seen[499]:.2f}), because it "
+    "shares more digits. The sinusoid is most similar to its neighbours. Dotted lines: "
+    "the hundreds.",
+)
+
+# %% [markdown]
+# > **Question.** Can a network read a position digit by digit, so that every position has an embedding and no table has to grow? And what
+# > do such embeddings say about distance before any training?
+#
+# A table of positions learns what is needed, but it ends at its last row. A wave, a slope or a rotation never ends, but learns nothing.
+# T5's buckets and KERPLE's curves learn and never end, but know only distances. SeqPE {cite:p}`li2025` writes the position down in digits
+# and lets a small network read them. Here we look at that network before training. {term}`SeqPE` also trains it with two losses, the
+# subject of {doc}`the next chapter <16_two_losses>`.
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 10 s of one CPU core at any profile; no GPU is used, nothing is downloaded. Memory: under 1 GB.
+# - **You need**: {doc}`chapter 2 <02_absolute>` (tables and sinusoids), and what a transformer block is.
+# - **You will learn**: how digits of neighbours differ, what the encoder costs, and what it knows before training.
+# - **Claims tested**: none. Chapters 16 to 18 test SeqPE itself.
+# ```
+#
+# ```{admonition} What was read, and what was not
+# :class: warning
+# We read the paper's abstract and its released code, but not the paper itself. *Released* means what the code does; the paper may differ.
+# ```
+#
+# ## What a table cannot do
+#
+# A table of $L$ rows has no row $L$ ({doc}`chapter 12 <12_extrapolators>`). Its rows also share nothing: what a model learns at position
+# 7 changes row 7 only, so every index needs texts to learn from.
+#
+# We give a table and an encoder one step of gradient descent for position 1234. Which other embeddings move?
+
+# %%
+positions = torch.arange(10_000)
+drawing = torch.Generator().manual_seed(seed)
+table = torch.randn(len(positions), WIDTH, generator=drawing)
+table = table.double().requires_grad_()
+read = encoder(digits=4).requires_grad_(True)
+
+
+def moved_by_a_step(embed, parameters, at=1234):
+    """Share of the other positions whose embedding changes in a step for `at`."""
+    before = embed(positions).detach()
+    gradients = torch.autograd.grad(embed(positions[at : at + 1]).sum(), parameters)
+    with torch.no_grad():
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter -= 1e-3 * gradient
+    moved = (embed(positions).detach() != before).any(dim=1)
+    assert moved[at]
+    return float(moved.double().sum() - 1) / (len(positions) - 1)
+
+
+numbers["moved_table"] = moved_by_a_step(lambda p: table[p], [table])
+numbers["moved_encoder"] = moved_by_a_step(read, list(read.parameters()))
+print(f"table: {numbers['moved_table']:.0%}, encoder: {numbers['moved_encoder']:.0%}")
+assert numbers["moved_table"] == 0 and numbers["moved_encoder"] == 1
+
+# %% [markdown]
+# In the table {num}`15_digits/moved_table:.0%` of the others move, in the encoder {num}`15_digits/moved_encoder:.0%`, because they share
+# their weights. Whether they move in a useful direction is another matter.
+#
+# Tables also grow: $n$ axes with $p$ values each need $p^n$ rows, but only $n$ times as many digits.
+
+# %%
+ranges = [("a text of 512", 512, 3, 1), ("20,000 positions", 20_000, 5, 1)]
+ranges += [("a million positions", 10**6, 6, 1), ("100 x 100 patches", 10**4, 2, 2)]
+ranges += [("1000 x 1000 x 1000 points", 10**9, 3, 3)]
+rows = []
+for name, count, width, dims in ranges:
+    made = encoder(digits=width, dims=dims)
+    sizes = {"rows": count, "numbers of a table": count * WIDTH}
+    weights = sum(parameter.numel() for parameter in made.parameters())
+    rows.append({"what is named": name, **sizes, "numbers of the encoder": weights})
+grown = pd.DataFrame(rows)
+figures.show_table(
+    grown,
+    formats=dict.fromkeys(grown.columns[1:], ",d"),
+    caption=f"A table grows with what it names. The encoder only gains a vector for "
+    f"each place and, above one axis, for each coordinate. Both have width {WIDTH}.",
+)
+
+# %% [markdown]
+# ## Digits
+#
+# In base $b$ with $W$ places, the digits of a position $p$ are
+#
+# $$
+# s_k(p) = \left\lfloor p \,/\, b^{\,W-1-k} \right\rfloor \bmod b, \qquad k = 0, \dots, W-1 .
+# $$ (eq-digits-string)
+#
+# The most significant digit comes first, and zeros fill the string on the left. Several coordinates follow each other: the row, then the
+# column. In the package:
+#
+# ```{literalinclude} ../../sepnb/seqpe/digits.py
+# :pyobject: written
+# :start-at: powers =
+# :dedent:
+# ```
+
+# %%
+assert digits([123], width=5).tolist() == [[0, 0, 1, 2, 3]]
+assert digits([(2, 3)], width=2).tolist() == [[0, 2, 0, 3]]
+assert digits([(2, 300)], width=(1, 3)).tolist() == [[2, 3, 0, 0]]  # unequal ranges
+assert digits([123], base=2, width=8).tolist() == [[0, 1, 1, 1, 1, 0, 1, 1]]
+
+for base, width in ((2, 10), (3, 7), (10, 3), (16, 3)):
+    all_of_them = torch.arange(base**width)
+    powers = base ** torch.arange(width - 1, -1, -1)
+    written = digits(all_of_them, base=base, width=width)
+    assert torch.equal(written @ powers, all_of_them)
+
+try:
+    digits([100_000], width=5)
+except ValueError as refused:
+    print(refused)
+
+# %% [markdown]
+# Numbers come back from their digits in any agreed order of the places. Other mistakes are more likely. Without padding, *99* and *100*
+# have their ones in different places; padded on the right, *12* and *120* are the same string. So we also test that a place means the
+# same in every string:
+
+
+# %%
+def left_aligned(p, width=5):
+    """Digits first, zeros after them."""
+    written = str(p)
+    return [int(symbol) for symbol in written.ljust(width, "0")]
+
+
+assert left_aligned(12) == left_aligned(120)
+tens = digits(torch.arange(1000), width=5)[:, 3]  # the place of the tens
+assert torch.equal(tens, torch.arange(1000) // 10 % 10)
+assert [left_aligned(p)[3] for p in (99, 100)] != [9, 0], "no place of the tens there"
+
+# %% [markdown]
+# At a carry, such as from 999 to 1000, neighbours have few digits in common.
+
+# %% tags=["hide-input"]
+shown = torch.arange(996, 1004)
+fig, axes = plt.subplots(1, 2, figsize=(7.2, 3.3), width_ratios=(1, 2.1))
+for ax, (base, width) in zip(axes, ((10, 5), (2, 11)), strict=True):
+    strings = digits(shown, base=base, width=width)
+    changed = torch.zeros_like(strings)
+    changed[1:] = strings[1:] != strings[:-1]
+    tints = ListedColormap([figures.GROUND, "#b9d6ea"])
+    shapes.heat_map(ax, changed, cmap=tints, vmin=0, vmax=1, aspect="auto")
+    shapes.write_cells(ax, [list(map(str, string)) for string in strings.tolist()])
+    ax.set_yticks(range(len(shown)), [f"{p:,}" for p in shown.tolist()])
+    ax.set_xticks(range(width), [f"${base}^{{{width - 1 - k}}}$" for k in range(width)])
+    ax.tick_params(length=0)
+    ax.set_title(f"base {base}")
+carry = digits([999, 1000], width=5)
+numbers["carry"] = int((carry[0] != carry[1]).sum())
+every = digits(torch.arange(10**5), width=5)
+numbers["changes"] = float((every[1:] != every[:-1]).sum(dim=1).double().mean())
+far = digits([0, 90_000], width=5)
+assert int((far[0] != far[1]).sum()) == 1
+figures.show(
+    fig,
+    name="fig-digits-strings",
+    alt="The digits of the positions 996 to 1003, one row each, in base 10 on the left "
+    "and base 2 on the right; digits that differ from the row above are tinted. In "
+    "base 10 the row of 1000 is tinted in four places, the first row in none, every "
+    "other row in one.",
+    caption=f"From 999 to 1000, {numbers['carry']} of five digits change; on average "
+    f"over all strings {numbers['changes']:.2f} do. Tinted: digits that differ from "
+    "the row above.",
+)
+
+# %% tags=["remove-input"]
+moving.show(
+    "odometer",
+    {"most": 100_000, "start": 999},
+    name="moving-odometer",
+    alt="A position as the wheels of an odometer; the wheels that turn on the way to "
+    "the next position are coloured, and a chart shows how many digits change around "
+    "it. The reader chooses position and base.",
+    instead="the figure above, around 1,000",
+)
+
+# %% [markdown]
+# {numref}`fig-digits-strings` shows the problem: the neighbours 999 and 1000 share one digit, the distant 0 and 90,000 share four. A
+# network that reads digits has to learn what a carry is.
+#
+# ## The encoder
+#
+# Each digit becomes a vector, to which a vector for its place is added and, with several coordinates, one for its coordinate. A last slot
+# holds the same learned vector for every position. A small causal transformer reads the slots from left to right, and the state of the
+# last slot becomes the embedding:
+#
+# $$
+# \begin{aligned}
+# x_k &= \mathrm{Digit}[s_k(p)] + \mathrm{Place}[k] + \mathrm{Dim}[\text{coordinate of } k], \qquad x_S = \mathrm{cls}, \\
+# E(p) &= \mathrm{Linear}\left(\mathrm{LayerNorm}\left(\mathrm{Transformer}(x_0, \dots, x_S)_S\right)\right) .
+# \end{aligned}
+# $$ (eq-digits-encoder)
+#
+# ```{literalinclude} ../../sepnb/seqpe/encoder.py
+# :pyobject: SequentialPositionEncoder.plain
+# :dedent:
+# ```
+
+# %% tags=["hide-input"]
+fig, ax = diagrams.canvas((7.4, 3.8), x=(-0.3, 11.2), y=(-0.8, 6.3))
+pos = {"colour": figures.POS, "fill": figures.POS + "26"}
+centre, levels = np.arange(6) * 1.8 + 0.7, {"digits": 0, "layer 1": 2, "layer 2": 4}
+for slot, (x, label) in enumerate(zip(centre, [*"00123", "cls"], strict=True)):
+    for name, y in levels.items():
+        look = {"colour": figures.FAINT} if y == 4 and slot < 5 else pos
+        words = label if name == "digits" else ""
+        diagrams.box(ax, (x - 0.7, y), (1.4, 0.7), words, **look)
+    added = f"+ Place[{slot}]" if slot < 5 else "learned"
+    ax.text(x, -0.15, added, ha="center", va="top", fontsize=8.5)
+for below, above, ends in ((0.75, 1.95, range(6)), (2.75, 3.95, [5])):
+    for end in ends:
+        for x in centre[: end + 1]:
+            line = [x, centre[end]], [below, above]
+            ax.plot(*line, color=figures.FAINT, lw=0.8, zorder=0)
+for name, y in levels.items():
+    ax.text(centre[5] + 0.85, y + 0.35, name, va="center", fontsize=9)
+diagrams.arrow(ax, (9.7, 4.75), (9.7, 5.35))
+diagrams.box(ax, (7.4, 5.4), (3.1, 0.7), "norm, linear map", **pos)
+diagrams.arrow(ax, (7.35, 5.75), (6.4, 5.75))
+ax.text(6.3, 5.75, "$E(123)$", ha="right", va="center", fontsize=12)
+figures.show(
+    fig,
+    name="fig-digits-encoder",
+    alt="Six slots side by side hold the digits 0, 0, 1, 2, 3 and a learned vector, "
+    "each digit with a vector of its place. Lines lead from every slot to itself and "
+    "to the slots on its right in layer 1, and from all slots of layer 1 to the last "
+    "slot of layer 2. From there an arrow leads through a norm and a linear map to E "
+    "of 123. The other slots of layer 2 are grey.",
+    caption="The encoder reads 123. Each slot sees itself and the slots on its left, "
+    "so it depends only on the digits up to its own. Only the last slot of the last "
+    "layer is read; the grey boxes are never computed.",
+)
+
+# %% [markdown]
+# The blocks are this book's pre-norm blocks, with biases. For width $w$, $S$ places, two layers and $D$ columns of output, the number of
+# parameters is
+#
+# $$
+# 2\,(12 w^2 + 13 w) + (b + S + [n > 1]\, n + 1)\, w + 2 w + (w + 1) D .
+# $$ (eq-digits-count)
+#
+# The release has a text encoder of width 768 with five digits, and an image encoder of width 384 with two digits for each of two
+# coordinates.
+
+# %%
+RELEASED = {"text": {"width": 768, "digits": 5}}
+RELEASED["image"] = {"width": 384, "digits": 2, "dims": 2}
+OURS = {"models": {"width": SeqPE.width, "digits": SeqPE.digits}}
+
+
+def by_formula(width, digits, dims=1, base=10):
+    """(eq-digits-count)."""
+    embeddings = base + digits * dims + (dims > 1) * dims + 1
+    blocks = 2 * (12 * width**2 + 13 * width)
+    return blocks + embeddings * width + 2 * width + (width + 1) * width
+
+
+for name, settings in (RELEASED | OURS).items():
+    with torch.device("meta"):  # counted, not filled
+        made = SequentialPositionEncoder(**settings)
+    count = sum(parameter.numel() for parameter in made.parameters())
+    assert count == by_formula(**settings)
+    numbers[f"parameters_{name}"] = count
+    print(f"{name}: {count:,}")
+assert (numbers["parameters_text"], numbers["parameters_image"]) == (14780160, 3704064)
+numbers["width_models"] = SeqPE.width
+
+# %% [markdown]
+# They have {num}`15_digits/parameters_text:,` and {num}`15_digits/parameters_image:,` parameters, as the released modules do.
+#
+# By default the encoder of this book has width {num}`15_digits/width_models`, five digits and {num}`15_digits/parameters_models:,`
+# parameters. (At the input its last map is as wide as the stream.)
+#
+# An embedding must depend on every digit and not on the rest of the batch, and no two positions may share one. The last lines show that
+# the vectors of the places tell the encoder the order of the digits.
+
+# %%
+drawn = encoder()
+some = torch.randperm(10**5, generator=torch.Generator().manual_seed(1))[:500]
+together, alone = drawn(some), torch.cat([drawn(p[None]) for p in some[:5]])
+torch.testing.assert_close(alone, together[:5], rtol=0, atol=1e-12)
+torch.testing.assert_close(drawn(some.flip(0)), together.flip(0), rtol=0, atol=1e-12)
+
+for place in range(5):  # the last slot reads every digit, the first one too
+    other = drawn([12_345 + 10 ** (4 - place)])
+    assert (other - drawn([12_345])).abs().max() > 1e-3
+assert torch.pdist(together).min() > 1e-3
+
+places = drawn.place.weight
+reversed_places = encoder()
+reversed_places.place.weight.copy_(places.flip(0))
+assert not torch.allclose(reversed_places([12_300]), drawn([12_300])), "places count"
+
+# %% [markdown]
+# ## Read shared beginnings only once
+#
+# Read one by one, 512 positions of five digits give each layer 3,072 slots. But under the causal mask a slot depends only on the digits
+# up to its own. *00118* and *00123* share their first three digits, so their first three slots are equal in every layer. The distinct
+# beginnings of many strings form a tree.
+
+# %% tags=["hide-input"]
+few = torch.arange(118, 124)
+tree = PrefixTree.of(digits(few, width=5))
+fig, ax = plt.subplots(figsize=(7.0, 2.9))
+heights = [-np.arange(tree.sizes[-1], dtype=float)]
+for place in range(4, 0, -1):  # a node is drawn in the middle of its branches
+    ancestor = tree.above[place][place - 1].numpy()
+    groups = range(tree.sizes[place - 1])
+    heights.insert(0, np.array([heights[0][ancestor == g].mean() for g in groups]))
+for place, digit in enumerate(tree.digit):
+    for node, symbol in enumerate(digit.tolist()):
+        at = (place, heights[place][node])
+        if place:
+            before = heights[place - 1][int(tree.above[place][place - 1][node])]
+            ax.plot([place - 1, place], [before, at[1]], color=figures.FAINT, zorder=0)
+        ax.plot(*at, "o", markersize=19, color="#d9e7f1", markeredgecolor=figures.POS)
+        ax.text(*at, str(symbol), ha="center", va="center", fontsize=11)
+for p, height in zip(few.tolist(), heights[-1], strict=True):
+    ax.text(4.25, height, f"{p}", va="center", fontsize=10)
+ax.set(xlim=(-0.4, 4.8), ylim=(-5.6, 0.6), yticks=[])
+ax.set_xticks(range(5), ["ten\nthousands", "thousands", "hundreds", "tens", "ones"])
+ax.tick_params(length=0)
+ax.spines[:].set_visible(False)
+figures.show(
+    fig,
+    name="fig-digits-tree",
+    alt="A tree from left to right. The digits 0, 0, 1 follow each other without a "
+    "branch. At the tens the tree splits into 1 and 2, and at the ones into 8 and 9 "
+    "under the first and 0, 1, 2, 3 under the second: the positions 118 to 123.",
+    caption=f"The strings of 118 to 123 share beginnings: their {5 * len(few)} digits "
+    f"need only {sum(tree.sizes)} nodes.",
+)
+
+# %% [markdown]
+# So each node of the tree is computed once, the last slot once for each position, and in the last layer only the last slot
+# (`SequentialPositionEncoder.forward`). Values and gradients stay the same:
+
+# %%
+some = torch.arange(3000, 3064)
+learning = encoder().requires_grad_(True)
+weights = list(learning.parameters())
+probe = torch.randn(64, WIDTH, generator=torch.Generator().manual_seed(2)).double()
+both = [learning(some), learning.plain(some)]
+torch.testing.assert_close(*both, rtol=0, atol=1e-11)
+one, other = (torch.autograd.grad((found * probe).sum(), weights) for found in both)
+for by_tree, by_definition in zip(one, other, strict=True):
+    torch.testing.assert_close(by_tree, by_definition, rtol=0, atol=1e-9)
+
+# The likely mistake is to share what does not depend on the digits before alone.
+forwards = digits(some, width=5)
+backwards = forwards.flip(1)  # least significant first: almost no beginning is shared
+nodes = [sum(PrefixTree.of(strings).sizes) for strings in (forwards, backwards)]
+assert nodes[1] > 2 * nodes[0]
+
+# %% [markdown]
+# How many multiply-adds does this save (`sepnb.analysis.seqpe_cost`)?
+
+# %%
+text_encoder, image_encoder = encoder(), encoder(**RELEASED["image"])
+grid = torch.cartesian_prod(torch.arange(14), torch.arange(14))
+at_random = torch.randint(20_000, (512,), generator=torch.Generator().manual_seed(seed))
+windows = {
+    "0 to 511": (text_encoder, torch.arange(512)),
+    "16,000 to 16,511": (text_encoder, torch.arange(16_000, 16_512)),
+    "512 at random below 20,000": (text_encoder, at_random),
+    "all 100,000 of five digits": (text_encoder, torch.arange(10**5)),
+    "14 x 14 patches": (image_encoder, grid),
+}
+rows = []
+for name, (made, where) in windows.items():
+    strings = made.strings(where)
+    cost = multiply_adds(made, where)
+    counted = {"digits": strings.numel(), "nodes": sum(PrefixTree.of(strings).sizes)}
+    saved = {"times fewer with the tree": cost.plain / cost.tree}
+    saved["and the last slot alone"] = cost.plain / cost.shared
+    rows.append({"positions": name, **counted, **saved})
+costs = pd.DataFrame(rows)
+
+# %% tags=["hide-input"]
+figures.show_table(
+    costs,
+    formats={"digits": ",d", "nodes": ",d"} | dict.fromkeys(saved, ".2f"),
+    caption="Neighbours share most of their beginnings, random positions far fewer. "
+    "Digits of all strings, nodes of their tree, and how many times fewer "
+    "multiply-adds are needed.",
+)
+saving = costs.set_index("positions")[list(saved)]
+by_tree, ratio = (saving[name] for name in saved)
+numbers["saved_tree"] = f"{by_tree['0 to 511']:.2f}"
+numbers["saved_window"] = ratio["0 to 511"]
+numbers["saved_far"] = ratio["16,000 to 16,511"]
+numbers["saved_random"] = ratio["512 at random below 20,000"]
+numbers["saved_grid"] = ratio["14 x 14 patches"]
+assert numbers["saved_window"] > 3 and numbers["saved_random"] < numbers["saved_window"]
+
+# %% [markdown]
+# On a window of 512 the tree saves a factor of {num}`15_digits/saved_tree`, both savings {num}`15_digits/saved_window:.2f`. On random
+# positions, which the two losses mostly draw, both save a factor of {num}`15_digits/saved_random:.2f`.
+#
+# All sequences and layers share their positions, so a training step runs the encoder once for the text, once for the losses and once for
+# the teacher of the distillation. At inference the embeddings are kept in a table if it fits (`sepnb.seqpe.injection.HELD`).
+#
+# Nothing loops over positions. Here an encoder of eight columns reads a million of them:
+
+# %%
+million, read = torch.arange(10**6), []
+assert digits(million, width=6).shape == (10**6, 6)
+written = torch.empty(10**6, 6, dtype=torch.int64)
+narrow = encoder(width=8, digits=6).float()
+with one_thread(), torch.no_grad():
+    for _ in range(2):  # the first round warms up
+        by_tensors = cpu_seconds(lambda: digits(million, width=6))
+        writing = cpu_seconds(lambda: written.fill_(7))
+        part = cpu_seconds(lambda: narrow.plain(million[:1000]))
+    whole = cpu_seconds(lambda: read.append(narrow(million)))
+assert read[0].shape == (10**6, 8)
+assert torch.allclose(read[0][::9_999], narrow.plain(million[::9_999]), atol=1e-5)
+print(f"digits of a million positions: {by_tensors / writing:.0f} times writing them")
+print(f"all of them read: {whole / part:.0f} times 1,000 by the definition")
+
+# %% [markdown]
+# ## Before any training
+#
+# {numref}`fig-digits-from-500` shows the neighbourhood of 500 as one untrained encoder sees it. Other initialisations show the same:
+
+# %%
+numbers["cosine_499"], numbers["cosine_600"] = seen[499].item(), seen[600].item()
+assert seen[600] > seen[499] and waves[499] > waves[600]
+for number in range(N_DRAWN):  # for every initialisation
+    other = cosines(encoder(number)(torch.arange(1000)), 500)
+    assert other[600] > other[499]
+
+# %% [markdown]
+# Do shared digits matter more than distance for random pairs, too?
+
+# %%
+chosen = torch.randint(10**5, (200,), generator=torch.Generator().manual_seed(seed + 7))
+strings = digits(chosen, width=5)
+pairs = torch.triu_indices(200, 200, offset=1)
+equal = (strings[:, None] == strings[None]).sum(dim=-1)[*pairs].numpy()
+near = -(chosen[:, None] - chosen[None]).abs()[*pairs].numpy()
+
+
+def by_digits(embeddings):
+    """Mean cosine of pairs with 0 to 3 equal digits; its rank correlation with
+    nearness, of all pairs and of those without an equal digit."""
+    rows = torch.nn.functional.normalize(embeddings, dim=-1)
+    found = (rows @ rows.T)[*pairs].numpy()
+    means = [found[equal == count].mean() for count in range(4)]
+    alone = equal == 0
+    told = [spearmanr(found[of], near[of]).statistic for of in (equal >= 0, alone)]
+    return np.array([*means, *told])
+
+
+drawings = np.array([by_digits(encoder(number)(chosen)) for number in range(N_DRAWN)])
+of_table = torch.randn(200, WIDTH, generator=torch.Generator().manual_seed(seed))
+control = by_digits(of_table.double())
+assert (np.diff(drawings[:, :4], axis=1) > 0).all(), "each shared digit brings nearer"
+assert drawings[:, 4].mean() > 2 * abs(drawings[:, 5].mean()), "and distance does not"
+
+# %% tags=["hide-input"]
+columns = [f"{count} equal" for count in range(4)]
+columns += ["nearness, all", "nearness, none equal"]
+told = pd.DataFrame(
+    [drawings.mean(axis=0), drawings.min(axis=0), drawings.max(axis=0), control],
+    columns=columns,
+)
+kinds = ("mean", "least", "largest")
+names = [f"untrained encoder, {what} of {N_DRAWN}" for what in kinds]
+told.insert(0, "embeddings", [*names, "random table (control)"])
+figures.show_table(
+    told,
+    formats=dict.fromkeys(columns, ".2f"),
+    caption="Left, the mean cosine of pairs with 0 to 3 equal digits of five. Right, "
+    "the rank correlation of cosine and nearness, for all pairs and for those without "
+    "an equal digit.",
+)
+kept = ("cosine_none_equal", "cosine_three_equal", "rank_near", "rank_near_alone")
+numbers |= dict(zip(kept, drawings.mean(axis=0)[[0, 3, 4, 5]].tolist(), strict=True))
+
+# %% [markdown]
+# Each shared digit brings two positions nearer: the mean cosine is {num}`15_digits/cosine_none_equal:.2f` with no digit in common and
+# {num}`15_digits/cosine_three_equal:.2f` with three. Nearness correlates with the cosine at {num}`15_digits/rank_near:.2f`, because near
+# positions tend to share their leading digits.
+#
+# Among pairs without a common digit this correlation is {num}`15_digits/rank_near_alone:.2f`. A random table shows neither effect.
+#
+# This matters for windows too. Moved by 1,000, a window has the same low digits as before, and only one high digit differs. Moved by 384,
+# every carry falls somewhere else.
+
+# %%
+STARTS = {"first window": 0, "moved by 1,000": 1000, "moved by 384": 384}
+panels = {name: encoder()(torch.arange(s, s + L)) for name, s in STARTS.items()}
+torch.manual_seed(seed)
+panels["random table (control)"] = torch.randn(L, WIDTH, dtype=torch.float64)
+
+
+def like(start):
+    """Likeness of the window at `start` to the first one, by initialisation."""
+    found = []
+    for number in range(N_DRAWN):
+        made = encoder(number)
+        windows = [made(torch.arange(s, s + L)) for s in (0, start)]
+        found.append(likeness(*windows))
+    return np.array(found)
+
+
+aligned, misaligned, short = like(1000), like(384), like(100)
+by_chance = likeness(panels["first window"], panels["random table (control)"])
+numbers["like_aligned"], numbers["like_misaligned"] = aligned.mean(), misaligned.mean()
+numbers["like_table"], numbers["like_short"] = by_chance, short.mean()
+assert aligned.min() > misaligned.max()
+assert (short < aligned).all(), "of each encoder: 100 is shorter than the window"
+assert (short > misaligned).all()
+
+# %%
+order = [geometry(encoder(n)(torch.arange(L)), torch.arange(L)) for n in range(N_DRAWN)]
+numbers["order"] = float(np.mean([found.order for found in order]))
+numbers["adjacency"] = float(np.mean([found.adjacency for found in order]))
+wave = sinusoidal(torch.arange(L), WIDTH, dtype=torch.float64)
+wave = geometry(wave, torch.arange(L))
+numbers["order_sinusoid"], numbers["adjacency_sinusoid"] = wave.order, wave.adjacency
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 4, figsize=(7.6, 2.5), sharey=True)
+for ax, (name, embeddings) in zip(axes, panels.items(), strict=True):
+    rows = torch.nn.functional.normalize(embeddings, dim=-1)
+    image = ax.imshow(rows @ rows.T, cmap="cividis", vmin=0.5, vmax=1)
+    window = f"\n[{STARTS[name]:,}, {STARTS[name] + L:,})" if name in STARTS else ""
+    ax.set_title(name + window, fontsize=9)
+    ax.set(xticks=[0, 64, 127], yticks=[0, 64, 127])
+fig.colorbar(image, ax=axes, label="cosine", shrink=0.85, extend="min")
+figures.show(
+    fig,
+    name="fig-digits-windows",
+    alt="Four square images of cosines inside a window of 128 positions. The first "
+    "window and the one moved by 1,000 have the same dark band towards the end. In the "
+    "one moved by 384 the bands are elsewhere. The image of a random table is dark "
+    "except for its diagonal.",
+    caption="Moved by 1,000, a window looks like the first one to an untrained "
+    "encoder; moved by 384 it does not. Colour shows the cosine of two positions in a "
+    f"window. Likeness to the first window: {aligned.mean():.2f} when moved by 1,000 "
+    f"(mean of {N_DRAWN} initialisations), {misaligned.mean():.2f} by 384, "
+    f"{by_chance:.2f} for a random table.",
+)
+
+# %% [markdown]
+# {numref}`fig-digits-windows` is a warning. SeqPE's distillation loss asks far windows to look like the trained one, and a window does so
+# before training if it starts at a multiple of a power of ten longer than itself. A test at round numbers tests the digits. We call the
+# correlation of the inner products inside two windows their likeness. (Moved by 100, less than its length, a window has a likeness of
+# {num}`15_digits/like_short:.2f`, between the two.) This book keeps round starts apart from others and shows the untrained encoder next
+# to the trained one.
+#
+# Inside the window the untrained encoder orders pairs by distance with a Spearman correlation of {num}`15_digits/order:.2f`, the sinusoid
+# with {num}`15_digits/order_sinusoid:.2f`. The two losses have to improve on that.
+#
+# ## Any number of coordinates
+#
+# The release handles one or two coordinates. Here there can be any number, each with its own range. A position with too many digits is
+# refused with a clear message, while the release fails in the indexing of a list.
+
+# %%
+video = encoder(dims=3, digits=(4, 2, 2))  # frames, rows, columns
+points = torch.tensor([[0, 0, 0], [7, 0, 0], [0, 7, 0], [0, 0, 7], [9_999, 99, 99]])
+assert video(points).shape == (5, WIDTH)
+assert torch.pdist(video(points)).min() > 1e-3
+assert video.highest == (9_999, 99, 99)
+
+folded = encoder(dims=3, digits=(4, 2, 2))  # the same draw
+counts = torch.tensor([4, 2, 2])
+folded.place.weight.add_(folded.dim.weight.repeat_interleave(counts, dim=0))
+folded.dim.weight.zero_()
+torch.testing.assert_close(folded(points), video(points), rtol=0, atol=1e-12)
+
+# %% [markdown]
+# The last lines show that Dim in {eq}`eq-digits-encoder` is redundant, because Place already knows the coordinate. We keep it, at $n w$
+# numbers, because the release has it.
+#
+# ## Details: what the released code does differently
+#
+# What the table lists under *seen here* is computed in the folded cells.
+
+
+# %% tags=["hide-input"]
+def spread(embeddings):
+    """Standard deviation of the scaled inner products of all pairs, in nats."""
+    products = embeddings @ embeddings.T / embeddings.shape[1] ** 0.5
+    return float(products[*torch.triu_indices(*products.shape, 1)].std())
+
+
+numbers["spread_released"] = spread(encoder(std=0.02)(chosen))
+numbers["spread_kept"] = spread(encoder()(chosen))
+
+torch.manual_seed(seed)
+wide = SequentialPositionEncoder(**RELEASED["text"]).eval()
+anchors, candidates = torch.arange(16) * 1249, torch.randint(20_000, (16, 32))
+with torch.no_grad():
+    embedded = wide(torch.cat([anchors, candidates.flatten()])).split([16, 512])
+given = (embedded[0], embedded[1].unflatten(0, (16, 32)), anchors, candidates)
+numbers["contrastive_released"] = contrastive_loss(*given, scale=1.0).item()
+numbers["contrastive_scaled"] = contrastive_loss(*given).item()
+numbers["contrastive_chance"] = float(np.log(32))
+
+teacher, student = (encoder()(torch.arange(s, s + 32))[None] for s in (0, 384))
+by_row = distillation_loss(teacher, student, 4)
+by_element = distillation_loss(teacher, student, 4, reduction="released")
+numbers["reduction_ratio"] = (by_row / by_element).item()
+
+noisy = encoder(dropout=0.1).train()
+passes = [noisy(chosen) for _ in range(2)]
+numbers["dropout_apart"] = float((passes[0] - passes[1]).norm() / passes[0].norm())
+
+# %% [markdown]
+# Some differences lie in how a model is trained and read, so we need a small language model with SeqPE's score term.
+
+
+# %% tags=["hide-input"]
+def language_model(**options):
+    torch.manual_seed(seed)
+    code = SeqPE(width=32, **options)
+    shape = TransformerConfig(Streams.dense(64), 2, 4, code, max_length=64)
+    return LanguageModel(shape)
+
+
+model, text = language_model(), torch.randint(256, (2, 65))
+schedule = TrainingConfig(800, 2, 64, 4e-3)  # the defaults of this book
+next_token_losses(model, text).mean().backward()
+part, whole = (
+    torch.cat([p.grad.flatten() for p in of.parameters() if p.grad is not None]).norm()
+    for of in (encoder_of(model), model)
+)
+numbers["clip_share"], numbers["clip_norm"] = float(part / whole), float(whole)
+decays = optimiser(encoder_of(model), schedule).param_groups[0]
+decayed = sum(p.numel() for p in decays["params"])
+all_of_it = sum(p.numel() for p in encoder_of(model).parameters())
+numbers["decay_share"] = decayed / all_of_it
+kept = [1 - schedule.rate(s) * decays["weight_decay"] for s in range(schedule.steps)]
+numbers["decay_taken"] = 1 - float(np.prod(kept))
+
+# %% tags=["hide-input"]
+model.eval()
+with torch.no_grad():
+    whole, cache = model(text), model.make_cache(2)
+    pieces = [model(text[:, at : at + 1], None, cache) for at in range(65)]
+    token_by_token = torch.cat(pieces, dim=1)
+    blind = language_model(factor=0.0).eval()(text)  # the same draw, no term
+cached_apart = float((token_by_token - whole).abs().max())
+numbers["blind_apart"] = float((blind - whole).abs().max())
+# The release validates twenty times in a training.
+numbers["validation_shifted"] = 1 - (1 - 0.1) ** 20
+assert cached_apart < 1e-4 < numbers["blind_apart"]
+
+# %% tags=["hide-input"]
+(starts,) = WindowSampler((20_000,), (512,)).starts.tolist()
+one_numeral = "28" + "0"
+assert one_numeral == "2" + "80"
+texts = RELEASED_SHIFTS["starts"]
+table = f"""
+first weights | standard deviation 0.02 at any width
+| scaled with the width, so that the gain is that of the released width
+| standard deviation of the contrastive scores at width {WIDTH}:
+{numbers["spread_released"]:.3f} nats released, {numbers["spread_kept"]:.2f} here
+
+inner products of the contrastive loss | as they are | divided by the root of D
+| loss before training at width 768: {numbers["contrastive_released"]:.1f} released,
+{numbers["contrastive_scaled"]:.2f} here; a guess costs
+{numbers["contrastive_chance"]:.2f}
+
+mean of the distillation loss | over all entries | over rows
+| the released loss is {numbers["reduction_ratio"]:.0f} times smaller for windows of 32
+
+dropout in the encoder | 0.1, in the teacher too | none
+| released, two passes over the same positions differ by
+{numbers["dropout_apart"]:.0%} of their norm
+
+weight decay of the encoder's maps | 0
+| {decays["weight_decay"]:g}, as for every map; 0 if the encoder is trained alone
+| it acts on {numbers["decay_share"]:.0%} of the parameters and shrinks a weight by
+{numbers["decay_taken"]:.0%} over the schedule
+
+largest norm of the gradient | 5.0, for encoder and model separately
+| {schedule.clip:g}, for both together
+| the encoder has {numbers["clip_share"]:.0%} of a norm of {numbers["clip_norm"]:.1f} in
+a first step, so the model's gradient decides how much both are cut
+
+a token read after a cache
+| its term is the same for all keys, so it depends on no position
+| its term uses the positions of all keys
+| here, reading token by token changes logits by {cached_apart:.0e}; without the term
+they change by {numbers["blind_apart"]:.2f}
+
+validation | one in ten at a random shifted window | always from position 0 on
+| at least one of 20 validations is shifted with a probability of
+{numbers["validation_shifted"]:.0%}, and the release keeps the best of them
+
+starts of shift steps | {texts}, drawn once, many in a step | drawn anew, one in a step
+| at most {texts / starts:.1%} of the {starts:,} windows of 512 below 20,000 occur in
+the release; the effect on training was not measured
+
+anchors of the contrastive loss | all, in a shuffled order | drawn anew in every step
+| not measured
+
+edited candidates of two axes
+| the two numerals are joined and cut again at a random place
+| one numeral is edited
+| joined, (28, 0) and (2, 80) are both {one_numeral}; the effect on training was not
+measured
+"""
+rows = [row.split("|") for row in table.split("\n\n")]
+rows = [[" ".join(cell.split()) for cell in row] for row in rows]
+figures.show_table(
+    pd.DataFrame(rows, columns=["what", "released", "here", "seen here"]),
+    caption="Where the released code and this book differ, and what that changes in "
+    "an untrained encoder or model.",
+)
+assert 10 * numbers["spread_released"] < numbers["spread_kept"]
+assert numbers["contrastive_released"] > 3 * numbers["contrastive_chance"]
+assert abs(numbers["reduction_ratio"] - 32) < 1e-6
+
+# %% [markdown]
+# `````{dropdown} Details: the first two rows, in words
+# **First weights.** With the released deviation at width 64, the scores in the contrastive loss would hardly differ, because we also
+# divide them by the root of $D$. If both are as released, a narrow encoder does learn ({doc}`chapter 16 <16_two_losses>`).
+#
+# **Inner products.** Without the division, products of similar numerals are tens of nats apart, and the candidate that looks most like
+# the anchor wins, near or not. (One initialisation, 16 anchors, uniform candidates.)
+#
+# Both released forms are options: `std`, and `scale` and `reduction` of the losses.
+# `````
+#
+# ## What to take away
+#
+# 1. In digits, every position up to $b^W - 1$ has an embedding, with any number of coordinates. All positions share the weights, so a
+#    step for one moves all others, wanted or not.
+# 2. Computing only what is read, and shared beginnings once, makes the encoder {num}`15_digits/saved_window:.2f` times cheaper on a
+#    window, with exactly the same result.
+# 3. Before training the embeddings reflect digits, not distance. So a window moved by a power of ten longer than itself looks like the
+#    first one, and tests far out must not start at round numbers only.
+#
+# **Limits.** Nothing here is trained, and all encoders have one width and first weights of our choice. We measure inner products, as the
+# losses do; a model reads the embeddings through a map.
+#
+# **What would change our mind.** An untrained encoder to which windows at other starts look as familiar as those at round starts. Or two
+# digit strings for one position below $b^W$.
+#
+# ## Exercises
+#
+# Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
+#
+# **1. (easy)** Over very long ranges, how many digits change on average from $p$ to $p + 1$ in base $b$? Check bases 2 and 10.
+
+# %% tags=["hide-cell"]
+# Solution. Place k (from the right) changes every b^k steps:
+# 1 + 1/b + 1/b^2 + ... = b / (b - 1).
+for base, width in ((2, 16), (10, 5)):
+    every = digits(torch.arange(base**width), base=base, width=width)
+    changes = (every[1:] != every[:-1]).sum(dim=1).double().mean().item()
+    print(base, round(changes, 4))
+    assert abs(changes - base / (base - 1)) < 1e-3
+
+# %% [markdown]
+# **2. (easy)** Which of the bases 2, 10 and 32 needs the fewest nodes for the tree of the positions 0 to 999? And which needs the fewest
+# vectors of digits and places?
+
+# %% tags=["hide-cell"]
+# Solution. Base 32 needs the fewest nodes, base 2 the fewest vectors.
+nodes, vectors = {}, {}
+for base, width in ((2, 10), (10, 3), (32, 2)):
+    strings = digits(torch.arange(1000), base=base, width=width)
+    nodes[base] = sum(PrefixTree.of(strings).sizes)
+    vectors[base] = base + width
+print(nodes, vectors)
+# A large base has few inner nodes, a small one few vectors: its strings are long, its
+# alphabet short.
+assert min(nodes, key=nodes.get) == 32 and min(vectors, key=vectors.get) == 2
+
+# %% [markdown]
+# **3. (medium)** Give the encoder the least significant digit first. Which slots are still shared, and how much is saved on 0 to 511?
+
+# %% tags=["hide-cell"]
+# Solution. All first digits differ within ten neighbours; from the third digit on,
+# strings of 512 neighbours are distinct.
+there = PrefixTree.of(digits(torch.arange(512), width=5)).sizes
+back = PrefixTree.of(digits(torch.arange(512), width=5).flip(1)).sizes
+print(there, back)
+assert there == [1, 1, 6, 52, 512] and back == [10, 100, 512, 512, 512]
+
+# %% [markdown]
+# **4. (hard)** Could beginnings be shared without the causal mask? Find a pair of strings that shows it.
+
+# %% tags=["hide-cell"]
+# Solution. No: a slot would read the digits after it. Make the encoder's transformer
+# bidirectional and compare the first slot.
+causal = encoder().transformer
+both_ways = Transformer(replace(causal.config, causal=False)).double()
+both_ways.load_state_dict(causal.state_dict())
+slots = [encoder().digit(digits([p], width=5)) for p in (12_345, 12_349)]
+for model, shares in ((causal, True), (both_ways, False)):
+    with torch.no_grad():
+        one, other = (model(x)["sem"][:, 0] for x in slots)
+    assert torch.equal(one, other) == shares
+
+# %% tags=["hide-cell"]
+chapter_numbers.publish("15_digits", numbers, profile=profile)

@@ -1,0 +1,650 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 20. Cost and speed
+#
+# **Finding.** Separation saves multiply-adds, but no memory traffic. With a quarter of the width for position, a training step
+# is {num}`20_cost_and_speed/step_separated:.2f` times as fast as a dense one in the separated model and
+# {num}`20_cost_and_speed/step_strict:.2f` times in the strict one. In a text of 32,768 tokens, where nearly all work is
+# attention, separation alone gives a factor of {num}`reading_cost/separated-at-32768/speed:.2f`.
+
+# %% tags=["parameters"]
+profile = "smoke"
+seed = 0
+device = "cpu"
+
+# %% tags=["hide-input"]
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+
+from sepnb import claims, experiments
+from sepnb.analysis import flops, roofline
+from sepnb.analysis.memory import kept_for_backward
+from sepnb.analysis.timing import interleaved
+from sepnb.companion import evidence
+from sepnb.experiments.encoding_speed import TARGETS
+from sepnb.experiments.reading_cost import LENGTHS, READERS
+from sepnb.models import Transformer, TransformerConfig
+from sepnb.plots import figures, shapes
+from sepnb.plots.shapes import DASHED, DOTTED
+from sepnb.records import numbers as chapter_numbers
+from sepnb.records.run_table import NOT_RUN
+from sepnb.streams import Streams
+
+figures.use_style()
+numbers = {}
+KINDS = {"separated": ("#6b4500", "o"), "strict": ("#0072b2", "s")}
+NOTHING = "Not run yet: the records of the experiment are missing at this profile."
+
+# %% tags=["hide-input"]
+timed = experiments.get("speed").table(profile)
+cells = experiments.get("speed").grid(profile)
+runs = timed.to_dict("records")
+there = [run for run in runs if run["status"] != NOT_RUN]
+fig, ax = plt.subplots(figsize=(7.4, 0.9 + 0.34 * len(cells)))
+for height, (cell, run) in enumerate(zip(reversed(cells), reversed(runs), strict=True)):
+    colour, marker = KINDS[cell.variant]
+    ax.plot([1, cell.limit], [height] * 2, color=colour, alpha=0.25, linewidth=5)
+    ax.plot(cell.limit, height, "|", color=colour, markersize=13, markeredgewidth=2)
+    if run["status"] != NOT_RUN:
+        ax.plot(run["limit_at_rates"], height, "|", color=figures.FAINT, markersize=11)
+        ends = [abs(run["ratio"] - run[f"ratio_{e}"]) for e in ("lower", "upper")]
+        look = {"color": colour, "marker": marker, "markersize": 6}
+        ax.errorbar(run["ratio"], height, xerr=np.array(ends)[:, None], **look)
+labels = [f"{cell.label.replace(', eager', '')}" for cell in reversed(cells)]
+ax.set_yticks(range(len(cells)), labels, fontsize=9)
+ax.set(xlabel="times as fast as the dense model of the same width", xlim=(0.98, None))
+told = NOTHING
+if there:
+    reached = [run["share_reached"] for run in there]
+    pairs = list(zip(there[::2], there[1::2], strict=False))  # separated, strict
+    ahead = sum(strict["ratio"] > one["ratio"] for one, strict in pairs)
+    told = f"Strict is faster than separated in {ahead} of {len(pairs)} shapes. "
+    saved = f"{min(reached):.0%} to {max(reached):.0%}"
+    told = (
+        f"{told if pairs else ''}The steps save {saved} of the time that their "
+        "multiply-adds would save. Markers are medians of paired ratios, with "
+        "quartiles. Coloured bars end at the limit by multiply-adds. Grey ticks are "
+        "the same limit at the rate that attention has on this machine."
+    )
+figures.show(
+    fig,
+    name="fig-cost-steps",
+    alt="For each shape the measured speed over the dense model, as a marker on a bar "
+    "that ends at the ratio of the multiply-adds. The markers are in the last third of "
+    "each bar; strict models reach further than separated ones.",
+    caption=told,
+)
+
+# %% tags=["remove-input"]
+figures.provenance(timed)
+
+# %% [markdown]
+# > **Question.** What does a model with position in its own dimensions cost, in time and in memory, compared with a dense model
+# > and its encodings?
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: about 12 s of one CPU core at any profile, under 1 GB; nothing is trained or downloaded. The records:
+#   `sepnb run speed seqpe_cost reading_cost` and `make bench KEEP=laptop`, about two hours of an idle core. `sepnb bench` times
+#   your machine and keeps nothing.
+# - **You need**: {doc}`chapter 10 <10_strict>` for the strict model and its tables.
+# - **You will learn**: when a machine waits for products and when for bytes.
+# - **Claims tested** (see {doc}`/book/claims`): those under *Verdicts*.
+# ```
+#
+# ## How it is measured
+#
+# A time belongs to a machine and an hour, but a ratio of two times need not. So two pieces of work take turns on one thread,
+# and we show medians of their ratios, with quartiles. We count CPU time, because elapsed time measures the neighbours on a
+# shared machine. A step is forward and backward through the blocks, without the optimiser. Every block computes every stream,
+# so no model is cheaper than its formula.
+#
+# ## What it multiplies
+#
+# {eq}`eq-strict-cost` counts the multiply-adds. Separation cuts values, outputs and the MLP down to diagonal blocks, and leaves
+# queries and keys as they are. The strict model computes its position branch once for all texts of a batch that begin at the
+# same index. For D = 256 with 64 for position, 256 tokens and 8 texts:
+
+# %%
+laptop = experiments.get("speed").grid("laptop")
+quarter = next(c for c in laptop if c.pos_parts == 4)
+pair = {name: replace(quarter, variant=name) for name in KINDS}
+for name, cell in pair.items():
+    numbers[f"limit_{name}"] = cell.limit
+    print(f"{name}: {cell.limit:.3f} times fewer multiply-adds")
+alone = replace(pair["strict"], batch_size=1).limit
+assert pair["separated"].limit < alone < pair["strict"].limit
+
+# %% tags=["hide-input"]
+sharers = 2 ** np.arange(9)
+shares = [parts for parts in (8, 4, 2) if quarter.n_heads % parts == 0]
+looks = {8: ("#6b6f74", "s"), 4: ("#0072b2", "o"), 2: ("#d55e00", "^")}
+fig, ax = plt.subplots(figsize=(6.8, 3.6))
+for parts in shares:
+    for variant, dash in (("separated", DOTTED), ("strict", "-")):
+        like = replace(quarter, variant=variant, pos_parts=parts)
+        limits = [replace(like, batch_size=int(n)).limit for n in sharers]
+        line = {"label": f"{variant}, $r$ = 1/{parts}", "color": looks[parts][0]}
+        ax.plot(sharers, limits, linestyle=dash, **line)
+ax.set_xscale("log", base=2)
+ax.xaxis.set_major_formatter("{x:.0f}")
+ax.set(xlabel="texts in a batch (log scale)", ylabel="times fewer multiply-adds")
+figures.label_lines(ax)
+figures.show(
+    fig,
+    name="fig-cost-sharing",
+    alt="The ratio of multiply-adds of dense over variant against the batch, for three "
+    "shares of position. Lines for strict start near those for separated at batch 1 "
+    "and rise to a plateau; lines for separated are level.",
+    caption="Eight texts already give most of what sharing the position branch can "
+    "gain. Strict (solid) starts a little above separated (dotted), which shares "
+    "nothing.",
+)
+
+# %% [markdown]
+# ## Why not all of it is saved
+#
+# The steps gain less than that ({numref}`fig-cost-steps`). One reason is the kernel of attention, which separation leaves as it
+# is. It takes {num}`20_cost_and_speed/attention_share:.0%` of the dense step, although it has
+# {num}`20_cost_and_speed/attention_counted:.0%` of the multiply-adds. The grey ticks of the figure are the limit with that
+# share. They are close to what we measured without a compiler and with a quarter or less for position.
+#
+# The rest may be bytes. An operation takes at least the time of its multiply-adds, and at least the time of what it reads and
+# writes. The longer of the two is its *roofline* {cite:p}`williams2009`:
+#
+# ```{literalinclude} ../../sepnb/analysis/roofline.py
+# :pyobject: roofline
+# :start-at: return
+# :dedent:
+# ```
+#
+# The *balance* of a machine is how many multiply-adds it does while it moves one byte. A product of $[m, k]$ and $[k, n]$ does
+# $mkn$ and moves $mk + kn + mn$ numbers, so a narrow map does fewer for each byte:
+
+
+# %%
+def product(inputs, outputs, rows=2048):
+    a, b = torch.empty(rows, inputs), torch.empty(inputs, outputs)
+    (work,) = roofline.work_of(lambda: a @ b)
+    assert work.multiply_adds == rows * inputs * outputs
+    return work.intensity
+
+
+for width in (64, 192, 256):
+    print(f"{width} to {width} columns: {product(width, width):.1f} a byte")
+by_hand = 2048 * 64 * 64 / (4 * (2 * 2048 * 64 + 64 * 64))
+assert product(64, 64) == by_hand
+
+# %% [markdown]
+# And this machine, in products of that size and in sums of two arrays:
+
+# %%
+a, b = torch.randn(2048, 256), torch.randn(256, 1024)
+wide, narrow = torch.empty(2048, 1024), torch.empty(2048, 256)
+steps = {
+    "multiply": lambda: [torch.mm(a, b, out=wide) for _ in range(4)],
+    "move": lambda: [torch.add(a, a, out=narrow) for _ in range(20)],
+}
+seconds = {n: np.median(s) for n, s in interleaved(steps, repeats=9).items()}
+rate = 4 * a.numel() * 1024 / seconds["multiply"]
+bandwidth = 20 * 3 * 4 * a.numel() / seconds["move"]
+print(f"{rate / 1e9:.0f} billion multiply-adds, {bandwidth / 1e9:.0f} GB a second:")
+print(f"a balance of {rate / bandwidth:.2f} multiply-adds a byte")
+
+# %% [markdown]
+# If this balance is below the numbers of the products, the machine waits for multiply-adds. Above them it waits for bytes. The
+# next figure adds this up over a whole step:
+
+# %% tags=["hide-input"]
+work = {}
+for name, cell in pair.items():
+    steps = cell.steps("cpu")
+    for one in ("dense", name):
+        if one not in work:
+            work[one] = roofline.work_of(steps[one])
+    counted = sum(one.multiply_adds for one in work[name])
+    assert counted == flops.products_of(steps[name])
+balances = np.geomspace(0.1, 300, 60)
+limits = {
+    name: [roofline.limit(work["dense"], work[name], float(b)) for b in balances]
+    for name in pair
+}
+moved = {name: sum(one.moved for one in found) for name, found in work.items()}
+for name in pair:
+    numbers[f"moved_{name}"] = moved[name] / moved["dense"]
+    numbers[f"bound_{name}"] = limits[name][-1]
+fig, ax = plt.subplots(figsize=(6.8, 3.4))
+shapes.curves(ax, balances, limits, [(*KINDS[n][:1], "", "-") for n in pair])
+ax.axhline(1, color=figures.FAINT, linewidth=1)
+ax.set_xscale("log")
+ax.set(xlabel="balance: multiply-adds for each byte moved", ylabel="times as fast")
+ax.xaxis.set_major_formatter("{x:g}")
+figures.label_lines(ax)
+figures.show(
+    fig,
+    name="fig-cost-balance",
+    alt="The limit of the speed-up against the balance of the machine. Both curves are "
+    "level up to about three multiply-adds a byte, then fall; the one of the separated "
+    "model to one, that of the strict one to about one and a fifth.",
+    caption="How much faster the step above can be, by rooflines. On a machine that "
+    f"waits for bytes (right) separated ends at {limits['separated'][-1]:.2f} and "
+    f"strict at {limits['strict'][-1]:.2f}, because a separated step moves "
+    f"{numbers['moved_separated']:.0%} of the dense step's bytes and a strict one "
+    f"{numbers['moved_strict']:.0%}.",
+)
+
+# %% [markdown]
+# **Separation saves arithmetic, not traffic.** A separated step moves {num}`20_cost_and_speed/moved_separated:.0%` of the bytes
+# of a dense one: its matrices are smaller, but what goes in and comes out is as wide as before. The strict step moves
+# {num}`20_cost_and_speed/moved_strict:.0%`, because most position vectors exist once for the whole batch. A GPU, whose balance
+# is much higher, should gain less at these widths. We timed none.
+#
+# ## What an encoding leaves
+#
+# A dense model pays for its encoding in every layer. Here one layer of attention is timed against torch's fused causal kernel
+# without positions ({doc}`chapter 7 <07_every_encoding>` has every number):
+
+# %% tags=["hide-input"]
+shares = experiments.get("encoding_speed").table(profile)
+ran = shares[shares.status != NOT_RUN]
+longest = int(ran.length.max()) if len(ran) else 1024
+at = ran[ran.length == longest] if len(ran) else ran
+ours = next(
+    (c for c in ("compiled", "eager") if c in at and at[c].notna().all()), "eager"
+)
+fig, ax = plt.subplots(figsize=(6.8, 4.0 if len(at) else 1.5))
+if len(at):
+    order = at.sort_values(ours).to_dict("records")
+    names = {run["method"]: run["method"] for run in order}
+    names |= {n: figures.METHODS[n].label for n in names if n in figures.METHODS}
+    for height, run in enumerate(order):
+        look = figures.METHODS.get(
+            run["method"], figures.Method(run["method"], figures.INK)
+        )
+        ax.plot([run["eager"], run[ours]], [height] * 2, color=look.colour, alpha=0.3)
+        ax.plot(run["eager"], height, "o", color=look.colour, markerfacecolor="none")
+        ax.plot(run[ours], height, "o", color=look.colour)
+        theirs = [run.get(f"x_transformers{how}", np.nan) for how in ("", "_compiled")]
+        if np.isfinite(theirs).any():
+            ax.plot(np.nanmax(theirs), height, "x", color=figures.INK)
+    ax.set_yticks(range(len(order)), [names[run["method"]] for run in order])
+    ax.axvline(1, color=figures.FAINT, linewidth=1)
+    ax.set(xlabel="share of the fused kernel's speed", xlim=(0, None))
+else:
+    figures.not_run(ax)
+figures.show(
+    fig,
+    name="fig-cost-encodings",
+    alt="A dot plot of the encodings by the share of the fused kernel's speed that "
+    "they leave. Rotations and no encoding are near one; fixed biases too, if they "
+    "are compiled; Shaw, Transformer-XL and SeqPE near one half; CoPE lowest.",
+    caption="Compiled rotations and fixed biases leave nearly all of the speed; an "
+    f"encoding with scores of another form leaves less. N = {longest:,}. Filled: "
+    "compiled; open: eager; cross: x-transformers, the faster of eager and compiled."
+    if ours == "compiled"
+    else f"N = {longest:,}: eager steps. {'' if len(at) else NOTHING}",
+)
+
+
+# %% tags=["remove-input"]
+figures.provenance(shares)
+
+
+# %% tags=["remove-input"]
+def of_encoding(name, column, length):
+    """A timed share at a length that was published, or that it was not run."""
+    found = ran[(ran.method == name) & (ran.length == length)] if len(ran) else ran
+    return float(found.iloc[0][column]) if len(found) else NOT_RUN
+
+
+def of_step(column, variant="separated"):
+    """A column of the cell of this page in the records, or that it was not run."""
+    for cell, run in zip(cells, runs, strict=True):
+        if cell.key == pair[variant].key and run["status"] != NOT_RUN:
+            return float(run[column])
+    return NOT_RUN
+
+
+numbers |= {f"step_{name}": of_step("ratio", name) for name in pair}
+numbers["attention_share"] = of_step("attention_share")
+dense_block = flops.blocks(pair["strict"].models()["dense"], quarter.length)[0]
+by_kind = dense_block.by_kind()
+numbers["attention_counted"] = by_kind["attention"] / sum(by_kind.values())
+for name, column in (("rope", "compiled"), ("cope", "compiled"), ("alibi", "ahead")):
+    key = f"{name}_{column}_at_1024"
+    numbers[key] = of_encoding(name, column, 1024)
+assert {length for _, length in TARGETS} == {512, 1024}
+
+# %% [markdown]
+# Compiled RoPE leaves {num}`20_cost_and_speed/rope_compiled_at_1024:.0%` of the speed. CoPE, whose score counts what it passes,
+# leaves {num}`20_cost_and_speed/cope_compiled_at_1024:.0%`. Our ALiBi is {num}`20_cost_and_speed/alibi_ahead_at_1024:.2f` times
+# as fast as that of x-transformers. A rotation comes before the fused kernel, and a fixed bias enters it as a mask. A trained
+# bias, or a score of another form, needs an explicit softmax.
+#
+# ## What SeqPE adds
+#
+# SeqPE reads positions through a small encoder, which two losses train ({doc}`chapter 18 <18_seqpe_stream>`).
+
+# %% tags=["hide-input"]
+cost = experiments.get("seqpe_cost").table(profile)
+
+
+def quartiles(row, name, form):
+    """A median with its quartiles; "not run" without a record."""
+    if row.status == NOT_RUN:
+        return NOT_RUN
+    ends = (getattr(row, f"{name}_{one}") for one in ("lower", "upper"))
+    between = " to ".join(format(end, form) for end in ends)
+    return f"{getattr(row, name):{form}} ({between})"
+
+
+def counted_as(row, name, form):
+    return NOT_RUN if row.status == NOT_RUN else f"{getattr(row, name):{form}}"
+
+
+figures.show_table(
+    pd.DataFrame(
+        {
+            "what": row.label,
+            "share of the step": quartiles(row, "share", ".1%"),
+            "of its multiply-adds": counted_as(row, "products", ".1%"),
+            "longer queries, keys": counted_as(row, "products_columns", ".1%"),
+            "times as long": quartiles(row, "longer", ".2f"),
+            "times the multiply-adds": counted_as(row, "products_longer", ".2f"),
+        }
+        for row in cost.itertuples()
+    ),
+    caption="The share of a training step that goes to the encoder, its losses and its "
+    "maps, in time and in multiply-adds; the multiply-adds that the longer queries and "
+    "keys add; and the whole step as a multiple of one without an encoding. Medians "
+    "and quartiles of rounds timed in turn.",
+)
+figures.provenance(cost)
+
+# %% [markdown]
+# **The encoder is cheap, but its score is not.** With the narrowest encoder, and losses in every step, positions take
+# {num}`seqpe_cost/width-32-every-1/share:.1%` of the time. But the whole step takes
+# {num}`seqpe_cost/width-32-every-1/longer:.2f` times as long as one without an encoding, because every query and key is longer
+# too.
+#
+# ## Reading 32,768 tokens
+#
+# For one token the maps of a block cost $12 D^2$ multiply-adds at any length, and attention costs $N D$. At $D = 128$ and
+# $N = 32{,}768$ that is twenty times as much. Here one text is read without gradients, and the same tokens as four texts of a
+# quarter of the length. With maps alone both would take the same time, with attention alone the one text four times as long.
+
+# %% tags=["hide-input"]
+reading = experiments.get("reading_cost").table(profile)
+grid = experiments.get("reading_cost").grid(profile)
+found = [
+    run | {"cell": cell}
+    for cell, run in zip(grid, reading.to_dict("records"), strict=True)
+]
+shown = [run for run in found if run["status"] != NOT_RUN]
+READS = {
+    "sinusoidal": ("#e69f00", "o", DASHED),
+    "rope": ("#d55e00", "^", "-"),
+    "rope-window": ("#d55e00", "v", DOTTED),
+    "alibi": ("#009e73", "D", "-"),
+    "separated": ("#6b4500", "o", "-"),
+    "strict": ("#0072b2", "s", DASHED),
+    "strict-tables": ("#0072b2", "P", "-"),
+}
+assert READS.keys() == READERS.keys()
+fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), sharex=True)
+panels = {"reading_s": "CPU seconds for 1,000 tokens", "peak_mb": "MB held at the peak"}
+for ax, (column, label) in zip(axes, panels.items(), strict=True):
+    for name, (colour, marker, dash) in READS.items():
+        own = [run for run in shown if run["cell"].reader == name]
+        lengths = [run["length"] for run in own]
+        values = [run[column] for run in own]
+        if column == "reading_s":
+            values = [1000 * v / n for v, n in zip(values, lengths, strict=True)]
+        look = {"color": colour, "marker": marker, "linestyle": dash}
+        ax.plot(lengths, values, label=READERS[name], **look)
+    ax.set(xlabel="tokens in the text", ylabel=label)
+    if shown:
+        ax.set_yscale("log")
+        ticks = sorted({run["length"] for run in shown})
+        shapes.powers_of_two(ax, ticks, [f"{tick:,}" for tick in ticks])
+    else:
+        figures.not_run(ax)
+if shown:
+    fig.legend(
+        *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2
+    )
+figures.show(
+    fig,
+    name="fig-cost-reading",
+    alt="Two panels against the length of the text, both axes logarithmic: CPU seconds "
+    "for 1,000 tokens, and megabytes held at the peak, for seven readers.",
+    caption="A token costs more in a longer text, but hardly more if the model attends "
+    "only to a window. Left, CPU seconds for 1,000 tokens, on one thread of this "
+    "machine. Right, the most bytes held at once, counted. Both axes are logarithmic."
+    if shown
+    else NOTHING,
+)
+
+# %% tags=["hide-input"]
+at_end = max(LENGTHS[profile])
+
+
+def of_reader(run, name, form=".2f"):
+    """A timed ratio with its quartiles, in words where there is none."""
+    if run["status"] == NOT_RUN:
+        return NOT_RUN
+    if name not in run or not np.isfinite(run[name]):
+        return "by definition 1"
+    low, high = (run[f"{name}_{end}"] for end in ("lower", "upper"))
+    return f"{run[name]:{form}} ({low:{form}} to {high:{form}})"
+
+
+def allowed(cell, run, name):
+    """What the multiply-adds would give, from the counts alone."""
+    whole = cell.products(cell.reader, cell.length)
+    if name == "growth":
+        return whole / cell.products(cell.reader, cell.length // 4)
+    return cell.products("sinusoidal", cell.length) / whole
+
+
+figures.show_table(
+    pd.DataFrame(
+        {
+            "reader": READERS[run["cell"].reader],
+            "one text over four": of_reader(run, "growth"),
+            "counted": allowed(run["cell"], run, "growth"),
+            "times as fast as dense, sinusoidal": of_reader(run, "speed"),
+            "counted ": allowed(run["cell"], run, "speed"),
+        }
+        for run in found
+        if run["cell"].length == at_end
+    ),
+    caption=f"{at_end:,} tokens: how many times as long one text takes as four texts "
+    "of a quarter of the length, and how many times as fast the model is as the dense "
+    "sinusoidal one. Counted: what the multiply-adds alone would give. Medians and "
+    "quartiles of rounds timed in turn.",
+    formats={"counted": ".2f", "counted ": ".2f"},
+)
+figures.provenance(reading)
+
+# %% [markdown]
+# RoPE takes {num}`reading_cost/rope-at-32768/growth:.2f` times as long for one text as for four. With a window of the trained
+# length it takes {num}`reading_cost/rope-window-at-32768/growth:.2f` times as long, and reads
+# {num}`reading_cost/rope-window-at-32768/speed:.1f` times as fast as the dense sinusoid without one.
+#
+# The separated model can save only in the maps, a twentieth of the arithmetic. The strict model can save more. Its position
+# heads look at positions only, so their work can be done beforehand for all texts (`model.position_tables`,
+# {doc}`chapter 10 <10_strict>`). A quarter of the heads then has nothing to do, and reading is
+# {num}`reading_cost/strict-tables-at-32768/speed:.2f` times as fast as with the dense model.
+#
+# ALiBi reads at {num}`reading_cost/alibi-at-32768/speed:.2f` of the speed of the sinusoid, because torch's CPU kernel takes a
+# bias as a mask of all pairs, hidden ones included. Shorter texts share their mask, so one long text takes
+# {num}`reading_cost/alibi-at-32768/growth:.1f` times as long as four.
+#
+# ## Memory
+#
+# The largest part of the memory of a training is what autograd keeps for the backward pass. It can be counted exactly: each
+# kept tensor once, without the weights.
+
+
+# %%
+def training_memory(config, batch=8, length=256):
+    """Megabytes: four numbers a weight, and what is kept for the backward pass."""
+    torch.manual_seed(seed)
+    model = Transformer(config)
+    width = config.streams.widths["sem"]
+    content = torch.randn(batch, length, width, requires_grad=True)
+    weights = list(model.parameters())
+    kept = kept_for_backward(lambda: model(content), weights=weights)
+    return 4 * 4 * sum(w.numel() for w in weights) / 1e6, kept / 1e6
+
+
+# %% tags=["hide-input"]
+models = {"dense": pair["strict"].models()["dense"]}
+models |= {name: cell.models()[name] for name, cell in pair.items()}
+held = {name: training_memory(config) for name, config in models.items()}
+for name in pair:
+    numbers[f"kept_{name}"] = held[name][1] / held["dense"][1]
+    numbers[f"trained_{name}"] = sum(held[name]) / sum(held["dense"])
+figures.show_table(
+    pd.DataFrame(
+        {
+            "model": name,
+            "weights, gradients, AdamW (MB)": whole,
+            "kept for the backward pass (MB)": kept,
+            "together, of dense": (whole + kept) / sum(held["dense"]),
+        }
+        for name, (whole, kept) in held.items()
+    ),
+    caption="What training holds, for D = 256 with 64 for position, four blocks, 8 "
+    "texts of 256 tokens, in float32. The separated model has fewer weights but keeps "
+    "more; the strict one has less of both.",
+    formats={
+        "weights, gradients, AdamW (MB)": ".1f",
+        "kept for the backward pass (MB)": ".1f",
+        "together, of dense": ".2f",
+    },
+)
+assert numbers["kept_strict"] < 1 < numbers["kept_separated"]
+
+# %% [markdown]
+# **Separation saves little memory in training.** The separated model keeps {num}`20_cost_and_speed/kept_separated:.2f` times
+# what the dense one does: its vectors are as wide as before, and heads that read both streams join them once more. The strict
+# model keeps {num}`20_cost_and_speed/kept_strict:.2f` times as much. An encoding can weigh more than either. One layer of eight
+# heads, two texts of 512 tokens:
+
+# %% tags=["hide-input"]
+layer = TransformerConfig(Streams.dense(256), 1, 8, "none", max_length=512)
+NAMES = "none rope alibi t5 transformer-xl shaw distance-aware cope".split()
+of_layer = {
+    name: training_memory(replace(layer, encoding=name), batch=2, length=512)[1]
+    for name in NAMES
+}
+heavier = {name: kept / of_layer["none"] for name, kept in of_layer.items()}
+figures.show_table(
+    pd.DataFrame(
+        {
+            "encoding": figures.METHODS[name].label,
+            "kept (MB)": kept,
+            "of none": heavier[name],
+        }
+        for name, kept in of_layer.items()
+    ),
+    caption="What one layer, with its MLP, keeps for the backward pass, eager. An "
+    "encoding that needs an explicit softmax keeps numbers for every pair of tokens.",
+    formats={"kept (MB)": ".1f", "of none": ".1f"},
+)
+numbers |= {f"kept_{name}": heavier[name] for name in ("rope", "shaw", "cope")}
+
+# %% [markdown]
+# RoPE keeps {num}`20_cost_and_speed/kept_rope:.1f` times what a layer without an encoding does, Shaw
+# {num}`20_cost_and_speed/kept_shaw:.1f` times, CoPE {num}`20_cost_and_speed/kept_cope:.0f` times. The last two grow with the
+# length.
+#
+# ## Verdicts
+#
+# Timings have no seeds. A bound holds if three quarters of the rounds are inside it, and fails if three quarters are outside.
+# All bounds here were committed before their records.
+
+# %% tags=["hide-input"]
+tables = {"encoding_speed": shares, "reading_cost": reading}
+tables = {f"experiment/{name}": table for name, table in tables.items()}
+IDS = [one.id for one in claims.CLAIMS if one.needs[0] in tables]
+numbers |= evidence.show(
+    claims.judge(IDS, tables),
+    caption="The claims of this chapter, on one thread of a CPU. A claim is not "
+    "testable without the compiler or the x-transformers that it needs.",
+)
+figures.provenance(shares, reading)
+
+# %% [markdown]
+# ## What to take away
+#
+# 1. **Separation saves arithmetic, not bytes.** A training step gains less than its multiply-adds promise, mostly because of
+#    the kernel of attention. A machine that waits for memory gains nothing from the separated model. The strict model saves
+#    both, as long as the texts of a batch share their positions.
+# 2. **In long texts attention is the price.** A token of a longer text costs more
+#    (*{num}`20_cost_and_speed/verdict_a_longer_text_costs_more_a_token`*). With a window it costs the same
+#    (*{num}`20_cost_and_speed/verdict_behind_a_window_a_token_costs_the_same`*).
+# 3. **In long texts only tables help.** Separation alone saves little time
+#    (*{num}`20_cost_and_speed/verdict_separation_alone_saves_little_in_long_texts`*). Position tables made beforehand save some
+#    (*{num}`20_cost_and_speed/verdict_tables_made_beforehand_pay_in_long_texts`*).
+# 4. **The kernel decides what an encoding costs.** On a CPU compiled RoPE is nearly free
+#    (*{num}`20_cost_and_speed/verdict_compiled_rope_is_nearly_free`*), and our encodings are faster than those of
+#    x-transformers (*{num}`20_cost_and_speed/verdict_ahead_of_x_transformers`*). In a long text a bias of the distance costs at
+#    least half of the speed (*{num}`20_cost_and_speed/verdict_a_bias_halves_the_speed_in_long_texts`*).
+#
+# **Limits.** One thread of one kind of CPU, float32, random weights. Times belong to the commit under each table. The rooflines
+# count what an eager step moves; a compiler moves less, and a cache makes some of it free.
+#
+# **What would change our mind.** A GPU on which a separated step of this size comes near the ratio of its multiply-adds.
+#
+# ## Exercises
+#
+# **1. (easy)** How long must a text be, at $D = 128$, so that attention takes as many multiply-adds as the maps of a dense
+# block?
+
+# %% tags=["hide-cell"]
+# Solution. N D = 12 D^2, so N = 12 D.
+dense = TransformerConfig(Streams.dense(128), 1, 4, "sinusoidal")
+(block,) = flops.blocks(dense, 12 * 128)
+kinds = block.by_kind()
+assert kinds["attention"] == sum(kinds.values()) / 2
+print(f"{12 * 128:,} tokens")
+
+# %% [markdown]
+# **2. (medium)** Above which balance does the product of $[m, k]$ and $[k, k]$ wait for memory, if $m$ is large? Check it at
+# $k = 64$.
+
+# %% tags=["hide-cell"]
+# Solution. m k^2 multiply-adds for 4 (2 m k + k^2) bytes: k / 8 where m is large.
+assert product(64, 64, rows=10**6) == 64 / 8 / (1 + 64 / (2 * 10**6))
+print(f"at {64 / 8:.0f} multiply-adds a byte")
+
+# %% [markdown]
+# **3. (medium)** Strict texts that each begin at an index of their own cannot share the position branch. By the counts, how
+# much of the gain is left?
+
+# %% tags=["hide-cell"]
+# Solution. Every text has a position branch of its own: the count of a batch of one.
+own, shared = alone, pair["strict"].limit
+print(f"{own:.2f} of {shared:.2f}: {(own - 1) / (shared - 1):.0%} of the gain")
+assert (own - 1) / (shared - 1) < 0.75
+
+# %% tags=["hide-cell"]
+chapter_numbers.publish("20_cost_and_speed", numbers, profile=profile)
