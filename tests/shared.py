@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -20,6 +21,13 @@ MADE = {
     "device_name": "a processor",
 }
 """What every record must tell of its making, beside its seed."""
+
+
+def withdrawn() -> dict[str, tuple[str, str]]:
+    """The claims that `book/withdrawn.md` lists: of each its last verdict and the reason."""
+    page = (Path(__file__).parents[1] / "book" / "withdrawn.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .+ \(`([\w-]+)`\) \| (.+) \| (.+) \|$", page, re.MULTILINE)
+    return {claim: (verdict, reason) for claim, verdict, reason in rows}
 
 
 def folder(tmp_path_factory: pytest.TempPathFactory, name: str) -> Path:

@@ -13,7 +13,8 @@ from sepnb.claims.asks import Ask, Floor, Unless
 from sepnb.claims.claim import by_seeds, code
 from sepnb.claims.measured import by_rounds
 from sepnb.claims.verdict import Verdict
-from sepnb.claims.withdrawn import WITHDRAWN
+
+from ..shared import withdrawn
 
 SCALE = 2.0
 
@@ -141,7 +142,7 @@ def test_the_digest_follows_the_code_of_a_rule_and_not_its_comments(tmp_path, mo
 def test_no_rule_changes_without_a_new_entry_that_says_why():
     """A rule is pinned when it is written: `commit` null, and the commit that writes the entry is its own."""
     pins = provenance.pins()
-    assert pins.keys() == {claim.id for claim in CLAIMS} | WITHDRAWN.keys()
+    assert pins.keys() == {claim.id for claim in CLAIMS} | withdrawn().keys()
     changed = {claim.id: claim.digest for claim in CLAIMS if pins[claim.id][-1].digest != claim.digest}
     assert not changed, f"pin the new digests with a reason in sepnb/claims/pinned.json: {changed}"
     assert all(pin.reason for states in pins.values() for pin in states)

@@ -10,7 +10,6 @@ from sepnb.claims.claim import Claim
 from sepnb.claims.ledger import Row, evaluate, get
 from sepnb.claims.rule import conditions, lines
 from sepnb.claims.sources import Document, Statement, load
-from sepnb.claims.withdrawn import WITHDRAWN
 from sepnb.companion.evidence.headlines import headlines
 from sepnb.records.markup import code, said, table
 from sepnb.records.markup import row as table_row
@@ -28,8 +27,7 @@ KINDS = {
 
 def page(rows: Sequence[Row] | None = None) -> str:
     """The ledger, a fold for each claim: the headlines, those of each source in the order of its statements,
-    then our own; then the verdicts that turned, and what was withdrawn. By default as `evaluate` judges the
-    published records."""
+    then our own; then the verdicts that turned. By default as `evaluate` judges the published records."""
     rows = evaluate() if rows is None else rows
     documents = load().documents
     count = Counter(row.verdict.word for row in rows)
@@ -38,7 +36,7 @@ def page(rows: Sequence[Row] | None = None) -> str:
     lines = ["### All verdicts", "", f"{len(rows)} claims: {counts}. {_errors(rows)}", ""]
     for title, group in _groups(rows, documents).items():
         lines += [f"### {title}", "", *(line for row in group for line in _fold(row, documents))]
-    return "\n".join([*lines, *_turned_and_withdrawn(rows)])
+    return "\n".join([*lines, *_verdicts_that_turned(rows)])
 
 
 def _errors(rows: Sequence[Row]) -> str:
@@ -55,11 +53,10 @@ def _errors(rows: Sequence[Row]) -> str:
     )
 
 
-def _turned_and_withdrawn(rows: Sequence[Row]) -> list[str]:
+def _verdicts_that_turned(rows: Sequence[Row]) -> list[str]:
     turned = [
         (link(row.claim.id), row.turned.was, badge(row), row.turned.reason) for row in rows if row.turned
     ]
-    gone = [(one.title, one.verdict, one.reason) for one in WITHDRAWN.values()]
     return [
         "### Verdicts that turned",
         "",
@@ -67,11 +64,6 @@ def _turned_and_withdrawn(rows: Sequence[Row]) -> list[str]:
         "before, and the last column says why.",
         "",
         *table(("claim", "before", "now", "why"), turned),
-        "### Withdrawn",
-        "",
-        "These are asked no more.",
-        "",
-        *table(("what was asked", "last verdict", "why it was withdrawn"), gone),
     ]
 
 
