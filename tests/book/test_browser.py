@@ -90,8 +90,8 @@ def test_claims_are_chosen_by_word_verdict_and_timing_and_a_link_opens_one(chrom
         form.locator("[name=late]").check()
         late = [text for text in every.all_text_contents() if "after records were made" in text]
         assert shown.all_text_contents() == late != []
-        page.goto(f"{page_of}#claim-rope-leads-in-window")
-        page.locator("#claim-rope-leads-in-window[open]").wait_for()
+        page.goto(f"{page_of}#claim-seqpe-survives")
+        page.locator("#claim-seqpe-survives[open]").wait_for()
         assert traffic == []
 
 

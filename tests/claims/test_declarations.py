@@ -82,9 +82,6 @@ def test_what_is_compared_is_run_with_the_seeds_that_a_verdict_needs():
 
 
 MEANT = """
-rope-leads-in-window: Bits per byte inside the trained length: `rope` minus each of `sinusoidal`,
-    `separated-sinusoidal`, `separated-sinusoidal-wide`, `learned`, `separated-learned` and
-    `separated-learned-wide` is below 0.
 the-five-extrapolate: Gap to its own sliding window (sinusoidal, fourier, cyclic, learned and alibi, at 2x,
     4x and 8x): `separated-learned` is below 0.03.
 expert-designed-encodings-mitigate: Gap to its own sliding window (native minus clamp, at 2x, 4x and 8x):

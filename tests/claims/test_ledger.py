@@ -67,11 +67,12 @@ def test_the_gpu_replaces_the_laptop_when_its_grid_is_complete(tmp_path, few):
 def test_a_mark_of_staleness_takes_the_verdict_away(tmp_path, few):
     store = Store(tmp_path)
     publish(store, "laptop", "a" * 40)
-    config = next(c for c in experiments.get("in_window").grid("laptop") if c.method == "rope")
+    grid = experiments.get("in_window").grid("laptop")
+    config = next(c for c in grid if c.method == "separated-learned-wide")
     store.mark_stale("laptop", "in_window", config.key, "initial loss differs")
     rows = claims.evaluate("laptop", store)
-    helps = row_of(rows, "position-information-helps").verdict
-    assert helps.stale and helps.word == "not run"
+    equal = row_of(rows, "separation-costs-nothing-at-equal-parameters").verdict
+    assert equal.stale and equal.word == "not run"
     assert row_of(rows).verdict.word == "held"
 
 

@@ -38,7 +38,7 @@ VALID = {
             "source": "slides-separation",
             "title": "Slides",
             "statements": [
-                {"id": "one", "says": "It is so.", "kind": "claim", "target": "rope-leads-in-window"},
+                {"id": "one", "says": "It is so.", "kind": "claim", "target": "seqpe-survives"},
                 {"id": "two", "says": "It is made so.", "kind": "chapter", "target": "01_order"},
                 {"id": "three", "says": "So?", "kind": "not-empirical", "target": "outlook", "note": "x"},
             ],

@@ -33,7 +33,7 @@ def test_numbers_without_chance_stand_beside_what_is_asked_for_and_their_control
     ],
 )
 def test_what_only_the_code_knows_is_left_out_or_told_by_its_title(word, why, seen, told):
-    assert because(get("rope-leads-in-window"), Verdict(word, why, seen=seen)) == told
+    assert because(get("seqpe-survives"), Verdict(word, why, seen=seen)) == told
 
 
 def test_a_name_is_replaced_where_it_stands_alone():
