@@ -47,16 +47,9 @@ def easier(title: str, pair: str, **about: str) -> Claim:
 
 
 CLAIMS = {
-    "separation-makes-extrapolation-easier-at-matched-loss": easier(
-        "At matched loss, too, the separation makes extrapolation easier", f"{OURS} - {DENSE}"
-    ),
     "separation-makes-extrapolation-easier-at-equal-size": easier(
         "At matched loss and equal parameters the separation makes extrapolation easier",
         f"{OURS}-wide - {DENSE}",
-    ),
-    "a-strict-stream-makes-extrapolation-easier-at-matched-loss": easier(
-        "At matched loss a position stream without text makes extrapolation easier",
-        f"strict-learned - {DENSE}",
     ),
     "the-constraint-makes-extrapolation-easier": easier(
         "At matched loss and equal parameters it is the block-diagonal constraint that makes extrapolation "

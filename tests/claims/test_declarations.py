@@ -84,8 +84,6 @@ def test_what_is_compared_is_run_with_the_seeds_that_a_verdict_needs():
 MEANT = """
 the-five-extrapolate: Gap to its own sliding window (sinusoidal, fourier, cyclic, learned and alibi, at 2x,
     4x and 8x): `separated-learned` is below 0.03.
-expert-designed-encodings-mitigate: Gap to its own sliding window (native minus clamp, at 2x, 4x and 8x):
-    each of `alibi` and `rope` minus `learned` is below 0.
 tuned-extensions-reach-the-tuned-length: Bits read byte by byte (tuned minus tuned oracle, at 2x and 4x):
     `position-interpolation`, `ntk-aware`, `ntk-by-parts` and `yarn` are below 0.03.
 mqar-dense-with-both-too: Right answers far back (native): `sinusoidal-content-randomised` minus
