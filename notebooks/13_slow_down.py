@@ -1064,9 +1064,9 @@ figures.provenance(runs)
 
 # %% [markdown]
 # `````{dropdown} Details: what was known when the rules were written
-# The screening, one seed on the validation text, was known when the models of nine claims were chosen: on the model that survives, on far
-# text, on prices inside, on the ladder and on scores beside RoPE; and when those of `true-gaps-teach-use` were changed. The claims page
-# says of each whether its rule precedes the records.
+# The screening, one seed on the validation text, was known when the models of some claims were chosen: on the model that survives, on far
+# text and on scores beside RoPE; and when those of `true-gaps-teach-use` were changed. The claims page says of each whether its rule
+# precedes the records.
 # `````
 
 # %% [markdown]

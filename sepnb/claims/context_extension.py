@@ -10,9 +10,7 @@ from functools import partial
 
 from sepnb.claims.asks import Ask, against, changes, pairs
 from sepnb.claims.claim import Claim
-from sepnb.claims.extrapolation import FAR_TEXT_PAYS
 from sepnb.claims.language_model import BAR
-from sepnb.claims.recipes import LONG
 
 EXTENSIONS = ("position-interpolation", "ntk-aware", "ntk-by-parts", "yarn", "llama3", "raised-base")
 
@@ -59,11 +57,5 @@ CLAIMS = {
     "tuning-plain-rope-is-enough": _of(
         "Plain RoPE tuned equally is as good as any extension",
         against("rope", EXTENSIONS, "tuned/4x", high=0.03),
-    ),
-    "a-tuned-extension-uses-longer-contexts": _of(
-        "After a little tuning the longer context is used",
-        changes("yarn, ntk-aware", over_window("4x"), high=0.0),
-        beside=LONG,
-        unless=FAR_TEXT_PAYS,
     ),
 }

@@ -4,8 +4,7 @@
 Written before its records. Known were those of the methods beside it; one seed of each dense form at three
 rates on validation text (`encoding_screen`); and, of one to three seeds, `dense-seqpe-score` on the same
 novels (`encodings`). What the stream is worth beside others was asked when it was known that no model
-trained at eight lengths gains from far text, so that `a-seqpe-stream-uses-the-far-past` is *not testable
-here* whatever these models do.
+trained at eight lengths gains from far text.
 
 *SeqPE* is trained at random offsets and with both losses; the sinusoid beside it at the same offsets. Methods
 without either are those of `recipes`, and ALiBi of `extrapolation`, with the same seeds on the same bytes.
@@ -38,7 +37,6 @@ from sepnb.claims import extrapolation, recipes
 from sepnb.claims.asks import FAR, Ask, Unless, against, changes, each, gap, levels, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.evidence import incomplete, judge
-from sepnb.claims.extrapolation import FAR_TEXT_PAYS
 from sepnb.claims.language_model import BAR
 from sepnb.claims.measured import by_rounds
 from sepnb.claims.verdict import Tables, Verdict
@@ -69,14 +67,8 @@ def averaged(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 
 
 def averaged_starts(table: pd.DataFrame) -> pd.DataFrame:
-    """Each kind of start averaged, and `least`: of each run the smaller of 0.03 minus its largest
-    gap and its gain minus 0.02."""
-    read = table.reindex(columns=[*gap("native"), "gain/8x"]).astype(float)
-    largest = read[gap("native")].max(axis=1, skipna=False)
-    least = pd.DataFrame({"survives": 0.03 - largest, "uses": read["gain/8x"] - 0.02}).min(
-        axis=1, skipna=False
-    )
-    return averaged(table, [*far("covered"), *far("never-seen")]).assign(least=least)
+    """Each kind of start averaged."""
+    return averaged(table, [*far("covered"), *far("never-seen")])
 
 
 HEARD = Unless(
@@ -187,14 +179,6 @@ IN_BITS = {
             Ask("separated-seqpe", "rope", high=0.02),
             *(Ask(f"separated-seqpe:native/{k}", f"rope:native-window/{k}", high=0.02) for k in FAR),
         ],
-    ),
-    "a-seqpe-stream-uses-the-far-past": _of(
-        "With a stream of SeqPE a model uses the far past",
-        levels(BOTH, "least", low=0.0),
-        beside=recipes.LONG,
-        unless=FAR_TEXT_PAYS,
-        remark="A model's margin is, in each seed, the smaller of 0.03 minus the largest gap and the gain "
-        "minus 0.02. A gain does not tell use from being disturbed by foreign text.",
     ),
     "separation-helps-seqpe": _of(
         "The separation carries SeqPE further",
