@@ -10,7 +10,7 @@ separated model at random positions found a quarter of the answers and SeqPE hal
 
 from sepnb.claims.asks import against, each
 from sepnb.claims.claim import Claim
-from sepnb.claims.recall import LEARNT, RANDOMISED, of_task, uses_claim
+from sepnb.claims.recall import LEARNT, dense_twins, separated_uses, uses_claim
 from sepnb.claims.uses import FAR
 
 TASK = "questions"
@@ -19,15 +19,10 @@ STRONG = "rope, alibi"
 """The expert-designed encodings that the abstract of SeqPE names."""
 
 CLAIMS = {
-    **of_task(TASK, "answers questions", RANDOMISED, twins=False),
+    "questions-a-separated-model-uses": separated_uses(TASK),
+    "questions-dense-twins-do-as-well": dense_twins(TASK),
     "questions-rope-uses": uses_claim(
         TASK, "RoPE answers questions at eight trained lengths as it was trained", "rope"
-    ),
-    "questions-content-and-gaps-use": uses_claim(
-        TASK,
-        "A separated model with a content-to-position term and position gaps answers questions at eight "
-        "trained lengths",
-        "separated-content-gap",
     ),
     "questions-seqpe-surpasses-strong-baselines": Claim(
         "In long-context question answering SeqPE surpasses strong baselines in exact match",

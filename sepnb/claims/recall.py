@@ -1,6 +1,5 @@
 """Tasks of recall and of order (chapter 19): what is learned, and what uses an answer far back."""
 
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -70,10 +69,15 @@ TWINS = (
 )
 """Every separated model that was changed, and its dense twin."""
 
-TITLES = {"mqar": "recalls values", "latest_value": "finds latest values", "needle": "finds needles"}
+DOES = {
+    "mqar": "recalls values",
+    "latest_value": "finds latest values",
+    "needle": "finds needles",
+    "questions": "answers questions",
+}
 CONTENT_GAP = ("separated-content-gap", "sinusoidal-content-gap", "rope-gap")
 RANDOMISED = ("separated-randomised", "sinusoidal-randomised", "rope-randomised")
-BEST = {"mqar": CONTENT_GAP, "latest_value": RANDOMISED, "needle": CONTENT_GAP}
+BEST = {"mqar": CONTENT_GAP, "latest_value": RANDOMISED, "needle": CONTENT_GAP, "questions": RANDOMISED}
 """The separated model that trials put first, its dense twin, and RoPE at the same positions."""
 
 BASELINES = "sinusoidal, rope"
@@ -81,37 +85,42 @@ SCALED = ("interpolation", "ntk", "ntk-by-parts", "yarn", "llama3")
 AT_8X = "accuracy/{}/8x"
 
 
-def of_task(task: str, does: str, best: Sequence[str], twins: bool = True) -> dict[str, Claim]:
-    """What is asked of every task.
+def separated_uses(task: str) -> Claim:
+    """The separated model that trials put first uses answers far back."""
+    return uses_claim(task, f"A separated model {DOES[task]} at eight trained lengths", BEST[task][0])
 
-    Args:
-        task: its experiment.
-        does: what a model does there, in words.
-        best: the separated model that trials put first, and the dense ones beside it.
-        twins: whether every separated model that was changed is held against its dense twin.
-    """
-    name, of = task.replace("_", "-"), {"experiments": (f"experiment/{task}",)}
-    best, twin, rope = best
-    found = {
-        f"{name}-a-separated-model-uses": uses_claim(
-            task, f"A separated model {does} at eight trained lengths", best
-        ),
-        f"{name}-dense-twins-do-as-well": _of(
-            f"A dense model trained at the same positions {does} as well as the separated one",
-            pairs(f"{twin} - {best}, {rope} - {best}", "far/native", low=-0.03),
-            parts=True,
-            **of,
-        ),
-    }
-    if twins:
-        found[f"{name}-separation-finds-more"] = _of(
-            f"A separated model {does} further back than its dense twin",
-            pairs(TWINS, "far/native", low=0.0),
-            parts=True,
-            **of,
-        )
-    return found
 
+def dense_twins(task: str) -> Claim:
+    """Dense models at the positions of that model find as many answers far back."""
+    best, twin, rope = BEST[task]
+    return _of(
+        f"A dense model trained at the same positions {DOES[task]} as well as the separated one",
+        pairs(f"{twin} - {best}, {rope} - {best}", "far/native", low=-0.03),
+        parts=True,
+        experiments=(f"experiment/{task}",),
+    )
+
+
+def finds_more(task: str) -> Claim:
+    """Every separated model that was changed finds more answers far back than its dense twin."""
+    return _of(
+        f"A separated model {DOES[task]} further back than its dense twin",
+        pairs(TWINS, "far/native", low=0.0),
+        parts=True,
+        experiments=(f"experiment/{task}",),
+    )
+
+
+USE = {
+    "mqar-a-separated-model-uses": separated_uses("mqar"),
+    "mqar-dense-twins-do-as-well": dense_twins("mqar"),
+    "mqar-separation-finds-more": finds_more("mqar"),
+    "latest-value-a-separated-model-uses": separated_uses("latest_value"),
+    "latest-value-separation-finds-more": finds_more("latest_value"),
+    "needle-a-separated-model-uses": separated_uses("needle"),
+    "needle-dense-twins-do-as-well": dense_twins("needle"),
+    "needle-separation-finds-more": finds_more("needle"),
+}
 
 EQUALS = "sinusoidal-content-gap - separated-content-gap-wide"
 NEEDLE = {
@@ -186,28 +195,6 @@ ORDER = {
     ),
 }
 
-WITH_BOTH = "separated-content-randomised"
-TWIN_WITH_BOTH = f"sinusoidal-content-randomised - {WITH_BOTH}"
-
-
-def _with_both(task: str, does: str) -> dict[str, Claim]:
-    """Whether one model can do what its two changes do one at a time: a term with gaps finds content, random
-    positions teach order."""
-    model = f"A separated model with a content-to-position term, trained at random positions, {does}"
-    return {
-        f"{task.replace('_', '-')}-one-model-with-both-uses": uses_claim(
-            task, f"{model} at eight trained lengths", WITH_BOTH
-        ),
-        f"{task.replace('_', '-')}-dense-with-both-too": _of(
-            f"With the same term, at the same positions, a dense model {does} as well as a separated one",
-            pairs(TWIN_WITH_BOTH, "far/native", low=-0.03),
-            experiments=(f"experiment/{task}",),
-        ),
-    }
-
-
-BOTH = _with_both("mqar", TITLES["mqar"]) | _with_both("latest_value", TITLES["latest_value"])
-
 OURS, WITH_JOINT_MLP = "separated-sinusoidal", "separated-sinusoidal-joint-mlp"
 
 
@@ -244,13 +231,6 @@ PLACES = {
         f"{OURS} - rope",
         low=0.0,
     ),
-    "random-positions-leave-no-distance": _places(
-        "Trained at random positions a model does not learn to go some places from a name",
-        "sinusoidal-randomised - sinusoidal, separated-randomised - separated-sinusoidal, "
-        "rope-randomised - rope",
-        high=0.0,
-    ),
 }
 
-_OF_ALL = (of_task(task, does, BEST[task]).items() for task, does in TITLES.items())
-CLAIMS = {**{key: claim for claims in _OF_ALL for key, claim in claims}, **NEEDLE, **ORDER, **BOTH, **PLACES}
+CLAIMS = {**USE, **NEEDLE, **ORDER, **PLACES}

@@ -14,7 +14,7 @@ from functools import partial
 from sepnb.claims.asks import changes, gap, levels, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.language_model import BAR
-from sepnb.claims.recall import LEARNT, uses_claim
+from sepnb.claims.recall import DOES, LEARNT, uses_claim
 from sepnb.claims.uses import FAR
 from sepnb.records.verdicts import SURVIVES
 
@@ -24,21 +24,16 @@ AT_16X = ("accuracy/stretched/16x", "near/stretched/16x")
 """All answers in texts of sixteen trained lengths, and those less than one trained length back."""
 ADAPTED = ("accuracy/adapted/16x", "accuracy/adapted/32x")
 
-TASKS = {"mqar": "recalls values", "latest_value": "finds latest values", "needle": "finds needles"}
 REMARK = "Trials of one or two seeds had been seen."
 
 _of = partial(Claim, higher_is_better=True, floors=(LEARNT,), remark=REMARK)
 
 
-def slowed(task: str, does: str) -> dict[str, Claim]:
-    """What is asked of models whose positions are slowed down and whose weights are left alone.
-
-    Args:
-        task: its name; the experiment is `stretched_<task>`.
-        does: what a model does there, in words.
-    """
+def slowed(task: str) -> dict[str, Claim]:
+    """What is asked of models whose positions are slowed down and whose weights are left alone, in the
+    experiment `stretched_<task>`."""
     name, of = f"stretched-{task.replace('_', '-')}", {"experiments": (f"experiment/stretched_{task}",)}
-    here = f"with positions slowed down {does} at sixteen trained lengths"
+    here = f"with positions slowed down {DOES[task]} at sixteen trained lengths"
     return {
         f"{name}-beside-can-be-slowed-added-cannot": _of(
             f"A model with position beside its content {here} more often than one with position added to it",
@@ -50,11 +45,6 @@ def slowed(task: str, does: str) -> dict[str, Claim]:
             pairs(f"{SEPARATED} - {BESIDE}", *AT_16X, low=0.0),
             **of,
         ),
-        f"{name}-separated-more-than-dense": _of(
-            f"A separated model {here} more often than a dense one",
-            pairs(f"{SEPARATED} - {DENSE}", *AT_16X, low=0.0),
-            **of,
-        ),
         f"{name}-as-often-as-slowed-rope": _of(
             f"A separated model {here} as often as RoPE slowed down alike, within 3 points",
             pairs(f"{SEPARATED} - {ROPE}", AT_16X[0], low=-0.03),
@@ -63,11 +53,10 @@ def slowed(task: str, does: str) -> dict[str, Claim]:
     }
 
 
-def adapted(task: str, does: str) -> dict[str, Claim]:
-    """What is asked of models of which one part is tuned at slowed positions, as in `slowed`; the experiment
-    is `adapted_<task>`."""
+def adapted(task: str) -> dict[str, Claim]:
+    """What is asked of models of which one part is tuned at slowed positions, in `adapted_<task>`."""
     name, of = f"adapted-{task.replace('_', '-')}", {"experiments": (f"experiment/adapted_{task}",)}
-    everything = f"{SEPARATED}/all"
+    does = DOES[task]
     return {
         f"{name}-the-position-part-is-enough": uses_claim(
             f"adapted_{task}",
@@ -78,22 +67,10 @@ def adapted(task: str, does: str) -> dict[str, Claim]:
             f"{FAR}adapted/32x",
             remark=REMARK,
         ),
-        f"{name}-tuning-everything-adds-nothing": _of(
-            f"A separated model of which the position part alone is tuned {does} as often as one of which "
-            f"everything is, within 3 points",
-            pairs(f"{TUNED} - {everything}", *ADAPTED, low=-0.03),
-            **of,
-        ),
         f"{name}-no-dense-adapter-of-its-size": _of(
             f"A separated model of which the position part is tuned {does} more often than a dense one with "
             f"a low-rank adapter of as many numbers",
             pairs(f"{TUNED} - {DENSE}/low-rank", *ADAPTED, low=0.0),
-            **of,
-        ),
-        f"{name}-more-than-a-dense-model-tuned-whole": _of(
-            f"A separated model of which the position part is tuned {does} more often than a dense one of "
-            f"which everything is",
-            pairs(f"{TUNED} - {DENSE}/all", *ADAPTED, low=0.0),
             **of,
         ),
         f"{name}-as-often-as-rope-tuned-alike": _of(
@@ -111,34 +88,28 @@ READINGS = tuple(
     for log in ("", "-log")
 )
 EACH = [f"accuracy/{reading}/16x" for reading in READINGS]
-READING_REMARK = "What models recall by the reading that they chose had been seen, and no other reading."
+_every = partial(
+    Claim,
+    higher_is_better=True,
+    floors=(LEARNT,),
+    experiments=("experiment/every_reading",),
+    remark="What models recall by the reading that they chose had been seen, and no other reading.",
+)
 EVERY = {
-    "every-reading-separated-more-than-dense": Claim(
+    "every-reading-separated-more-than-dense": _every(
         "By each of the ten ways of slowing positions down, a separated model recalls values at sixteen "
         "trained lengths more often than a dense one",
         pairs(f"{SEPARATED} - {DENSE}", *EACH, low=0.0),
-        higher_is_better=True,
-        floors=(LEARNT,),
-        experiments=("experiment/every_reading",),
-        remark=READING_REMARK,
     ),
-    "every-reading-as-often-as-slowed-rope": Claim(
+    "every-reading-as-often-as-slowed-rope": _every(
         "By each of the ten ways of slowing positions down, a separated model recalls values at sixteen "
         "trained lengths as often as RoPE slowed down alike, within 3 points",
         pairs(f"{SEPARATED} - {ROPE}", *EACH, low=-0.03),
-        higher_is_better=True,
-        floors=(LEARNT,),
-        experiments=("experiment/every_reading",),
-        remark=READING_REMARK,
     ),
-    "every-reading-log-alone-is-not-enough": Claim(
+    "every-reading-log-alone-is-not-enough": _every(
         "A separated model recalls values at sixteen trained lengths more often with slowed positions and "
         "logits scaled by log n than with log n alone",
         changes(SEPARATED, [("accuracy/parts-1-32-log/16x", "accuracy/log/16x")], low=0.0),
-        higher_is_better=True,
-        floors=(LEARNT,),
-        experiments=("experiment/every_reading",),
-        remark=READING_REMARK,
     ),
 }
 
@@ -160,94 +131,46 @@ FEW_WAVES = {
 PAST = ("8x", "16x")
 GAP = gap("slowed", PAST)
 """At slowed positions, minus the sliding window of the same model as it was trained."""
-LEVEL = [f"slowed/{place}" for place in PAST]
-CONSTANT = f"{SEPARATED}-constant/position"
-(AT_8X,) = gap("slowed", ("8x",))
 
-_text = partial(Claim, floors=(BAR,), remark=REMARK)
-_one = partial(
-    Claim,
-    floors=(BAR,),
-    experiments=("experiment/adapted_text",),
-    remark="Runs in which the factor was drawn had been seen, of every model that is compared.",
-)
+_text = partial(Claim, floors=(BAR,), experiments=("experiment/adapted_text",))
 TEXTS = {
-    "stretched-text-beside-can-be-slowed-added-cannot": _text(
-        "Past its trained length a model with position beside its content loses less at slowed positions "
-        "than one with position added to it",
-        pairs(f"{BESIDE} - {DENSE}", *GAP, high=0.0),
-        experiments=("experiment/stretched_text",),
+    "adapted-text-position-part-survives": _text(
+        "A separated model of which the position part alone is tuned survives at eight and at sixteen "
+        "trained lengths",
+        levels(TUNED, *GAP, high=SURVIVES),
+        remark=REMARK,
     ),
-    "stretched-text-the-split-adds-to-it": _text(
-        "Past its trained length a separated model loses less at slowed positions than one with position "
-        "beside its content and no split",
-        pairs(f"{SEPARATED} - {BESIDE}", *GAP, high=0.0),
-        experiments=("experiment/stretched_text",),
-    ),
-    **{
-        f"adapted-text-{name}-survives": _text(
-            f"A separated model{says} of which the position part alone is tuned survives at eight and at "
-            f"sixteen trained lengths",
-            levels(method, *GAP, high=SURVIVES),
-            experiments=("experiment/adapted_text",),
-        )
-        for name, says, method in (
-            ("position-part", "", TUNED),
-            ("constant-stream", " with a constant position stream", CONSTANT),
-        )
-    },
-    **{
-        f"adapted-text-{name}-survives-with-one-factor": Claim(
-            f"A separated model{says} of which the position part alone is tuned, with the factor 8, survives "
-            f"at eight trained lengths",
-            levels(f"{method}-one-factor", gap("slowed", ("8x",))[0], high=SURVIVES),
-            floors=(BAR,),
-            experiments=("experiment/adapted_text",),
-            remark=f"{REMARK} So had two runs in which the factor was drawn: they lost more.",
-        )
-        for name, says, method in (
-            ("position-part", "", TUNED),
-            ("constant-stream", " with a constant position stream", CONSTANT),
-        )
-    },
-    "adapted-text-tuning-everything-adds-nothing": _text(
-        "A separated model of which the position part alone is tuned loses no more than one of which "
-        "everything is, within 0.03 bits",
-        pairs(f"{TUNED} - {SEPARATED}/all", *LEVEL, high=0.03),
-        experiments=("experiment/adapted_text",),
+    "adapted-text-position-part-survives-with-one-factor": _text(
+        "A separated model of which the position part alone is tuned, with the factor 8, survives at eight "
+        "trained lengths",
+        levels(f"{TUNED}-one-factor", *gap("slowed", ("8x",)), high=SURVIVES),
+        remark=f"{REMARK} So had two runs in which the factor was drawn: they lost more.",
     ),
     "adapted-text-no-dense-adapter-of-its-size": _text(
         "A separated model of which the position part is tuned loses less than a dense one with a low-rank "
         "adapter of as many numbers, each against its own sliding window",
         pairs(f"{TUNED} - {DENSE}/low-rank", *GAP, high=0.0),
-        experiments=("experiment/adapted_text",),
-    ),
-    "adapted-text-no-dense-adapter-of-its-size-with-one-factor": _one(
-        "A separated model of which the position part is tuned with the factor 8 loses less at eight trained "
-        "lengths than a dense one with a low-rank adapter of as many numbers, tuned alike, each against its "
-        "own sliding window",
-        pairs(f"{TUNED}-one-factor - {DENSE}/low-rank-one-factor", AT_8X, high=0.0),
-    ),
-    "adapted-text-as-good-as-rope-tuned-alike-with-one-factor": _one(
-        "A separated model of which the position part is tuned with the factor 8 pays no more at eight "
-        "trained lengths than RoPE with YaRN of which W_Q and W_K are tuned alike, within 0.03 bits",
-        pairs(f"{TUNED}-one-factor - {ROPE}/maps-one-factor", LEVEL[0], high=0.03),
+        remark=REMARK,
     ),
     "adapted-text-as-good-as-rope-tuned-alike": _text(
         "A separated model of which the position part is tuned pays no more than RoPE with YaRN of which "
         "everything is, W_Q and W_K are, or a low-rank adapter is, within 0.03 bits",
-        pairs([f"{TUNED} - {ROPE}/{arm}" for arm in ("all", "maps", "low-rank")], *LEVEL, high=0.03),
-        experiments=("experiment/adapted_text",),
+        pairs(
+            [f"{TUNED} - {ROPE}/{arm}" for arm in ("all", "maps", "low-rank")],
+            *(f"slowed/{place}" for place in PAST),
+            high=0.03,
+        ),
+        remark=REMARK,
     ),
 }
 
-CLAIMS = (
-    EVERY
-    | FEW_WAVES
-    | TEXTS
-    | {
-        key: claim
-        for task, does in TASKS.items()
-        for key, claim in (slowed(task, does) | adapted(task, does)).items()
-    }
-)
+CLAIMS = {
+    **EVERY,
+    **FEW_WAVES,
+    **TEXTS,
+    **slowed("mqar"),
+    **slowed("latest_value"),
+    **slowed("needle"),
+    **adapted("latest_value"),
+    **adapted("needle"),
+}

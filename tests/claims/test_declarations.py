@@ -86,9 +86,9 @@ the-five-extrapolate: Gap to its own sliding window (sinusoidal, fourier, cyclic
     4x and 8x): `separated-learned` is below 0.03.
 tuned-extensions-reach-the-tuned-length: Bits read byte by byte (tuned minus tuned oracle, at 2x and 4x):
     `position-interpolation`, `ntk-aware`, `ntk-by-parts` and `yarn` are below 0.03.
-mqar-dense-with-both-too: Right answers far back (native): `sinusoidal-content-randomised` minus
-    `separated-content-randomised` is above -0.03. A comparison is dropped where a method has not learned
-    the task in five of six seeds.
+needle-dense-twin-does-as-well-at-equal-parameters: Right answers far back (native):
+    `sinusoidal-content-gap` minus `separated-content-gap-wide` is above -0.03. A comparison is dropped
+    where a method has not learned the task in five of six seeds.
 separation-steadies-the-content: Added drift (sinusoidal, fourier, cyclic, learned and alibi):
     `separated-learned` minus `learned` is below 0. Some of these give *partly*.
 contrast-alone-orders-positions: Order (misaligned): `contrastive` minus `distillation` is above 0.1. Order
