@@ -131,7 +131,7 @@ figures.provenance(fresh)
 #   records: `sepnb run seqpe_geometry`, 54 runs of about a minute on one core, and `sepnb run seqpe_distances`, 18 more; no data.
 # - **You need**: {doc}`chapter 15 <15_digits>`, or its takeaways; softmax and cross-entropy.
 # - **You will learn**: what each loss asks and never asks, and how to distinguish a learned geometry from shared digits.
-# - **Claims tested**: those under *Verdicts* (see {doc}`/book/claims`). Seven rules were committed before the first record; in one of
+# - **Claims tested**: those under *Verdicts* (see {doc}`/book/claims`). Six rules were committed before the first record; in one of
 #   them, the condition that voids a comparison changed later.
 # - **Of the source** we read the abstract and the released code, not the paper itself.
 # ```
@@ -693,9 +693,8 @@ figures.provenance(fresh)
 #    them to order a window too (*{num}`16_two_losses/verdict_the_losses_order_positions`*), because of the contrastive loss
 #    (*{num}`16_two_losses/verdict_contrast_alone_orders_positions`*).
 # 3. **The use of the distillation is open.** We expected that it repeats the geometry of the trained window elsewhere
-#    (*{num}`16_two_losses/verdict_distillation_carries_the_geometry`*), that what the losses teach reaches positions where no loss was
-#    (*{num}`16_two_losses/verdict_the_geometry_reaches_positions_never_seen`*), and that candidates around the anchor help to distinguish
-#    neighbours (*{num}`16_two_losses/verdict_neighbours_are_hardly_asked_for`*). Six seeds do not settle it.
+#    (*{num}`16_two_losses/verdict_distillation_carries_the_geometry`*), and that what the losses teach reaches positions where no loss was
+#    (*{num}`16_two_losses/verdict_the_geometry_reaches_positions_never_seen`*). Six seeds do not settle it.
 # 4. **Shared digits look like geometry to an untrained encoder** (*{num}`16_two_losses/verdict_shared_digits_look_like_geometry`*). So
 #    every such figure should show one.
 #

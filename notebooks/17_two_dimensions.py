@@ -783,9 +783,8 @@ figures.show(
 figures.provenance(cube)
 
 # %% [markdown]
-# All encodings learn three axes (*{num}`17_two_dimensions/verdict_three_axes_are_learned`*). **The sinusoid reaches furthest in these
-# runs.** With random offsets it is right in {num}`volumes/sinusoidal-shifts/canvas-12:.1%±` of the cases on the canvas of 12 cells, SeqPE
-# in {num}`volumes/seqpe/canvas-12:.1%±`.
+# All encodings learn three axes. **The sinusoid reaches furthest in these runs.** With random offsets it is right in
+# {num}`volumes/sinusoidal-shifts/canvas-12:.1%±` of the cases on the canvas of 12 cells, SeqPE in {num}`volumes/seqpe/canvas-12:.1%±`.
 #
 # We expected SeqPE to lead in larger cubes (*{num}`17_two_dimensions/verdict_seqpe_is_ahead_in_larger_cubes`*). Its losses and offsets do
 # help it there (*{num}`17_two_dimensions/verdict_losses_and_shifts_carry_seqpe_to_larger_cubes`*).

@@ -599,15 +599,14 @@ figures.provenance(shares, reading)
 #    the kernel of attention. A machine that waits for memory gains nothing from the separated model. The strict model saves
 #    both, as long as the texts of a batch share their positions.
 # 2. **In long texts attention is the price.** A token of a longer text costs more
-#    (*{num}`20_cost_and_speed/verdict_a_longer_text_costs_more_a_token`*). With a window it costs the same
-#    (*{num}`20_cost_and_speed/verdict_behind_a_window_a_token_costs_the_same`*).
+#    (*{num}`20_cost_and_speed/verdict_a_longer_text_costs_more_a_token`*). With a window it costs the same.
 # 3. **In long texts only tables help.** Separation alone saves little time
 #    (*{num}`20_cost_and_speed/verdict_separation_alone_saves_little_in_long_texts`*). Position tables made beforehand save some
 #    (*{num}`20_cost_and_speed/verdict_tables_made_beforehand_pay_in_long_texts`*).
 # 4. **The kernel decides what an encoding costs.** On a CPU compiled RoPE is nearly free
 #    (*{num}`20_cost_and_speed/verdict_compiled_rope_is_nearly_free`*), and our encodings are faster than those of
 #    x-transformers (*{num}`20_cost_and_speed/verdict_ahead_of_x_transformers`*). In a long text a bias of the distance costs at
-#    least half of the speed (*{num}`20_cost_and_speed/verdict_a_bias_halves_the_speed_in_long_texts`*).
+#    least half of the speed.
 #
 # **Limits.** One thread of one kind of CPU, float32, random weights. Times belong to the commit under each table. The rooflines
 # count what an eager step moves; a compiler moves less, and a cache makes some of it free.

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 
-from sepnb.claims.asks import Ask, Floor, Unless, against, changes, each, levels, pairs
+from sepnb.claims.asks import Ask, Floor, Unless, against, changes, each, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.measured import published, share
 from sepnb.claims.verdict import Tables, Verdict
@@ -124,11 +124,6 @@ TOLD_BY_RECORDS = {
         pairs(each("separated-sinusoidal/{} - sinusoidal/{}", TASKS), low=-0.01),
         remark="Equal width is a third fewer parameters.",
     ),
-    "streams-of-rows-and-columns-help-at-equal-parameters": _images(
-        "At equal parameters, dimensions of their own for rows and columns help",
-        pairs(each("separated-sinusoidal-wide/{} - sinusoidal/{}", TASKS), low=0.0),
-        remark="A quarter wider, the separated model has about as many parameters.",
-    ),
     "seqpe-leads-in-image-classification": _images(
         "SeqPE leads in the classification of images",
         against("seqpe-multiply/class", each("{}/class", "learned, sinusoidal, axial-rope"), low=0.0),
@@ -176,11 +171,6 @@ TOLD_BY_RECORDS = {
     ),
     "seqpe-reaches-places-never-seen": _images(
         "SeqPE tells directions alike at coordinates never seen", **moved("direction", "never-seen")
-    ),
-    "three-axes-are-learned": _rated(
-        "Places on three axes are learned",
-        levels("sinusoidal, axial-rope, seqpe", "accuracy", low=0.9),
-        experiments=(CUBES,),
     ),
     "seqpe-is-ahead-in-larger-cubes": _cubes(
         "In larger cubes SeqPE is ahead of the sinusoid and of axial RoPE",

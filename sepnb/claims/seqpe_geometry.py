@@ -62,10 +62,6 @@ CLAIMS = {
             for ask, taught in REACHES
         ],
     ),
-    "neighbours-are-hardly-asked-for": _geometry(
-        "Neighbours are told apart better where they are asked for",
-        pairs("around - both", f"adjacency/{MISALIGNED}", low=0.1),
-    ),
     "shared-digits-look-like-geometry": _geometry(
         "Shared digits look like geometry to an untrained encoder",
         changes(

@@ -13,10 +13,10 @@ Starts never seen are at about twice the largest position and at more than ten t
 of a kind are averaged before seeds are compared.
 
 **Where embeddings lie.** *Moved* is how far a window of the stream lies from the trained one, place by place,
-*narrowed* its spread, both in units of the spread of the trained window: its own places in an order drawn at
-random have moved by 1.41. The unit shrinks with the resolution, so that the two are not independent. Rules on
-windows were written when the bits per byte of one seed in `seqpe_stream` were known, and the same measures of
-strict models of the size of a smoke test, trained for 240 steps with three seeds.
+in units of the spread of the trained window: its own places in an order drawn at random have moved by 1.41.
+The unit shrinks with the resolution, so that the two are not independent. Rules on windows were written when
+the bits per byte of one seed in `seqpe_stream` were known, and the same measures of strict models of the size
+of a smoke test, trained for 240 steps with three seeds.
 
 A position is *folded* where the curve of embeddings repeats itself: to some embedding a sixteenth of a
 trained length or more before it a position is nearer than half of how near it is to the one exactly so far
@@ -47,7 +47,6 @@ TABLE = "experiment/seqpe_stream"
 MODES = ("separated", "strict")
 BOTH = ("separated-seqpe", "strict-seqpe")
 SCORE = "dense-seqpe-score"
-GROUPS = ("covered", "never-seen")
 KINDS = ("aligned", "misaligned")
 
 WITHOUT = {"experiment/encodings": ("none",)}
@@ -138,10 +137,6 @@ IN_BITS = {
         pairs("separated-seqpe - separated-seqpe-still", *far("covered"), high=-0.03),
         unless=repairs("covered", "separated"),
     ),
-    "misaligned-starts-cost-more": _heard(
-        "Starts that break the shared digits cost more",
-        changes(BOTH, [("native-at-never-seen-misaligned", "native-at-never-seen-aligned")], low=0.03),
-    ),
     "seqpe-beats-the-sinusoid-at-far-indices": _of(
         "At far indices SeqPE is better than a sinusoid",
         **better_far_away(*each("{}-seqpe - {}-sinusoidal-shifts", MODES)),
@@ -149,15 +144,6 @@ IN_BITS = {
     "seqpe-beats-the-sinusoid-past-the-length": _of(
         "In longer texts SeqPE loses less than a sinusoid",
         pairs(each("{}-seqpe - {}-sinusoidal-shifts", MODES), *gap("native"), high=0.0),
-    ),
-    "distillation-carries-the-stream-further": _of(
-        "The distillation helps at indices never seen",
-        **better_far_away("separated-seqpe - separated-seqpe-contrastive"),
-    ),
-    "distillation-helps-past-the-length": _of(
-        "The distillation helps the stream in longer texts",
-        pairs("separated-seqpe - separated-seqpe-contrastive", *gap("native"), high=0.0),
-        remark="As a position stream SeqPE was not released.",
     ),
     "distillation-further-enhances-extrapolation": _of(
         "The distillation helps SeqPE as a term of the score in longer texts",
@@ -207,35 +193,11 @@ IN_BITS = {
 GEOMETRY = "experiment/seqpe_stream_geometry"
 COST = "experiment/seqpe_cost"
 
-CHAIN = tuple(f"separated-seqpe{stage}" for stage in ("-plain", "-shifts", "-contrastive", ""))
-"""The models of the geometry, each with one change of the one before."""
 
-
-def logarithms(table: pd.DataFrame) -> pd.DataFrame:
-    """`moved` and `narrowed` averaged over the two starts of a kind, and their logarithms to base
-    2 as `log2 <column>`."""
-    names = [f"{m}/{g}-{k}" for m in ("moved", "narrowed") for g in GROUPS for k in KINDS]
-    means = averaged(table, names)
-    return means.assign(**{f"log2 {one}": np.log2(means[one].where(means[one] > 0)) for one in names})
-
-
-def ranks(claim: Claim, tables: Tables) -> Verdict:
-    """Spearman's correlation, in each seed, of how far a window moved with what its start costs."""
-    ours, costs = map(tables.get, claim.experiments)
-    if obstacle := incomplete(ours, CHAIN) or incomplete(costs, CHAIN):
-        return obstacle
-    own = ours[ours.method.isin(CHAIN)]
-    joined = own.merge(costs, on=["method", "seed"], suffixes=("", " of the costs"))
-    at = [f"{group}-{kind}-{n}" for group in GROUPS for kind in KINDS for n in (1, 2)]
-    found = []
-    for seed, runs in joined.groupby("seed"):
-        moved = runs[[f"moved/{one}" for one in at]].astype(float)
-        paid = runs[[f"native-at-{one}" for one in at]].astype(float)
-        paid = paid.sub(runs["native/1x"].astype(float), axis=0)
-        one, other = (pd.Series(values.to_numpy().ravel()).rank() for values in (moved, paid))
-        rank = one.corr(other) if one.notna().all() and other.notna().all() else float("nan")
-        found.append({"method": "chain", "seed": seed, "status": "ok", "rank": rank})
-    return judge(pd.DataFrame(found), claim.asks)
+def logarithm(table: pd.DataFrame) -> pd.DataFrame:
+    """`log2 moved/covered-aligned`, of the mean over the two starts."""
+    moved = averaged(table, ["moved/covered-aligned"])
+    return np.log2(moved.where(moved > 0)).add_prefix("log2 ")
 
 
 def where_curves_fold(claim: Claim, tables: Tables) -> Verdict:
@@ -254,7 +216,7 @@ def as_shares(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({f"added{end}": 1 - 1 / longer[f"longer{end}"] for end in ends})
 
 
-_geometry = partial(Claim, experiments=(GEOMETRY,), derive=logarithms)
+_geometry = partial(Claim, experiments=(GEOMETRY,), derive=logarithm)
 _folds = partial(Claim, experiments=(GEOMETRY,), how=where_curves_fold)
 _cost = partial(Claim, experiments=(COST,), derive=as_shares, how=by_rounds)
 
@@ -264,28 +226,10 @@ OF_EMBEDDINGS = {
         pairs("separated-seqpe - separated-seqpe-shifts", "log2 moved/covered-aligned", low=1.0),
         remark="One more is twice as far.",
     ),
-    "the-losses-narrow-far-windows": _geometry(
-        "The losses narrow windows elsewhere",
-        pairs(
-            "separated-seqpe - separated-seqpe-shifts",
-            *(f"log2 narrowed/covered-{kind}" for kind in KINDS),
-            high=-1.0,
-        ),
-        remark="One less is half.",
-    ),
     "the-losses-cost-resolution": _geometry(
         "The losses cost resolution in the trained window",
         pairs("separated-seqpe - separated-seqpe-shifts", "resolution", high=0.0),
         remark="Resolution is the spread of the window over the mean length of its embeddings.",
-    ),
-    "a-start-costs-what-its-window-moved": _geometry(
-        "A start costs the more the farther its window moved",
-        levels("chain", "rank", low=0.5),
-        rule="Over the eight starts of the four models of a seed, the rank correlation of how far a window "
-        "moved with what the same bytes cost more there than from 0 on, in the same model, is above 0.5 "
-        "(Spearman, one value a seed).",
-        experiments=(GEOMETRY, TABLE),
-        how=ranks,
     ),
     "seqpe-fails-where-its-curve-turns-back": _folds(
         "SeqPE fails where the curve of its embeddings turns back",

@@ -35,18 +35,6 @@ OF_ENCODINGS = {
     "compiled-rope-is-nearly-free": _of(
         "On a CPU compiled RoPE is nearly free", levels("rope at 512, rope at 1024", "compiled", low=0.95)
     ),
-    "a-fixed-bias-is-cheap": _of(
-        "On a CPU a fixed bias is cheap",
-        levels("alibi at 512", "compiled", low=0.95) + levels("alibi at 1024", "compiled", low=0.75),
-    ),
-    "a-trained-bias-leaves-three-fifths": _of(
-        "On a CPU a trained bias leaves three fifths of the speed",
-        levels("t5 at 512, kerple at 512", "compiled", low=0.6),
-    ),
-    "scores-of-their-own-leave-two-fifths": _of(
-        "On a CPU scores of their own leave two fifths of the speed",
-        levels(each("{} at 512", "transformer-xl, shaw, distance-aware"), "compiled", low=0.4),
-    ),
     "ahead-of-x-transformers": _of(
         "On a CPU the encodings are faster than those of x-transformers",
         levels(each("{} at 512", BESIDE) + each("{} at 1024", BESIDE), "ahead", low=1.0),
@@ -57,7 +45,6 @@ OF_ENCODINGS = {
 
 
 READING = "experiment/reading_cost"
-LENGTHS = "2048, 8192, 32768"
 
 _reads = partial(Claim, experiments=(READING,), how=by_rounds)
 
@@ -68,10 +55,6 @@ OF_READING = {
         source="article-positional-encoding",
         remark="With the maps alone it would be 1, with attention alone 4.",
     ),
-    "behind-a-window-a-token-costs-the-same": _reads(
-        "Behind a window a token of a longer text costs the same",
-        levels(each("rope-window-at-{}", LENGTHS), "growth", low=0.8, high=1.25),
-    ),
     "separation-alone-saves-little-in-long-texts": _reads(
         "In a long text separation alone saves little time",
         levels("separated-at-32768, strict-at-32768", "speed", high=1.15),
@@ -81,11 +64,6 @@ OF_READING = {
         "In a long text position tables that were made beforehand save time",
         levels("strict-tables-at-32768", "speed", low=1.2),
         remark="A quarter of the heads then has nothing to do.",
-    ),
-    "a-bias-halves-the-speed-in-long-texts": _reads(
-        "In a long text a bias of the distance costs half of the speed",
-        levels("alibi-at-32768", "speed", high=0.5),
-        remark="torch's kernel for a CPU takes a bias as a mask of all pairs, hidden ones included.",
     ),
 }
 

@@ -72,8 +72,6 @@ def test_what_is_compared_is_run_with_the_seeds_that_a_verdict_needs():
         lent = {m: need.partition("/")[2] for need, methods in claim.beside.items() for m in methods}
         compared = set(methods_of(claim.asks))
         conditions = set(methods_of(ask for one in claim.unless for ask in one.asks))
-        if claim.how is seqpe_stream.ranks:
-            compared = set(seqpe_stream.CHAIN)
         for method in compared | conditions:
             seeds = grids[lent[method]][method] if method in lent else own.get(method, set())
             assert seeds, f"{claim.id}: {method} is not run"
@@ -93,9 +91,9 @@ separation-steadies-the-content: Added drift (sinusoidal, fourier, cyclic, learn
     `separated-learned` minus `learned` is below 0. Some of these give *partly*.
 contrast-alone-orders-positions: Order (misaligned): `contrastive` minus `distillation` is above 0.1. Order
     (misaligned, minus drawn): `contrastive` is above 0.1.
-misaligned-starts-cost-more: Native at never seen misaligned minus native at never seen aligned:
-    `separated-seqpe` and `strict-seqpe` are above 0.03. Not testable where both are not 0.2 below the model
-    without positions, which reads all of them alike.
+seqpe-survives: Gap to its own sliding window (native, at 2x, 4x and 8x): `separated-seqpe` and
+    `strict-seqpe` are below 0.03. Not testable where both are not 0.2 below the model without positions,
+    which reads all of them alike.
 a-seqpe-stream-stands-beside-rope: Bits per byte inside the trained length; native minus native window (at
     2x, 4x and 8x): `separated-seqpe` minus `rope` is below 0.02.
 places-help-to-tell-images-apart: Right answers: each of `learned/class`, `sinusoidal/class`,
@@ -123,7 +121,7 @@ def test_use_of_the_far_past_is_asked_only_where_far_text_has_paid_for_a_model()
 
 def test_all_that_reads_positions_alike_is_asked_whether_it_hears_them():
     hearing = {claim.id for claim in CLAIMS if seqpe_stream.HEARD in claim.unless}
-    assert len(hearing) == 5 and "misaligned-starts-cost-more" in hearing
+    assert len(hearing) == 4 and "seqpe-reaches-indices-never-seen" in hearing
     assert {ask.low for ask in seqpe_stream.HEARD.asks} == {0.2}
 
 
@@ -149,7 +147,7 @@ def test_bits_per_byte_have_the_floor_below_byte_pairs():
         elif name in ("images", "volumes"):
             accuracy = {(0.5, "accuracy")} | ({(0.86, "accuracy")} if name == "images" else set())
             assert claim.higher_is_better and claim.metric == "accuracy"
-            assert floors == (set() if claim.id == "three-axes-are-learned" else accuracy)
+            assert floors == accuracy
         else:
             near = claim.id == "precise-position-helps-nearby"
             assert floors == {(4.0 if near else 3.35, "bits_per_byte")} and not claim.higher_is_better
@@ -193,5 +191,5 @@ def test_the_speeds_asked_for_are_the_aims_of_the_experiment():
         for ask in claim.asks
         if ask.a.endswith(":compiled")
     }
-    aims = {f"{m} at {n}": aim for (m, n), aim in TARGETS.items() if m not in ("xpos", "sandwich")}
-    assert asked == aims  # xPos and Sandwich take the routes of RoPE and ALiBi
+    aims = {f"{method} at {length}": aim for (method, length), aim in TARGETS.items()}
+    assert asked.items() <= aims.items()

@@ -95,37 +95,7 @@ def test_drift_is_counted_less_that_of_a_start_inside_the_trained_length(inside_
     assert word("separation-steadies-the-content", table(rows)) == expected
 
 
-# --- chapter 18: ranks and folds ----------------------------------------------------------------------------
-
-STARTS = [f"{group}-{kind}-{n}" for group in seqpe_stream.GROUPS for kind in KINDS for n in (1, 2)]
-RANK = "a-start-costs-what-its-window-moved"
-
-
-def windows(sign=1.0, seeds=6):
-    """Windows of the chain, and starts that cost as far as they moved, times a sign."""
-    moved = np.random.default_rng(0).random((len(seqpe_stream.CHAIN), seeds, len(STARTS))) + 1.0
-    shapes, costs = [], []
-    for method, of_method in zip(seqpe_stream.CHAIN, moved, strict=True):
-        for seed, own in enumerate(of_method):
-            run = {"method": method, "seed": seed, "status": "ok"}
-            shapes.append(run | {f"moved/{name}": x for name, x in zip(STARTS, own, strict=True)})
-            paid = {f"native-at-{name}": 2.5 + sign * x for name, x in zip(STARTS, own, strict=True)}
-            costs.append(run | {"native/1x": 2.5} | paid)
-    return {seqpe_stream.GEOMETRY: pd.DataFrame(shapes), seqpe_stream.TABLE: pd.DataFrame(costs)}
-
-
-def test_starts_are_ranked_within_a_seed():
-    world, against = windows(), windows(-1.0)
-    assert word(RANK, world) == "held" and word(RANK, against) == "refuted"
-    costs = world[seqpe_stream.TABLE]
-    mixed = pd.concat([costs[costs.seed < 3], against[seqpe_stream.TABLE].query("seed >= 3")])
-    assert word(RANK, world | {seqpe_stream.TABLE: mixed}) != "held"
-    others = world | {seqpe_stream.TABLE: costs.assign(seed=(costs.seed + 1) % 6)}
-    assert word(RANK, others) != "held", "a rank is that of one model with itself"
-    for needed in world:
-        assert word(RANK, world | {needed: None}) == "not run"
-        assert word(RANK, world | {needed: world[needed].assign(status="stale")}) == "not run"
-
+# --- chapter 18: folds and starts ---------------------------------------------------------------------------
 
 FOLD = "seqpe-fails-where-its-curve-turns-back"
 
@@ -155,8 +125,8 @@ def test_columns_are_made_of_both_starts_of_a_kind():
     assert made["native-at-covered-aligned"].item() == 1.5
     assert made["native-at-never-seen-aligned"].isna().all()
     shape = {"moved/covered-aligned-1": 1.0, "moved/covered-aligned-2": 3.0}
-    made = seqpe_stream.logarithms(pd.DataFrame([shape]))
-    assert made["moved/covered-aligned"].item() == 2.0 and made["log2 moved/covered-aligned"].item() == 1.0
+    made = seqpe_stream.logarithm(pd.DataFrame([shape]))
+    assert made["log2 moved/covered-aligned"].item() == 1.0
 
 
 @pytest.mark.parametrize(("other", "expected"), [(4.9, "not testable here"), (4.3, "held")])
