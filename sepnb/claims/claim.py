@@ -15,7 +15,6 @@ import pandas as pd
 
 from sepnb.claims import budget, evidence
 from sepnb.claims.asks import Ask, Floor, Unless
-from sepnb.claims.rule import composed
 from sepnb.claims.verdict import Tables, Verdict
 
 OURS = "ours, written before the records"
@@ -41,11 +40,10 @@ class Claim:
     Args:
         title: the statement in plain words; what a source says stands in `book/source_map.yml`.
         asks: the comparisons that must all lie inside their bounds.
-        rule: what decides, in the reader's words; left out, the asks and conditions say it (`composed`).
-        remark: what such a rule does not say.
+        rule: what decides, in the reader's words; left out, asks and conditions say it (`sepnb.claims.rule`).
+        remark: what such a table does not say.
         source: public short name of the document that makes the statement.
-        experiments: those that are judged, `experiment/<name>` or `chapter/<name>`; the first one's table is
-            read.
+        experiment: whose runs or numbers are judged, `experiment/<name>` or `chapter/<name>`.
         beside: methods that are borrowed from other experiments, which were there before, by experiment.
         metric: the column that an ask without a column means.
         higher_is_better: on which side of a floor a method must be.
@@ -53,7 +51,7 @@ class Claim:
         unless: without which the claim is not testable.
         turns: pairs of methods whose order the claim is about, where the experiment `budget` trained both.
         parts: some asks that hold and some that fail make *partly*.
-        derive: makes columns of others, from the table of the first experiment.
+        derive: makes columns of others, from the table of the experiment.
         how: `by_seeds`, one of `measured`, or a function of its own where asks cannot say it.
         id: short kebab-case name, which the ledger gives.
 
@@ -66,7 +64,7 @@ class Claim:
     rule: str = field(kw_only=True, default="")
     remark: str = field(kw_only=True, default="")
     source: str = field(kw_only=True, default=OURS)
-    experiments: tuple[str, ...] = field(kw_only=True)
+    experiment: str = field(kw_only=True)
     beside: Mapping[str, tuple[str, ...]] = field(kw_only=True, default_factory=dict)
     metric: str = field(kw_only=True, default="bits_per_byte")
     higher_is_better: bool = field(kw_only=True, default=False)
@@ -82,35 +80,22 @@ class Claim:
         object.__setattr__(self, "asks", tuple(self.asks))
         one = isinstance(self.unless, Unless)
         object.__setattr__(self, "unless", (self.unless,) if one else tuple(self.unless))
-        if not self.rule and self.asks:
-            object.__setattr__(self, "rule", self.declared)
-        for name in ("title", "rule"):
-            if not getattr(self, name):
-                raise ValueError(f"claim {self.title!r} has no {name}; write it in the reader's words")
+        if not self.title or not (self.rule or self.asks):
+            missing = "rule" if self.title else "title"
+            raise ValueError(f"claim {self.title!r} has no {missing}; write it in the reader's words")
         for need in self.needs:
             if not re.fullmatch(r"(experiment|chapter)/\w+", need):
                 raise ValueError(
                     f"claim {self.title!r} needs {need!r}; write experiment/<name> or chapter/<name>"
                 )
-        if not self.experiments or (not self.asks and self.how.__module__ in CORE):
-            raise ValueError(f"claim {self.title!r} asks for nothing; give it an experiment and asks")
-
-    @property
-    def declared(self) -> str:
-        """What the declaration asks in words, and the remark; nothing without asks."""
-        asked = composed(self.asks, [*self.floors, *self.unless], self.metric, self.parts)
-        return " ".join(filter(None, [asked, self.remark]))
-
-    @property
-    def by_hand(self) -> bool:
-        """Whether the rule is in words of its own, and not in those of the declaration."""
-        return self.rule != self.declared
+        if not self.asks and self.how.__module__ in CORE:
+            raise ValueError(f"claim {self.title!r} asks for nothing; give it asks")
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What it is judged by: first the experiments that are judged, then those that lend methods, and
-        `budget` where that trained the same pairs."""
-        return (*self.experiments, *self.beside, *([budget.TABLE] if self.turns else []))
+        """What it is judged by: its experiment, then those that lend methods, and `budget` where that trained
+        the same pairs."""
+        return (self.experiment, *self.beside, *([budget.TABLE] if self.turns else []))
 
     def judge(self, tables: Tables) -> Verdict:
         """What these tables say, by the names of `needs`.
@@ -128,9 +113,9 @@ class Claim:
         return self.source.startswith("ours")
 
     def table(self, tables: Tables) -> pd.DataFrame | None:
-        """The runs of the first experiment, with the columns made of others, and the borrowed methods."""
+        """The runs of its experiment, with the columns made of others, and the borrowed methods."""
         found = []
-        for name in (self.experiments[0], *self.beside):
+        for name in (self.experiment, *self.beside):
             runs = tables.get(name)
             if runs is None or runs.empty:
                 continue
@@ -153,7 +138,7 @@ class Claim:
         its own."""
         said = {
             "asks": [tuple(map(str, ask)) for ask in self.asks],
-            "experiments": self.experiments,
+            "experiments": [self.experiment],
             "beside": {name: sorted(methods) for name, methods in self.beside.items()},
             "metric": [self.metric, self.higher_is_better],
             "floors": [

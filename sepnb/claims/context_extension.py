@@ -20,7 +20,7 @@ def over_window(*places: str) -> list[tuple[str, str]]:
     return [(f"tight/tuned/{k}", f"tight/tuned-oracle/{k}") for k in places]
 
 
-_of = partial(Claim, experiments=("experiment/context_extension",), floors=(BAR,))
+_of = partial(Claim, experiment="experiment/context_extension", floors=(BAR,))
 _article = partial(_of, source="article-positional-encoding")
 
 CLAIMS = {

@@ -40,6 +40,9 @@ from sepnb.records.verdicts import (
     word_of,
 )
 
+SEEDS = 6
+"""With fewer the word is *not judged*: not even differences of one sign pass a two-sided sign test."""
+
 
 def judge(
     table: pd.DataFrame | None,
@@ -50,25 +53,21 @@ def judge(
     floors: Sequence[Floor] = (),
     unless: Sequence[Unless] = (),
     parts: bool = False,
-    least_seeds: int = 6,
-    significance: float = 0.05,
 ) -> Verdict:
     """The verdict over a family of asks: what stands in its way, else the word of `word_of`.
 
     Args:
         table: one row a run with columns method, seed, status and those that are asked for.
-        asks: the family over which Holm's correction runs, all at a significance.
+        asks: the family over which Holm's correction runs.
         metric, higher_is_better, floors, unless, parts: as of a `Claim`.
-        least_seeds: with fewer the word is *not judged*; with fewer than six, not even differences of one
-            sign pass a two-sided sign test.
     """
     rules = {"floors": floors, "unless": unless, "higher_is_better": higher_is_better}
-    runs, void = _looked_at(table, asks, metric, least_seeds=least_seeds, **rules)
+    runs, void = _looked_at(table, asks, metric, **rules)
     if isinstance(runs, Verdict):
         return runs
     judged = [ask for ask in asks if ask not in void or void[ask].against]
     differences = [difference(runs, ask) for ask in judged]
-    answers = answer(judged, differences, significance) if judged else ()
+    answers = answer(judged, differences) if judged else ()
     kept = [
         (ask, one) for ask, one in zip(judged, answers, strict=True) if ask not in void or one.answer == HOLDS
     ]
@@ -77,8 +76,8 @@ def judge(
     left, answers = zip(*kept, strict=True)
     dropped = tuple(Dropped(ask.name, void[ask].told) for ask in asks if ask not in left)
     seeds = min(map(len, differences))
-    if seeds < least_seeds:
-        few = f"{seeds} seeds, a verdict needs at least {least_seeds}"
+    if seeds < SEEDS:
+        few = f"{seeds} seeds, a verdict needs at least {SEEDS}"
         seen = tuple(f"{one.name} {one.value:+.3f}" for one in answers)
         numbers = {one.name: one.value for one in answers}
         return Verdict(NOT_JUDGED, few, numbers=numbers, seen=seen, dropped=dropped)
@@ -137,7 +136,6 @@ def _voided(
     floors: Sequence[Floor],
     unless: Sequence[Unless],
     higher_is_better: bool,
-    least_seeds: int,
 ) -> dict[Ask, Void]:
     """The comparisons in which a method misses a floor, or whose own condition is not met."""
     found = {}
@@ -149,7 +147,7 @@ def _voided(
                 if ask not in found or found[ask].against:
                     found[ask] = void
         own = [one for one in unless if one.of == ask]
-        if verdict := _not_met(runs, own, least_seeds):
+        if verdict := _not_met(runs, own):
             found[ask] = Void(verdict.why, verdict.numbers, seen=verdict.seen)
     return found
 
@@ -171,24 +169,6 @@ def _nothing_left(void: Mapping[Ask, Void]) -> Verdict:
     return Verdict(NOT_TESTABLE, first.why, seen=(*first.seen, *others), numbers=numbers)
 
 
-def obstacle(
-    table: pd.DataFrame | None,
-    asks: Sequence[Ask],
-    *,
-    metric: str = "bits_per_byte",
-    higher_is_better: bool = False,
-    floors: Sequence[Floor] = (),
-    unless: Sequence[Unless] = (),
-    least_seeds: int = 6,
-) -> Verdict | None:
-    """What stands in the way of a verdict on all of the asks, with arguments as in `judge`: *not run* where a
-    run is missing or stale, *not testable here* where one has no finite number, a method misses a floor or a
-    condition is not met."""
-    rules = {"floors": floors, "unless": unless, "higher_is_better": higher_is_better}
-    runs, void = _looked_at(table, asks, metric, least_seeds=least_seeds, **rules)
-    return runs if isinstance(runs, Verdict) else _nothing_left(void) if void else None
-
-
 def _looked_at(
     table: pd.DataFrame | None,
     asks: Sequence[Ask],
@@ -196,7 +176,6 @@ def _looked_at(
     floors: Sequence[Floor],
     unless: Sequence[Unless],
     higher_is_better: bool,
-    least_seeds: int,
 ) -> tuple[RunTable | Verdict, dict[Ask, Void]]:
     """The runs, or what voids the claim as a whole, and the comparisons that are void alone."""
     conditions = [ask for one in unless for ask in one.asks]
@@ -209,17 +188,15 @@ def _looked_at(
     for floor in floors:
         if short := _short(runs, [name for name in checked if name not in compared], floor, higher_is_better):
             return Verdict(NOT_TESTABLE, _missed(floor, short, higher_is_better), numbers=short), {}
-    if found := _not_met(runs, [one for one in unless if one.of is None], least_seeds):
+    if found := _not_met(runs, [one for one in unless if one.of is None]):
         return found, {}
-    return runs, _voided(runs, asks, floors, unless, higher_is_better, least_seeds)
+    return runs, _voided(runs, asks, floors, unless, higher_is_better)
 
 
-def answer(
-    asks: Sequence[Ask], differences: Sequence[np.ndarray], significance: float = 0.05
-) -> tuple[Answer, ...]:
+def answer(asks: Sequence[Ask], differences: Sequence[np.ndarray]) -> tuple[Answer, ...]:
     """What the differences, one value a seed, say to each ask."""
     bounds = [(ask.low, ask.high) for ask in asks]
-    said = answers_to(differences, bounds, significance)
+    said = answers_to(differences, bounds)
     tests = [
         [p_value(own, *ends, test) for test in (paired_t, sign_flip)]
         for own, ends in zip(differences, bounds, strict=True)
@@ -304,7 +281,7 @@ def _missed(floor: Floor, short: dict[str, float], higher_is_better: bool) -> st
     return f"{floor.why or f'not {side} the bar of {floor.bound} {unit}'}: {listed}"
 
 
-def _not_met(runs: RunTable, unless: Sequence[Unless], least_seeds: int) -> Verdict | None:
+def _not_met(runs: RunTable, unless: Sequence[Unless]) -> Verdict | None:
     for one in unless:
         numbers = {}
         for ask in one.asks:  # the means are compared, whose methods need not have the same seeds
@@ -314,7 +291,7 @@ def _not_met(runs: RunTable, unless: Sequence[Unless], least_seeds: int) -> Verd
         told = [f"{name} {value:+.3f}" for name, value in numbers.items()]
         if one.tested:
             differences = [difference(runs, ask) for ask in one.asks]
-            answers, enough = answer(one.asks, differences), min(map(len, differences)) >= least_seeds
+            answers, enough = answer(one.asks, differences), min(map(len, differences)) >= SEEDS
             met = [enough and found.answer == HOLDS for found in answers]
             told = list(map(str, answers))
         if not (any(met) if one.any else all(met)):

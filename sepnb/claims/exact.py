@@ -33,10 +33,10 @@ def control(asks: list[Ask]) -> Unless:
 
 
 _exact = partial(Claim, how=exactly, parts=True)
-_order = partial(_exact, experiments=("chapter/01_order",))
-_streams = partial(_exact, experiments=("chapter/08_two_streams",), source="slides-separation")
-_split = partial(_exact, experiments=("chapter/09_split_mlp_norm",), source="slides-separation")
-_strict = partial(_exact, experiments=("chapter/10_strict",))
+_order = partial(_exact, experiment="chapter/01_order")
+_streams = partial(_exact, experiment="chapter/08_two_streams", source="slides-separation")
+_split = partial(_exact, experiment="chapter/09_split_mlp_norm", source="slides-separation")
+_strict = partial(_exact, experiment="chapter/10_strict")
 
 CLAIMS = {
     "attention-is-permutation-equivariant": _order(

@@ -39,7 +39,7 @@ PLAIN = "separated-learned-plain"
 NEXT = ("2x",)
 """The bin that the laptop fits rows for: the first trained length past the trained length."""
 
-_of = partial(Claim, experiments=(TABLE,), floors=(BAR,))
+_of = partial(Claim, experiment=TABLE, floors=(BAR,))
 _slides = partial(_of, source="slides-separation")
 _seqpe = partial(_of, source="seqpe-abstract")
 _article = partial(_of, source="article-positional-encoding")
@@ -68,7 +68,7 @@ FOUND_AGAIN = Floor(
 """The control of a fit: where rows are known to exist it comes within the margin of *survives*. A fit that
 misses it loses more than its best rows would, and no less."""
 
-_formulas = partial(Claim, experiments=(FITTED,), floors=(BAR,))
+_formulas = partial(Claim, experiment=FITTED, floors=(BAR,))
 _fit = partial(_formulas, floors=(BAR, FOUND_AGAIN))
 
 

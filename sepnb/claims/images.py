@@ -92,8 +92,8 @@ def moved(task: str, group: str) -> dict:
 
 
 _rated = partial(Claim, metric="accuracy", higher_is_better=True)
-_images = partial(_rated, experiments=(TABLE,), floors=(HALF, PLACES))
-_cubes = partial(_rated, experiments=(CUBES,), floors=(HALF,))
+_images = partial(_rated, experiment=TABLE, floors=(HALF, PLACES))
+_cubes = partial(_rated, experiment=CUBES, floors=(HALF,))
 
 
 def of_both_tasks(claim_id: str, title: str, how: Callable[[str], dict], **more: str) -> dict[str, Claim]:
@@ -237,7 +237,7 @@ def modified(claim: Claim, tables: Tables) -> Verdict:
     return _told(NOT_TESTABLE if numbers["ropes_apart"] > 1e-9 else share(parts), numbers)
 
 
-_counts = partial(Claim, experiments=(COUNTS,), source="seqpe-abstract", parts=True)
+_counts = partial(Claim, experiment=COUNTS, source="seqpe-abstract", parts=True)
 
 COUNTED_CLAIMS = {
     "no-manual-redesign": _counts(

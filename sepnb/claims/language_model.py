@@ -30,8 +30,8 @@ def at_each_budget(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"method": names}, index=table.index)
 
 
-_in_window = partial(Claim, experiments=("experiment/in_window",), floors=(BAR,))
-_ablation = partial(Claim, experiments=("experiment/ablation",), floors=(BAR,))
+_in_window = partial(Claim, experiment="experiment/in_window", floors=(BAR,))
+_ablation = partial(Claim, experiment="experiment/ablation", floors=(BAR,))
 
 CLAIMS = {
     "separation-costs-nothing-at-equal-width": _in_window(
@@ -79,7 +79,7 @@ CLAIMS = {
     "separation-ahead-at-every-budget": Claim(
         "The separated model stays ahead under more training",
         pairs(each(f"{OURS} at {{}}x - {DENSE} at {{}}x", list(map(str, budgets()))), high=-0.03),
-        experiments=(TABLE,),
+        experiment=TABLE,
         floors=(BAR._replace(only=f" at {budgets()[-1]}x"),),
         derive=at_each_budget,
         remark="The bar of 3.35 holds for the longest training.",

@@ -62,9 +62,8 @@ class Row:
     Attributes:
         sources: what was read, in the order of `Claim.needs`.
         rule_commit: the commit that first had the rule; None if git cannot tell.
-        precedes: by each experiment that the claim judges, whether the rule came before the records of the
-            methods that it asks for; None if git cannot tell. Of experiments that only lend methods nothing
-            is asked.
+        precedes: whether the rule came before the records that it judges, those of the methods that it asks
+            for; None if git cannot tell. Of experiments that only lend methods nothing is asked.
         turned: how the verdict turned after the rule was made; None if it did not.
     """
 
@@ -72,20 +71,18 @@ class Row:
     verdict: Verdict
     sources: tuple[Source, ...]
     rule_commit: str | None
-    precedes: Mapping[str, bool | None]
+    precedes: bool | None
     turned: Pin | None = None
 
     @property
     def profile(self) -> str | None:
-        """Of the experiments that are judged; None if nothing was read."""
-        judged = [one for one in self.sources if one.need in self.claim.experiments]
-        return " and ".join(dict.fromkeys(one.profile for one in judged if one.profile)) or None
+        """Of what is judged; None if nothing was read."""
+        return self.sources[0].profile
 
     @property
-    def timing(self) -> dict[str, str | None]:
+    def timing(self) -> str | None:
         """`precedes` in words: "before", "after" or None."""
-        words = {True: "before", False: "after", None: None}
-        return {need: words[one] for need, one in self.precedes.items()}
+        return None if self.precedes is None else "before" if self.precedes else "after"
 
     def as_data(self) -> dict[str, Any]:
         """What `sepnb claims --json` prints of it; a number that is not finite is null."""
@@ -149,7 +146,7 @@ def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row
                 verdict=claim.judge({need: sources[need].content for need in claim.needs}),
                 sources=tuple(sources[need] for need in claim.needs),
                 rule_commit=rule,
-                precedes={n: history.precedes(rule, sources[n].judged_by(claim)) for n in claim.experiments},
+                precedes=history.precedes(rule, sources[claim.experiment].judged_by(claim)),
                 turned=history.turned(claim),
             )
         )

@@ -27,7 +27,7 @@ HEARS = Unless(
 )
 """Else nothing is said of far context: who gains little from near context knows too little."""
 
-_of = partial(Claim, experiments=(TABLE,), floors=(BAR,))
+_of = partial(Claim, experiment=TABLE, floors=(BAR,))
 
 
 def matched(pair: str) -> Unless:

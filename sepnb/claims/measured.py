@@ -50,7 +50,7 @@ def exactly(claim: Any, tables: Tables) -> Verdict:
     """The verdict of a claim over numbers that a chapter computes without chance: each lies inside its closed
     bounds or not, as the word of `share`."""
     conditions = [ask for one in claim.unless for ask in one.asks]
-    found = published(tables.get(claim.experiments[0]), [ask.a for ask in [*claim.asks, *conditions]])
+    found = published(tables.get(claim.experiment), [ask.a for ask in [*claim.asks, *conditions]])
     if isinstance(found, Verdict):
         return found
     told = "; ".join(f"{name.replace('_', ' ')} {value:.2g}" for name, value in found.items())

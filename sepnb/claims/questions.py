@@ -30,7 +30,7 @@ CLAIMS = {
         floors=(LEARNT,),
         higher_is_better=True,
         source="seqpe-abstract",
-        experiments=(f"experiment/{TASK}",),
+        experiment=f"experiment/{TASK}",
         remark="SeqPE is a term of the score, trained with shift steps and both losses. The window that "
         "teaches is as long as the texts of the last steps; the first ones read half of it.",
     ),

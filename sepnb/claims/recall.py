@@ -50,7 +50,7 @@ def uses_claim(task: str, title: str, methods: str, *columns: str, **fields) -> 
     asks = levels(methods, *(columns or (f"{FAR}native",)), low=FOUND)
     judged = ", ".join(f"`{ask.a.replace(f':{FAR}native', '')}`" for ask in asks)
     return Claim(
-        title, asks, rule=USES.format(judged), experiments=(f"experiment/{task}",), how=by_uses, **fields
+        title, asks, rule=USES.format(judged), experiment=f"experiment/{task}", how=by_uses, **fields
     )
 
 
@@ -97,7 +97,7 @@ def dense_twins(task: str) -> Claim:
         f"A dense model trained at the same positions {DOES[task]} as well as the separated one",
         pairs(f"{twin} - {best}, {rope} - {best}", "far/native", low=-0.03),
         parts=True,
-        experiments=(f"experiment/{task}",),
+        experiment=f"experiment/{task}",
     )
 
 
@@ -107,7 +107,7 @@ def finds_more(task: str) -> Claim:
         f"A separated model {DOES[task]} further back than its dense twin",
         pairs(TWINS, "far/native", low=0.0),
         parts=True,
-        experiments=(f"experiment/{task}",),
+        experiment=f"experiment/{task}",
     )
 
 
@@ -127,7 +127,7 @@ NEEDLE = {
     "needle-dense-twin-does-as-well-at-equal-parameters": _of(
         "A dense model trained at the same positions finds needles as well as a separated one of equal size",
         pairs(EQUALS, "far/native", low=-0.03),
-        experiments=("experiment/needle",),
+        experiment="experiment/needle",
         remark="Asked after the dense twin, with half again as many parameters in its blocks, found more; "
         "here both have as many, within 3 %.",
     ),
@@ -135,14 +135,14 @@ NEEDLE = {
         "Baseline models struggle beyond their trained length in the needle test",
         changes(BASELINES, [(AT_8X.format("native"), INSIDE)], high=-0.1),
         source="article-positional-encoding",
-        experiments=("experiment/needle",),
+        experiment="experiment/needle",
     ),
     "needle-window-better-near-the-end": _of(
         "A sliding window does slightly better, most of all near the end of the document",
         changes("rope", [("near/window", "near/native"), ("near gain", "far gain")], low=0.0),
         derive=steps,
         source="article-positional-encoding",
-        experiments=("experiment/needle",),
+        experiment="experiment/needle",
         remark="`near` are needles at most a trained length back, `far` those 4 to 8 back, in texts of 8 L.",
     ),
     "needle-scaled-rope-improves": _of(
@@ -150,7 +150,7 @@ NEEDLE = {
         changes("rope", [(AT_8X.format(one), AT_8X.format("native")) for one in SCALED], low=0.05),
         parts=True,
         source="article-positional-encoding",
-        experiments=("experiment/needle",),
+        experiment="experiment/needle",
     ),
     "needle-ntk-generalises": uses_claim(
         "needle",
@@ -170,7 +170,7 @@ ORDER = {
         pairs(SOONER, "log2_steps", high=0.0),
         derive=steps,
         parts=True,
-        experiments=("experiment/latest_value",),
+        experiment="experiment/latest_value",
         remark="Steps to 95 % of the answers, told every 50; one that never got there counts with all. "
         "For two thirds of the steps all are trained on texts of half the length, and asked such.",
     ),
@@ -178,7 +178,7 @@ ORDER = {
         "No encoding at all recalls values as well as the strict model",
         pairs("none - strict-randomised", INSIDE, "far/native", low=-0.05),
         floors=(LEARNT._replace(but="none"),),
-        experiments=("experiment/mqar",),
+        experiment="experiment/mqar",
     ),
     "near-answers-are-lost-by-index": _of(
         "What a position stream at random positions loses near the question, it loses by index",
@@ -188,7 +188,7 @@ ORDER = {
         ],
         floors=(LEARNT._replace(one_sided=False),),
         derive=index_gain,
-        experiments=("experiment/mqar",),
+        experiment="experiment/mqar",
         remark="Gained by reading texts of 8 L at the lower three quarters of the positions: in training the "
         "highest eighth had only questions. RoPE, which tells no index, is the control. One model, of a "
         "seed that is not judged, suggested the rule.",
@@ -201,9 +201,7 @@ OURS, WITH_JOINT_MLP = "separated-sinusoidal", "separated-sinusoidal-joint-mlp"
 def _places(title: str, of: str, remark: str = "", **bounds: float) -> Claim:
     """A claim on the answers found inside the trained length: a plateau is long there, and far answers say
     nothing of a model that has not left it."""
-    return Claim(
-        title, pairs(of, INSIDE, **bounds), experiments=("experiment/indirect_index",), remark=remark
-    )
+    return Claim(title, pairs(of, INSIDE, **bounds), experiment="experiment/indirect_index", remark=remark)
 
 
 PLACES = {

@@ -23,7 +23,7 @@ BEST = "separated-torus-phase-long-gaps-wide"
 AT_A_MILLION = (("native-at-1m", "native/1x"),)
 """What the same bytes cost more at indices from 1,000,000 on than from 0 on."""
 
-_of = partial(Claim, experiments=(TABLE,), floors=(BAR,))
+_of = partial(Claim, experiment=TABLE, floors=(BAR,))
 
 CLAIMS = {
     "random-offsets-survive": _of(

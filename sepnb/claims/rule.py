@@ -1,6 +1,6 @@
 """The rule of a claim as its declaration says it: a table of what is compared, in which column, within which
-bounds, and the same in sentences. Parts of columns are called as in the records, which the page of claims
-explains; what is measured has words.
+bounds, and what would keep it from an answer. Parts of columns are called as in the records, which the page
+of claims explains; what is measured has words.
 """
 
 import math
@@ -41,13 +41,6 @@ class Line(NamedTuple):
         names = (_and(map(_method, of)) for of in (self.a, self.b))
         return *names, _columns(self.columns), _bounds(*self.bounds)
 
-    @property
-    def compared(self) -> str:
-        """Whose columns lie within the bounds."""
-        a, b, *_ = self.cells
-        each = [f"each of {one}" if len(of) > 1 else one for of, one in ((self.a, a), (self.b, b))]
-        return f"{each[0]} minus {each[1]}" if b else a
-
 
 def lines(asks: Sequence[Ask], metric: str) -> list[Line]:
     """The table of what is asked, a line for all that is asked alike."""
@@ -67,19 +60,6 @@ def lines(asks: Sequence[Ask], metric: str) -> list[Line]:
             for same, of in alike.items()
         ]
     return found
-
-
-def composed(asks: Sequence[Ask], unless: Sequence[Floor | Unless], metric: str, parts: bool) -> str:
-    """What a claim asks, a sentence for all that shares its bounds, and what would keep it from an answer."""
-    alike: dict[tuple[str, str], list[Line]] = {}
-    for line in lines(asks, metric):
-        alike.setdefault(line.cells[2:], []).append(line)
-    told = [
-        f"{columns[0].upper()}{columns[1:]}: {_and(one.compared for one in of)} "
-        f"{'are' if len(of) > 1 or (len(of[0].a) > 1 and not of[0].b) else 'is'} {bounds}."
-        for (columns, bounds), of in alike.items()
-    ]
-    return " ".join(filter(None, [*told, conditions(unless, some=parts and len(asks) > 1)]))
 
 
 def conditions(unless: Sequence[Floor | Unless], some: bool) -> str:

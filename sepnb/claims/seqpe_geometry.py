@@ -23,8 +23,8 @@ def over_drawn(method: str, measure: str, *groups: str, low: float = 0.1) -> lis
     return changes(method, [(one, f"drawn/{one}") for one in columns], low=low)
 
 
-_geometry = partial(Claim, experiments=("experiment/seqpe_geometry",), higher_is_better=True)
-_distances = partial(_geometry, experiments=("experiment/seqpe_distances",))
+_geometry = partial(Claim, experiment="experiment/seqpe_geometry", higher_is_better=True)
+_distances = partial(_geometry, experiment="experiment/seqpe_distances")
 
 REACHES = [
     (

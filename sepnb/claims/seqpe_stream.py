@@ -104,7 +104,7 @@ def starts(group: str) -> list[Ask]:
     return changes(BOTH, [(column, "native/1x") for column in far(group)], high=0.03)
 
 
-_of = partial(Claim, experiments=(TABLE,), floors=(BAR._replace(but="none"),), derive=averaged_starts)
+_of = partial(Claim, experiment=TABLE, floors=(BAR._replace(but="none"),), derive=averaged_starts)
 _heard = partial(_of, beside=WITHOUT, unless=HEARD)
 _beside = partial(_of, beside=BESIDE)
 
@@ -202,7 +202,7 @@ def logarithm(table: pd.DataFrame) -> pd.DataFrame:
 
 def where_curves_fold(claim: Claim, tables: Tables) -> Verdict:
     """Over the seeds from 7 on whose curve folds at eight positions or more."""
-    table = tables.get(claim.experiments[0])
+    table = tables.get(claim.experiment)
     if obstacle := incomplete(table, [SCORE]):
         return obstacle
     own = table[(table.method == SCORE) & (table.seed > 6) & (table.folded.astype(float) >= 8)]
@@ -216,9 +216,9 @@ def as_shares(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({f"added{end}": 1 - 1 / longer[f"longer{end}"] for end in ends})
 
 
-_geometry = partial(Claim, experiments=(GEOMETRY,), derive=logarithm)
-_folds = partial(Claim, experiments=(GEOMETRY,), how=where_curves_fold)
-_cost = partial(Claim, experiments=(COST,), derive=as_shares, how=by_rounds)
+_geometry = partial(Claim, experiment=GEOMETRY, derive=logarithm)
+_folds = partial(Claim, experiment=GEOMETRY, how=where_curves_fold)
+_cost = partial(Claim, experiment=COST, derive=as_shares, how=by_rounds)
 
 OF_EMBEDDINGS = {
     "the-losses-move-an-aligned-window": _geometry(

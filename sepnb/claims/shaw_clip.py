@@ -7,7 +7,7 @@ CLAIMS = {
     "precise-position-helps-nearby": Claim(
         "Precise position helps nearby",
         pairs("keys-8 - keys-1", high=0.0),
-        experiments=("experiment/shaw_clip",),
+        experiment="experiment/shaw_clip",
         floors=(Floor(4.0),),
         remark="One has labels of their own for the nearest eight distances, the other one for the token "
         "itself and one for all earlier tokens. The bar is 4.0, below the entropy of single bytes (about "

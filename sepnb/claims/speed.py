@@ -29,7 +29,7 @@ def at_each_length(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"method": names}, index=table.index)
 
 
-_of = partial(Claim, experiments=(ENCODINGS,), parts=True, derive=at_each_length, how=by_rounds)
+_of = partial(Claim, experiment=ENCODINGS, parts=True, derive=at_each_length, how=by_rounds)
 
 OF_ENCODINGS = {
     "compiled-rope-is-nearly-free": _of(
@@ -46,7 +46,7 @@ OF_ENCODINGS = {
 
 READING = "experiment/reading_cost"
 
-_reads = partial(Claim, experiments=(READING,), how=by_rounds)
+_reads = partial(Claim, experiment=READING, how=by_rounds)
 
 OF_READING = {
     "a-longer-text-costs-more-a-token": _reads(

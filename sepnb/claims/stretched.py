@@ -32,7 +32,7 @@ _of = partial(Claim, higher_is_better=True, floors=(LEARNT,), remark=REMARK)
 def slowed(task: str) -> dict[str, Claim]:
     """What is asked of models whose positions are slowed down and whose weights are left alone, in the
     experiment `stretched_<task>`."""
-    name, of = f"stretched-{task.replace('_', '-')}", {"experiments": (f"experiment/stretched_{task}",)}
+    name, of = f"stretched-{task.replace('_', '-')}", {"experiment": f"experiment/stretched_{task}"}
     here = f"with positions slowed down {DOES[task]} at sixteen trained lengths"
     return {
         f"{name}-beside-can-be-slowed-added-cannot": _of(
@@ -55,7 +55,7 @@ def slowed(task: str) -> dict[str, Claim]:
 
 def adapted(task: str) -> dict[str, Claim]:
     """What is asked of models of which one part is tuned at slowed positions, in `adapted_<task>`."""
-    name, of = f"adapted-{task.replace('_', '-')}", {"experiments": (f"experiment/adapted_{task}",)}
+    name, of = f"adapted-{task.replace('_', '-')}", {"experiment": f"experiment/adapted_{task}"}
     does = DOES[task]
     return {
         f"{name}-the-position-part-is-enough": uses_claim(
@@ -92,7 +92,7 @@ _every = partial(
     Claim,
     higher_is_better=True,
     floors=(LEARNT,),
-    experiments=("experiment/every_reading",),
+    experiment="experiment/every_reading",
     remark="What models recall by the reading that they chose had been seen, and no other reading.",
 )
 EVERY = {
@@ -118,13 +118,13 @@ FEW_WAVES = {
         "A separated model with positions slowed down recalls values at sixteen trained lengths more often "
         "than a dense one to which as few waves are added",
         pairs(f"{SEPARATED} - {DENSE}-quarter", *AT_16X, low=0.0),
-        experiments=("experiment/stretched_mqar",),
+        experiment="experiment/stretched_mqar",
     ),
     "stretched-mqar-beside-beats-as-few-waves-added": _of(
         "A model with position beside its content, slowed down, recalls values at sixteen trained lengths "
         "more often than one to which as few waves are added",
         pairs(f"{BESIDE} - {DENSE}-quarter", *AT_16X, low=0.0),
-        experiments=("experiment/stretched_mqar",),
+        experiment="experiment/stretched_mqar",
     ),
 }
 
@@ -132,7 +132,7 @@ PAST = ("8x", "16x")
 GAP = gap("slowed", PAST)
 """At slowed positions, minus the sliding window of the same model as it was trained."""
 
-_text = partial(Claim, floors=(BAR,), experiments=("experiment/adapted_text",))
+_text = partial(Claim, floors=(BAR,), experiment="experiment/adapted_text")
 TEXTS = {
     "adapted-text-position-part-survives": _text(
         "A separated model of which the position part alone is tuned survives at eight and at sixteen "

@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from sepnb.claims.evidence import each_by_itself, incomplete, methods_of
+from sepnb.claims.evidence import SEEDS, each_by_itself, incomplete, methods_of
 from sepnb.claims.verdict import Cause, Tables, Verdict
 from sepnb.records.run_table import RunTable
 from sepnb.records.verdicts import (
@@ -32,7 +32,6 @@ from sepnb.records.verdicts import (
 )
 
 LEARNED, FOUND, ABOVE_CHANCE = 0.95, 0.9, 0.03
-SEEDS = 6
 INSIDE, FAR, CONTROL = "accuracy/native/1x", "far/", "far/window"
 
 

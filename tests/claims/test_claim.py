@@ -37,7 +37,7 @@ made = partial(
     Claim,
     "A claim",
     id="a-claim",
-    experiments=("experiment/one",),
+    experiment="experiment/one",
     beside={"experiment/other": ("b",)},
     derive=doubled,
 )
@@ -68,12 +68,12 @@ def test_a_claim_reads_its_own_runs_with_derived_columns_and_the_methods_that_it
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        ({"experiments": ("in_window",)}, "write experiment/<name> or chapter/<name>"),
+        ({"experiment": "in_window"}, "write experiment/<name> or chapter/<name>"),
+        ({"experiment": ""}, "write experiment/<name> or chapter/<name>"),
         ({"beside": {"experiment/": ("b",)}}, "write experiment/<name> or chapter/<name>"),
         ({"rule": "", "asks": (), "how": own_rule}, "has no rule"),
         ({"title": ""}, "has no title"),
-        ({"asks": ()}, "asks for nothing"),
-        ({"experiments": ()}, "asks for nothing"),
+        ({"asks": (), "rule": "It is so."}, "asks for nothing"),
     ],
 )
 def test_a_claim_is_checked_when_it_is_made(changes, fault):
@@ -89,7 +89,7 @@ def test_a_claim_is_checked_when_it_is_made(changes, fault):
     [
         {"asks": [Ask("a:twice", "b:twice", high=0.01)]},
         {"asks": [Ask("a:twice", "c:twice", high=0.0)]},
-        {"experiments": ("experiment/two",)},
+        {"experiment": "experiment/two"},
         {"beside": {"experiment/other": ("b", "c")}},
         {"metric": "x"},
         {"higher_is_better": True},

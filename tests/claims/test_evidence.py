@@ -406,7 +406,7 @@ def timed(low, middle, high, **columns):
 
 
 def rounds(table, **bounds):
-    claim = Claim("Timed", [Ask("a:x", **bounds)], experiments=("experiment/one",))
+    claim = Claim("Timed", [Ask("a:x", **bounds)], experiment="experiment/one")
     return by_rounds(claim, {"experiment/one": table})
 
 
@@ -436,7 +436,7 @@ def test_what_was_not_timed_is_not_testable_and_without_records_nothing_is_said(
 
 
 def counted(numbers, asks, unless=()):
-    claim = Claim("Counted", asks, unless=unless, experiments=("chapter/one",), source="a")
+    claim = Claim("Counted", asks, unless=unless, experiment="chapter/one", source="a")
     return exactly(claim, {"chapter/one": numbers})
 
 

@@ -64,7 +64,7 @@ def reproduction() -> str:
 
     families: dict[str, list] = {}
     for claim in claims.CLAIMS:
-        families.setdefault(claim.experiments[0], []).append(claim)
+        families.setdefault(claim.experiment, []).append(claim)
     rows = []
     for first, group in families.items():
         needs = dict.fromkeys(need.partition("/")[2] for claim in group for need in claim.needs)
@@ -178,9 +178,8 @@ def encoding_speed() -> str:
     if not parts:
         parts = ["Not run yet: the records of `sepnb run encoding_speed --profile laptop` are missing.", ""]
     judged = claims.judge(rules.OF_ENCODINGS, {rules.ENCODINGS: experiment.table("laptop")})
-    verdicts = [(f"`{name}`", claims.get(name).rule, f"*{verdict.word}*") for name, verdict in judged.items()]
-    heads = ("claim on a CPU", "rule, written before the records", "verdict")
-    return "\n".join([*parts, *table(heads, verdicts)])
+    verdicts = [(claims.get(name).title, f"*{verdict.word}*") for name, verdict in judged.items()]
+    return "\n".join([*parts, *table(("claim", "verdict"), verdicts)])
 
 
 def _speeds(cells: pd.DataFrame) -> list[str]:

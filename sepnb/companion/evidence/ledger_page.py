@@ -8,6 +8,7 @@ from sepnb.claims import budget
 from sepnb.claims.budget import DEPENDENT
 from sepnb.claims.claim import Claim
 from sepnb.claims.ledger import Row, evaluate, get
+from sepnb.claims.measured import by_rounds
 from sepnb.claims.rule import conditions, lines
 from sepnb.claims.sources import Document, Statement, load
 from sepnb.companion.evidence.headlines import headlines
@@ -121,7 +122,7 @@ def _fold(row: Row, documents: Sequence[Document]) -> list[str]:
     return [
         f"(claim-{claim.id})=",
         f"~~~~{{dropdown}} {badge(row)} {claim.title}{_turned(row)}",
-        f":class-container: sepnb-claim{' sepnb-late' if 'after' in row.timing.values() else ''}",
+        f":class-container: sepnb-claim{' sepnb-late' if row.precedes is False else ''}",
         "",
         f"Source: {source}",
         "",
@@ -143,14 +144,16 @@ def _fold(row: Row, documents: Sequence[Document]) -> list[str]:
 
 
 def _rule(claim: Claim) -> list[str]:
-    """The rule in words; what a declaration asks of several, as a table."""
-    asked = lines(claim.asks, claim.metric)
-    if claim.by_hand or len(asked) == 1:
+    """The rule in words; what a declaration asks, as a table."""
+    if claim.rule:
         return [f": {_formulas(claim.rule)}"]
     heads = ("of", "minus", "what is measured", "asked for")
-    rest = [conditions([*claim.floors, *claim.unless], some=claim.parts), claim.remark]
-    told = ["", *table(heads, [one.cells for one in asked]), " ".join(rest).strip()]
-    return [": Each line, in the mean over the seeds:", *(f"  {line}".rstrip() for line in told)]
+    some = claim.parts and len(claim.asks) > 1
+    rest = [conditions([*claim.floors, *claim.unless], some=some), claim.remark]
+    asked = [one.cells for one in lines(claim.asks, claim.metric)]
+    told = ["", *table(heads, asked), " ".join(rest).strip()]
+    over = "in three quarters of the rounds" if claim.how is by_rounds else "in the mean over the seeds"
+    return [f": Each line, {over}:", *(f"  {line}".rstrip() for line in told)]
 
 
 def _turned(row: Row) -> str:
@@ -178,7 +181,7 @@ def _evidence(row: Row) -> str:
         elif one.profile is not None and row.verdict.word != NOT_RUN:
             what[1:] = [f"profile {one.profile}", "computed anew with every build of this book"]
         lent = " (more training)" if one.need == budget.TABLE else " (methods beside those judged)"
-        lent = "" if one.need in row.claim.experiments else lent
+        lent = "" if one is row.sources[0] else lent
         found.append(", ".join(what) + lent)
     return "; ".join(found)
 
@@ -191,19 +194,15 @@ def _need(need: str) -> str:
 def _when(row: Row) -> str:
     if row.rule_commit is None:
         return "unknown (no history at hand, or the rule has changes that are not committed)"
-    after = [_need(name) for name, first in row.precedes.items() if first is False]
-    made = any(one.commits for one in row.sources if one.need in row.precedes)
-    order = ""
-    if after:
-        of = f" of {', '.join(after)}" if len(row.precedes) > 1 else ""
-        order = f", **after records were made**{of}: the rule may have been written with the result in view"
-    elif made:
-        order = "; whether that was before the records is unknown"
-        if all(row.precedes.values()):
-            order = ", before the records were made"
+    order = {
+        False: ", **after records were made**: the rule may have been written with the result in view",
+        True: ", before the records were made",
+        None: "; whether that was before the records is unknown",
+    }[row.precedes]
+    told = f"`{row.rule_commit[:SHORT]}`{order if row.sources[0].commits else ''}"
     if row.turned is not None:
-        order += f". The word was *{row.turned.was}* until, after the records, {row.turned.reason}."
-    return f"`{row.rule_commit[:SHORT]}`{order}"
+        told += f". The word was *{row.turned.was}* until, after the records, {row.turned.reason}."
+    return told
 
 
 def badge(row: Row) -> str:

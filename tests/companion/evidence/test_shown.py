@@ -21,7 +21,7 @@ CLAIM = Claim(
     "Small is small",
     id="small-is-small",
     rule="Small is below 1.",
-    experiments=("chapter/01_order",),
+    experiment="chapter/01_order",
     source="slides-separation",
     how=small,
 )
