@@ -8,19 +8,22 @@ from sepnb.companion.book.numbering import by_chapter
 
 from .conftest import book_of, notebook, shows
 
-PAGE, FIRST, SECOND = "book/notation", "notebooks/executed/01_order", "notebooks/executed/13_slow_down"
+PAGE, FIRST, SECOND = "book/notation", "notebooks/executed/01_order", "notebooks/executed/12_extrapolators"
+AFTER = "notebooks/executed/90_conclusion"
 
 
 def test_each_kind_counts_from_one_in_each_chapter_in_the_order_of_the_book() -> None:
     counted = {
         SECOND: {"figure": {"d": (4,), "c": (3,)}},
         PAGE: {"displaymath": {"e": (1,)}, "figure": {"z": (5,)}},
+        AFTER: {"figure": {"y": (6,)}},
         FIRST: {"figure": {"b": (2,), "a": (1,)}, "displaymath": {"f": (2,)}},
     }
     assert by_chapter(counted) == {
         FIRST: {"figure": {"a": (1, 1), "b": (1, 2)}, "displaymath": {"f": (1, 1)}},
         SECOND: {"figure": {"c": (12, 1), "d": (12, 2)}},
         PAGE: {"displaymath": {"e": (1,)}, "figure": {"z": (1,)}},
+        AFTER: {"figure": {"y": (2,)}},
     }
 
 

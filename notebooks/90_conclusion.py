@@ -345,4 +345,4 @@ assert smallest == 6
 # The next cell writes the numbers that this page's sentences and the regression tests read.
 
 # %% tags=["hide-cell"]
-chapter_numbers.publish("22_conclusion", numbers, profile=profile)
+chapter_numbers.publish("90_conclusion", numbers, profile=profile)
