@@ -107,8 +107,8 @@ numbers = {}
 # ## What separation costs, and what it gives
 #
 # The two streams stay exactly apart while the attention weights are held fixed ({verdict}`block-values-keep-streams-apart: reproduced`),
-# but only if the norm is split as well ({verdict}`values-output-and-mlp-suffice: not reproduced`; chapters {doc}`7 <08_two_streams>` and
-# {doc}`8 <09_split_mlp_norm>`). Attention weights in use read both streams. Through them, and only through them, a new index reaches the
+# but only if the norm is split as well ({verdict}`values-output-and-mlp-suffice: not reproduced`; chapters {doc}`8 <08_two_streams>` and
+# {doc}`9 <09_split_mlp_norm>`). Attention weights in use read both streams. Through them, and only through them, a new index reaches the
 # content ({verdict}`only-the-routing-hears-a-new-index: held`), and past L it moves the content far
 # ({verdict}`semantic-integrity-is-preserved: not reproduced`; {doc}`chapter 21 <21_inside>`).
 #

@@ -4,6 +4,7 @@ import re
 
 import nbformat
 
+from sepnb import paths
 from sepnb.companion.book.numbering import by_chapter
 
 from .conftest import book_of, notebook, shows
@@ -75,3 +76,17 @@ def test_the_tables_that_a_chapter_shows_are_numbered(project) -> None:
     page = project(book_of({SECOND: notebook("# 12. What works", *cells)})).page(SECOND)
     for number in ("12.1", "12.2"):
         assert f'<caption><span class="caption-number">Table {number} </span>Losses</caption>' in page
+
+
+def test_a_link_that_says_a_chapter_s_number_says_that_of_its_page() -> None:
+    sources = [*paths.root().glob("notebooks/*.py"), *paths.root().glob("book/**/*.md")]
+    sources += paths.root().glob("book/locale/**/*.po")
+    wrong = [
+        f"{source.name}: {link[0]}"
+        for source in sources
+        for link in re.finditer(
+            r"\{doc\}`[^`<]*?(\d+) <[^`>]*?(\d\d)_\w+>`", source.read_text(encoding="utf-8")
+        )
+        if int(link[1]) != int(link[2])
+    ]
+    assert len(sources) > 30 and not wrong, wrong
