@@ -939,7 +939,7 @@ figures.provenance(budgets)
 #
 # In the ablation, models that a claim compares have six seeds on a laptop, three of them added after the first were seen. The
 # others have three, which decide nothing. A variant of another shape draws other initial weights, so only batches are paired.
-# {doc}`Chapter 13 <13_slow_down>` has RoPE in a separated model.
+# The page on {doc}`far distances <93_far_distances>` has RoPE in a separated model.
 #
 # **What would change our mind.** A lead that survives a longer training. In the small models it did not, so it was a lead in
 # speed. The larger models were not trained for longer.

@@ -250,7 +250,7 @@ figures.provenance(*tables.values())
 # each in its own chapter, over far answers and over all. *Not learned* is a task that is not solved inside the trained length, so that
 # longer texts say nothing. *Open* is what six seeds do not decide, a dash what was not run; the loss of YaRN is in
 # {doc}`chapter 6 <06_longer_contexts>`, by other rules. The bounds of survival, quality and price are those of
-# {doc}`chapter 13 <13_slow_down>`, and were put together here after its records.
+# {doc}`far distances <93_far_distances>`, and were put together here after its records.
 #
 # ## How a verdict comes about
 #

@@ -83,7 +83,7 @@ figures.show(
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: about 20 s of one CPU core at any profile, under 1 GB; two tiny models are trained, nothing is downloaded.
-# - **You need**: {doc}`chapter 13 <13_slow_down>` (verdicts), {doc}`chapter 6 <06_longer_contexts>` (sliding window).
+# - **You need**: {doc}`far distances <93_far_distances>` (the four questions), {doc}`chapter 6 <06_longer_contexts>` (sliding window).
 # - **You will learn**: to read a card, and to see what slower waves give a model.
 # - **Claims tested**: none. A card judges one checkpoint, a claim of this book at least six.
 # ```
