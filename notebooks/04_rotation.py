@@ -132,7 +132,7 @@ figures.show(
 # - **You need**: {doc}`chapter 1 <01_order>`; complex numbers in polar form, $z = |z|\, e^{J\theta}$ with $J^2 = -1$.
 # - **You will learn**: why scores of distances lead to a rotation; what the famous decay bounds; what happens when a band of frequencies
 #   stops; why positions in bfloat16 go wrong from 257 on.
-# - **Claims tested**: none here. Chapters {doc}`10 <11_language_model>`, {doc}`11 <12_extrapolators>` and {doc}`12 <13_slow_down>`
+# - **Claims tested**: none here. Chapters {doc}`11 <11_language_model>`, {doc}`12 <12_extrapolators>` and {doc}`13 <13_slow_down>`
 #   compare RoPE with other methods.
 # ```
 #

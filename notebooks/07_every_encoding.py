@@ -248,8 +248,8 @@ figures.provenance(in_all, runs)
 # | rotations | RoPE, partial RoPE, p-RoPE, xPos | query/key | nothing | {doc}`chapter 4 <04_rotation>` |
 # | biases | ALiBi, Sandwich; T5, KERPLE, FIRE, CoPE | score | nothing; a few numbers a head, or a table | {doc}`chapter 5 <05_biases>` |
 # | gates | DA-Transformer, in four forms | score | two numbers a head | {doc}`chapter 5 <05_biases>` |
-# | digit strings | SeqPE | score, or input | a small encoder | {doc}`chapter 15 <15_digits>`, {doc}`16 <18_seqpe_stream>` |
-# | random indices | sinusoid and RoPE, trained at indices from $32L$ | as theirs | as theirs | {doc}`chapter 13 <13_slow_down>` |
+# | digit strings | SeqPE | score, or input | a small encoder | {doc}`chapter 15 <15_digits>`, {doc}`18 <18_seqpe_stream>` |
+# | random indices | sinusoid and RoPE, trained at indices from $32L$ | as theirs | as theirs | {doc}`far distances <93_far_distances>` |
 #
 # Context extensions change RoPE after training ({doc}`chapter 6 <06_longer_contexts>`). A *sliding window* is a mask and goes
 # with any encoding: every query sees the last $W$ tokens. Time and memory then grow with $N W$ and not with $N^2$, and after

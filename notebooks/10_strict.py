@@ -656,8 +656,8 @@ numbers["spread_position_position"] = last["position, position"]
 # {num}`10_strict/spread_text_text:.1f`, and the two mixed ones over {num}`10_strict/spread_cross:.1f` on average. So all terms are active
 # in this model.
 #
-# But does it need them all? {doc}`Chapter 13 <13_slow_down>` trains the strict model without the mixed terms, like TUPE. Its loss minus
-# that of the model with them is {num}`recipes/untied minus strict-sinusoidal/bits_per_byte:+.3f±` bits per byte.
+# But does it need them all? The page on {doc}`far distances <93_far_distances>` trains the strict model without the mixed terms, like
+# TUPE. Its loss minus that of the model with them is {num}`recipes/untied minus strict-sinusoidal/bits_per_byte:+.3f±` bits per byte.
 #
 # ## Once per batch, once for all texts
 #

@@ -157,7 +157,7 @@ figures.provenance(budgets)
 # > **Question.** How many bits per byte do dense and separated language models lose inside the trained length, at equal width
 # > and at equal parameters?
 #
-# Chapters {doc}`7 <08_two_streams>` and {doc}`8 <09_split_mlp_norm>` built a transformer out of two streams. It has fewer
+# Chapters {doc}`8 <08_two_streams>` and {doc}`9 <09_split_mlp_norm>` built a transformer out of two streams. It has fewer
 # weights, and position and meaning no longer mix in values, outputs and MLPs. What does this cost on ordinary text?
 # {doc}`Chapter 7 <07_every_encoding>` has the encodings that are missing here.
 #
@@ -166,7 +166,7 @@ figures.provenance(budgets)
 # - **Time**: about 20 s of one CPU core at any profile; nothing is downloaded. The records:
 #   `sepnb run lr_screen table_sweep in_window`, then `ablation_sweep budget_short_sweep`, then `ablation budget`, ten seconds
 #   to three minutes a run. They read ELTeC (`sepnb data eltec-eng`).
-# - **You need**: chapters {doc}`7 <08_two_streams>` and {doc}`8 <09_split_mlp_norm>`, or their takeaways.
+# - **You need**: chapters {doc}`8 <08_two_streams>` and {doc}`9 <09_split_mlp_norm>`, or their takeaways.
 # - **You will learn**: what separation costs, which part of it does what, and whether more training changes the answer.
 # - **Claims tested**: on the {doc}`claims page </book/claims>`.
 # ```
@@ -938,7 +938,7 @@ figures.provenance(budgets)
 #
 # In the ablation, models that a claim compares have six seeds on a laptop, three of them added after the first were seen. The
 # others have three, which decide nothing. A variant of another shape draws other initial weights, so only batches are paired.
-# {doc}`Chapter 13 <13_slow_down>` has RoPE in a separated model.
+# The page on {doc}`far distances <93_far_distances>` has RoPE in a separated model.
 #
 # **What would change our mind.** A lead that survives a longer training. In the small models it did not, so it was a lead in
 # speed. The larger models were not trained for longer.
@@ -1105,7 +1105,7 @@ figures.provenance(table)
 # ## Exercises
 #
 # **1. (easy)** By which factor does the split with $r = 1/4$ shrink the matrices of a block? Derive it from the counts of
-# chapter {doc}`7 <08_two_streams>` and check it against a model.
+# chapter {doc}`8 <08_two_streams>` and check it against a model.
 
 
 # %% tags=["hide-cell"]

@@ -139,7 +139,7 @@ figures.show(
 # - **You need**: {doc}`chapter 8 <08_two_streams>` for the two streams, {doc}`chapter 9 <09_split_mlp_norm>` for what a norm erases,
 #   {doc}`chapter 11 <11_language_model>` for bits per byte and the models.
 # - **You will learn**: to see through a rule by asking which trained row its new rows look like, and what a fair test needs.
-# - **Claims tested**: on the {doc}`claims page </book/claims>`. The {doc}`appendix <12_extrapolators_in_detail>` has more tables.
+# - **Claims tested**: on the {doc}`claims page </book/claims>`. The {doc}`appendix <92_extrapolators_in_detail>` has more tables.
 # ```
 #
 # ## A table, and what comes after it
@@ -211,7 +211,7 @@ figures.show(
 #
 # ```{margin} Source
 # The slides propose these five rules, as their equations (2) to (6), without a measurement. As printed, some have slips. We use a
-# repaired form; the {doc}`appendix <12_extrapolators_in_detail>` compares the two.
+# repaired form; the {doc}`appendix <92_extrapolators_in_detail>` compares the two.
 # ```
 #
 # ### Go on with a sinusoid
@@ -692,7 +692,7 @@ assert not near or max(near) < 0.1, "as is said"
 # **Where to go from here.** All five rules *continue* positions, to vectors that no layer has met. One can also slow positions down, so that a
 # long text only needs vectors like those of training. {doc}`Chapter 13 <13_slow_down>` does that with the same models.
 #
-# **Limits.** Verdicts on one kind of text (a second one, in the {doc}`appendix <12_extrapolators_in_detail>`, has three seeds and no
+# **Limits.** Verdicts on one kind of text (a second one, in the {doc}`appendix <92_extrapolators_in_detail>`, has three seeds and no
 # verdict). Models of less than a million parameters, with windows of $128$ bytes, and of $64$ after the long training. Gaps are measured at
 # stride 1 on {num}`12_extrapolators/windows_tight` long windows a seed. The network is fitted in ways of ours, because the slides name none.
 # Rows are fitted for the next length only, and one seed of the fit was seen on validation text before its rules. Most rules came before

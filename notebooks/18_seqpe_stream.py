@@ -200,7 +200,7 @@ figures.provenance(runs)
 #   `sepnb run seqpe_stream`, runs of three to four minutes on one core, two side by side, and `sepnb run seqpe_stream_geometry`, of two
 #   to three; they read ELTeC (`sepnb data eltec-eng`).
 # - **You need**: {doc}`chapter 10 <10_strict>` for the strict model, {doc}`chapter 12 <12_extrapolators>` for the sliding-window baseline
-#   and the four verdicts, {doc}`chapter 13 <13_slow_down>` for variants and replaced context.
+#   and the four verdicts, {doc}`far distances <93_far_distances>` for variants and replaced context.
 # - **You will learn**: what SeqPE's losses change in a separated model; how to test an unfamiliar index apart from a longer text.
 # - **Claims tested**: those under *Verdicts*, `all-that-seqpe-adds-is-light` and, of the abstract, `the-encoder-is-lightweight` (see
 #   {doc}`/book/claims`).
@@ -480,7 +480,7 @@ figures.provenance(runs)
 # wide: two trained lengths here and half of one in the release.
 # <!-- given: settings of the release and of the experiments -->
 #
-# The sinusoids without random offsets and RoPE are runs of {doc}`chapter 13 <13_slow_down>`, with the same seeds and bytes.
+# The sinusoids without random offsets and RoPE are runs of {doc}`far distances <93_far_distances>`, with the same seeds and bytes.
 # `````
 #
 # ### Where a text begins
@@ -562,8 +562,8 @@ figures.show(
     f"visible. {found_here}",
     caption=f"{found_here}Bits per byte above the model's own sliding window, with all "
     "keys visible. From four to eight trained lengths, with offsets and both losses: "
-    f"{longer}. Marks as in the first figure; the four methods at the top are from "
-    "chapter 13."
+    f"{longer}. Marks as in the first figure; the four methods at the top are "
+    "those of the page on far distances."
     if len(have)
     else NOTHING,
 )

@@ -143,8 +143,8 @@ figures.show(
 # - **Time**: about 20 s of one CPU core at any profile; one tiny model is trained on the page, and nothing is downloaded. The records:
 #   `sepnb run needle mqar latest_value indirect_index questions`, each after its sweep, one to four minutes a run, on ELTeC and bAbI
 #   (`sepnb data eltec-eng babi`).
-# - **You need**: {doc}`chapter 6 <06_longer_contexts>` for context extensions and the window, {doc}`chapter 13 <13_slow_down>` for random
-#   positions, position gaps and the content-to-position term, {doc}`chapter 18 <18_seqpe_stream>` for SeqPE.
+# - **You need**: {doc}`chapter 6 <06_longer_contexts>` for context extensions and the window, {doc}`far distances <93_far_distances>` for
+#   random positions, position gaps and the content-to-position term, {doc}`chapter 18 <18_seqpe_stream>` for SeqPE.
 # - **You will learn**: how a needle is hidden and scored, what a guess finds, why a task must be learned before its failure means anything,
 #   and why every separated model needs a dense twin.
 # - **Claims tested**: those on these tasks, with all their comparisons, are on {doc}`the claims page </book/claims>`.

@@ -1,8 +1,10 @@
 """The built book as files: every page is there, nothing points outside, nothing of the machine remains."""
 
+import html
 import posixpath
 import re
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 import yaml
@@ -114,11 +116,18 @@ def test_pages_carry_nothing_of_the_machine_that_built_them(site, pages) -> None
     assert not found
 
 
-def test_a_number_in_prose_is_one_click_from_the_page_that_computed_it(pages) -> None:
-    links = re.findall(r'<span class="sepnb-num"><a[^>]*href="([^"#]+)"', pages["book/index.html"])
-    assert links, "the landing page quotes no number"
-    for link in links:
-        assert posixpath.normpath(f"book/{link}") in pages
+def test_every_link_of_every_page_leads_to_a_place_that_is_there(pages) -> None:
+    """Numbers too: each to the cell that made it, or to its runs."""
+    places = {name: {*re.findall(r'\bid="([^"]+)"', text), ""} for name, text in pages.items()}
+    dead, numbers = [], 0
+    for name, text in pages.items():
+        numbers += text.count('<span class="sepnb-num"><a ')
+        for link in set(re.findall(r'<a\b[^>]*\bhref="([^":]+)"', text)):
+            page, _, place = html.unescape(link).partition("#")
+            page = posixpath.normpath(posixpath.join(posixpath.dirname(name), page)) if page else name
+            if page in places and unquote(place) not in places[page]:
+                dead.append(f"{name}: {link}")
+    assert numbers > 500 and not dead, dead[:20]
 
 
 def test_mathjax_and_its_fonts_lie_beside_the_pages(site) -> None:

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from sepnb import experiments
-from sepnb.companion.book.number_role import number
+from sepnb.companion.book import quoted
+from sepnb.companion.book.number_role import anchor, asked_of, number
 from sepnb.records import numbers
 from sepnb.records.store import Record, Store
 
 from ..shared import MADE
-from .conftest import book_of, notebook
+from .conftest import book_of, notebook, shows
 
 VALUES = {"loss": 2.34567, "gain": -0.25, "error": 3.1e-15, "seeds": 3, "winner": "rope"}
 VALUES["gap"] = numbers.NOT_RUN
@@ -77,15 +78,17 @@ def test_a_number_works_in_titles_captions_tables_and_admonitions(published, pro
     assert "??" not in built.page("index")
 
 
-def test_a_number_works_in_an_executed_notebook_and_links_to_the_chapter_elsewhere(
-    published, project
-) -> None:
-    chapter = notebook("# Order\n\nHere it is {num}`01_order/loss:.2f`.")
+def test_a_number_of_a_chapter_links_to_the_cell_that_made_it(published, project) -> None:
+    cells = [shows('numbers = {"seeds": 3}'), shows('numbers["loss"] = 2.3', metadata={}), shows("publish()")]
+    chapter = notebook("# Order\n\nHere it is {num}`01_order/loss:.2f`.", *cells)
     built = project(book_of({"notebooks/executed/01_order": chapter}, "{num}`01_order/loss:.2f`"))
     assert built.warnings == []
-    assert '<span class="sepnb-num">2.35</span>' in built.page("notebooks/executed/01_order")
-    link = built.page("index").split('<span class="sepnb-num">')[1].split("</a>")[0]
-    assert 'href="notebooks/executed/01_order.html"' in link and ">2.35<" in link
+    here, there = built.page("notebooks/executed/01_order"), built.page("index")
+    for page, to in ((here, ""), (there, "notebooks/executed/01_order.html")):
+        link = page.split('<span class="sepnb-num">')[1].split("</a>")[0]
+        assert f'href="{to}#made-loss"' in link and ">2.35<" in link
+    cell = re.search(r'id="made-loss".*?</pre>', here, re.S)[0]
+    assert "2.3" in cell and "publish" not in cell
 
 
 def test_a_page_follows_its_numbers_and_the_profile(published, project) -> None:
@@ -193,9 +196,46 @@ def test_a_number_of_records_that_is_not_there_says_what_is(recorded, name: str,
         number(name, "laptop")
 
 
-def test_a_number_of_records_links_to_the_records_and_follows_them(recorded, project) -> None:
-    index = "# Book\n\n{num}`in_window/rope/bits_per_byte:.1f`\n\n```{toctree}\nbook/provenance\n```\n"
-    built = project({"index.md": index, "book/provenance.md": "# Records\n\nHere.\n"})
+def test_a_number_of_records_links_to_its_runs(recorded, project, monkeypatch) -> None:
+    name = "in_window/rope minus none/bits_per_byte"
+    quotes = {"in_window": {name: "+.2f±"}}
+    monkeypatch.setattr(quoted, "names", lambda root: quotes)
+    index = f"# Book\n\n{{num}}`{name}:+.2f±`\n\n```{{toctree}}\nbook/numbers\n```\n"
+    built = project({"index.md": index, "book/numbers.md": "# Runs\n\n## Here\n\n```{quoted-numbers}\n```\n"})
     assert built.warnings == []
     link = built.page("index").split('<span class="sepnb-num">')[1].split("</a>")[0]
-    assert 'href="book/provenance.html"' in link and ">2.2<" in link
+    assert f'href="book/numbers.html#{anchor(name)}"' in link
+    row = built.page("book/numbers").split(f'id="{anchor(name)}"')[1].split("</tr>")[0]
+    said = re.sub(r"<[^>]+>", "", row)
+    assert "0.80" in said and "bits_per_byte of rope minus none" in said
+    values = asked_of(name, "laptop").values
+    assert len(values) > 2 and all(f"{seed}: {value:+.2f}" in said for seed, value in values.items())
+
+
+def test_a_composed_key_is_found_in_its_cell_and_an_unknown_one_where_all_are_published() -> None:
+    sources = [
+        'numbers = {}\nprint(numbers["late"])',
+        'for name in "ab":\n    numbers[f"share_{name}"] = 1',
+        'numbers |= {"early": 1, **{f"run_{n}": 2 for n in ()}}',
+        "%time",
+        'numbers["early"] = 2\nchapter.publish("01", numbers)',
+    ]
+    keys = ["share_a", "early", "run_7", "late"]
+    assert quoted.made_in(sources, keys) == {"share_a": 1, "early": 2, "run_7": 2, "late": 4}
+    assert quoted.made_in(sources[:1], ["late"]) == {}
+
+
+def test_quotes_are_found_across_lines_in_chapters_and_pages(tmp_path) -> None:
+    for place, text in (
+        (
+            "notebooks/a.py",
+            "# {num}`in_window/rope minus\n#    none/bits_per_byte:+.2f±` and {num}`01_order/loss`",
+        ),
+        ("book/b.md", "{num}`in_window/rope minus none/bits_per_byte:.1f`, {num}`images/none/accuracy`"),
+    ):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_text(text, encoding="utf-8")
+    assert quoted.names(tmp_path) == {
+        "images": {"images/none/accuracy": "g"},
+        "in_window": {"in_window/rope minus none/bits_per_byte": "+.2f±"},
+    }

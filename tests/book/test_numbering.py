@@ -4,23 +4,27 @@ import re
 
 import nbformat
 
+from sepnb import paths
 from sepnb.companion.book.numbering import by_chapter
 
 from .conftest import book_of, notebook, shows
 
-PAGE, FIRST, SECOND = "book/notation", "notebooks/executed/01_order", "notebooks/executed/13_slow_down"
+PAGE, FIRST, SECOND = "book/notation", "notebooks/executed/01_order", "notebooks/executed/12_extrapolators"
+AFTER = "notebooks/executed/90_conclusion"
 
 
 def test_each_kind_counts_from_one_in_each_chapter_in_the_order_of_the_book() -> None:
     counted = {
         SECOND: {"figure": {"d": (4,), "c": (3,)}},
         PAGE: {"displaymath": {"e": (1,)}, "figure": {"z": (5,)}},
+        AFTER: {"figure": {"y": (6,)}},
         FIRST: {"figure": {"b": (2,), "a": (1,)}, "displaymath": {"f": (2,)}},
     }
     assert by_chapter(counted) == {
         FIRST: {"figure": {"a": (1, 1), "b": (1, 2)}, "displaymath": {"f": (1, 1)}},
         SECOND: {"figure": {"c": (12, 1), "d": (12, 2)}},
         PAGE: {"displaymath": {"e": (1,)}, "figure": {"z": (1,)}},
+        AFTER: {"figure": {"y": (2,)}},
     }
 
 
@@ -72,3 +76,17 @@ def test_the_tables_that_a_chapter_shows_are_numbered(project) -> None:
     page = project(book_of({SECOND: notebook("# 12. What works", *cells)})).page(SECOND)
     for number in ("12.1", "12.2"):
         assert f'<caption><span class="caption-number">Table {number} </span>Losses</caption>' in page
+
+
+def test_a_link_that_says_a_chapter_s_number_says_that_of_its_page() -> None:
+    sources = [*paths.root().glob("notebooks/*.py"), *paths.root().glob("book/**/*.md")]
+    sources += paths.root().glob("book/locale/**/*.po")
+    wrong = [
+        f"{source.name}: {link[0]}"
+        for source in sources
+        for link in re.finditer(
+            r"\{doc\}`[^`<]*?(\d+) <[^`>]*?(\d\d)_\w+>`", source.read_text(encoding="utf-8")
+        )
+        if int(link[1]) != int(link[2])
+    ]
+    assert len(sources) > 30 and not wrong, wrong

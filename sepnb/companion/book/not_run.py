@@ -13,7 +13,6 @@ REASONS = {
         (
             *(f"stretched_{name}" for name in ("mqar", "latest_value", "needle", "indirect_index", "text")),
             *(f"adapted_{name}" for name in ("mqar", "latest_value", "needle", "text")),
-            "every_reading",
         ),
         SLOWED,
     ),

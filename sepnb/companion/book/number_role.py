@@ -1,4 +1,4 @@
-"""The role `{num}`, which pastes a number into prose with a link to where it was computed.
+"""The role `{num}`, which pastes a number into prose with a link to where it was computed (`quoted`).
 
     chapter/key:format                            01_order/loss:.3f
     experiment/method/metric:format               in_window/rope/bits_per_byte:.3f
@@ -12,7 +12,9 @@ end of the format adds half the 95 % interval. Where no run is there, the text i
 a float is written by `g`. A chapter's `verdict_<id>` is the word of a claim, see `claims.shown.show`.
 """
 
+import hashlib
 import re
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -30,8 +32,8 @@ from sepnb.records.run_table import RunTable, text_of
 
 logger = logging.getLogger(__name__)
 
-PROVENANCE = "book/provenance"
-"""The page on which every record stands."""
+PAGE = "book/numbers"
+"""The page with every quoted number of records."""
 OF_CHAPTER = re.compile(r"(?P<chapter>\d[\w-]*)/(?P<key>\w+)(?::(?P<form>.+))?")
 OF_RECORDS = re.compile(r"(?P<experiment>[a-z]\w*)/(?P<asked>[^/:]+/[^:]+)(?::(?P<form>.+))?")
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -52,12 +54,19 @@ class NumberRole(SphinxRole):
         except ValueError as problem:
             logger.warning("%s", problem, location=self.get_location(), type="sepnb", subtype="num")
             return [nodes.inline(self.rawtext, "??", classes=["sepnb-missing"])], []
-        home = PROVENANCE if recorded else f"notebooks/executed/{source}"
-        if home == self.env.docname or not translated.known(home, self.env):
+        home = PAGE if recorded else f"notebooks/executed/{source}"
+        if not translated.known(home, self.env):
             return [nodes.inline(self.rawtext, text, classes=["sepnb-num"])], []
-        target = {"refdomain": "std", "reftype": "doc", "reftarget": f"/{home}", "refdoc": self.env.docname}
-        link = addnodes.pending_xref("", nodes.inline("", text), refexplicit=True, **target)
+        target = {"reftype": "number", "reftarget": home, "anchor": anchor(self.text.strip())}
+        link = addnodes.pending_xref("", nodes.inline("", text), refdoc=self.env.docname, **target)
         return [nodes.inline("", "", link, classes=["sepnb-num"])], []
+
+
+def anchor(name: str) -> str:
+    """Where a number is explained: the id of a row of `PAGE`, its own in every format, or that of a cell."""
+    if found := OF_CHAPTER.fullmatch(name):
+        return f"made-{found['key'].replace('_', '-')}"
+    return f"n-{hashlib.sha256(name.partition(':')[0].encode()).hexdigest()[:10]}"
 
 
 def number(text: str, profile: str) -> str:
@@ -79,7 +88,7 @@ def number(text: str, profile: str) -> str:
     if parts := OF_RECORDS.fullmatch(text.strip()):
         form = parts["form"] or "g"
         _formatted(text, 0.5, form.removesuffix("±"))  # also where nothing has run
-        values = _values(parts["experiment"], parts["asked"], profile)
+        values = asked_of(f"{parts['experiment']}/{parts['asked']}", profile).values
         if not len(values):
             return numbers.NOT_RUN
         if form.endswith("±"):
@@ -108,32 +117,55 @@ def _typeset(shown: str) -> str:
     return "\N{MINUS SIGN}" + shown[1:] if shown.startswith("-") else shown
 
 
-def _values(experiment: str, asked: str, profile: str) -> pd.Series:
-    """One value a seed; none where these runs were not made.
+@dataclass(frozen=True)
+class Asked:
+    """What a number of records is computed from: `metric` of `method`, less `other` of `beside` where they
+    are not empty, and the value of each seed."""
+
+    method: str
+    metric: str
+    beside: str
+    other: str
+    values: pd.Series
+
+
+def asked_of(name: str, profile: str) -> Asked:
+    """What `experiment/method/metric`, without a format, asks for; no values where these runs were not made.
 
     A column that no run of this profile has was not run, unless the method was run somewhere: then the runs
     of this profile and the published ones have every column that there is.
-    """
-    from sepnb import experiments  # brings torch, which a page without such a number does not need
 
+    Raises:
+        ValueError: an experiment, a method or a metric that is not there, with what is.
+    """
+    experiment, _, asked = name.partition("/")
     tables = [table(experiment, of, store_for(of).root) for of in dict.fromkeys((profile, "laptop"))]
-    known = {*tables[0].frame["method"], *(run.method for run in experiments.get(experiment).grid("laptop"))}
+    known = {*tables[0].frame["method"], *_declared(experiment)}
     method = "|".join(map(re.escape, sorted(known, reverse=True)))  # the longer first of two that begin alike
     parts = re.fullmatch(rf"(?P<a>{method})(?: minus (?P<b>{method}))?/(?P<metric>.+)", asked)
     if parts is None:
         said = asked.partition("/")[0].split(" minus ")
-        unknown = next((name for name in said if name not in known), asked)
+        unknown = next((one for one in said if one not in known), asked)
         raise ValueError(f"{experiment} has no method {unknown!r}; {nearest(unknown, known)}")
-    metric, _, other = parts["metric"].partition(" minus ")
+    first, (metric, _, other) = parts["a"], parts["metric"].partition(" minus ")
     columns = {column for one in tables for column in one.frame}
-    ran = any((one.made["method"] == parts["a"]).any() for one in tables)
+    ran = any((one.made["method"] == first).any() for one in tables)
     for column in (metric, other or metric):
         if ran and column not in columns:
             raise ValueError(f"{experiment} has no column {column!r}; {nearest(column, columns)}")
-    values = tables[0].values(parts["a"], metric)
-    if parts["b"] or other:
-        values = (values - tables[0].values(parts["b"] or parts["a"], other or metric)).dropna()
-    return values
+    values = tables[0].values(first, metric)
+    if not (parts["b"] or other):
+        return Asked(first, metric, "", "", values)
+    beside, other = parts["b"] or first, other or metric
+    return Asked(first, metric, beside, other, (values - tables[0].values(beside, other)).dropna())
+
+
+@cache
+def _declared(experiment: str) -> frozenset[str]:
+    """The methods of an experiment's laptop grid."""
+    from sepnb import experiments  # brings torch, which a page without such a number does not need
+
+    return frozenset(run.method for run in experiments.get(experiment).grid("laptop"))
 
 
 @cache

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 Numbers = dict[str, dict[str, dict[str, tuple[int, ...]]]]
 """By page, kind and target: what Sphinx keeps in `env.toc_fignumbers`."""
-CHAPTER = re.compile(r"notebooks/executed/(\d+)_\w+")
+CHAPTER = re.compile(r"notebooks/executed/([0-8]\d)_\w+")
+"""A numbered chapter. From 90 on they come after the last one and have no number of their own."""
 
 
 def by_chapter(counted: Mapping[str, Mapping[str, Mapping[str, tuple[int, ...]]]]) -> Numbers:

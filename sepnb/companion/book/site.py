@@ -35,6 +35,7 @@ from sepnb.companion.book import (
     numbering,
     pages,
     phone,
+    quoted,
     search,
     tables,
     translated,
@@ -48,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 SPREAD = 5
 JUDGED = {"book/claims", "book/source_map"} | {
-    f"notebooks/executed/{name}" for name in ("21_inside", "22_conclusion")
+    f"notebooks/executed/{name}" for name in ("21_inside", "90_conclusion")
 }
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, ImportError, OSError, RuntimeError)
 
@@ -83,6 +84,7 @@ PAGES = {
     "verdict-table": (scoreboard.methods, RULES),
     "provenance": (pages.provenance, RULES),
     "reproduction": (pages.reproduction, RULES),
+    "quoted-numbers": (quoted.page, RULES),
     "not-run": (not_run.page, RULES),
     "encoding-speed": (pages.encoding_speed, RULES),
     "inventory": (pages.inventory, PARTS),
@@ -254,7 +256,18 @@ def setup(app) -> dict:
     app.add_config_value("sepnb_profile", os.environ.get("SEPNB_PROFILE", "laptop"), "env", [str])
     app.add_role("num", number_role.NumberRole())
     app.add_role("verdict", VerdictRole())
-    for part in (api_pages, chapter_figures, folds, moved, numbering, phone, search, tables, translated):
+    for part in (
+        api_pages,
+        chapter_figures,
+        folds,
+        moved,
+        numbering,
+        phone,
+        quoted,
+        search,
+        tables,
+        translated,
+    ):
         part.setup(app)
     for name in PAGES:
         app.add_directive(name, Page)

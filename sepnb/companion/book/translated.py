@@ -171,7 +171,7 @@ def known(page: str, env: BuildEnvironment) -> bool:
 def elsewhere(
     app, env: BuildEnvironment, node: addnodes.pending_xref, words: nodes.Node
 ) -> nodes.Node | None:
-    """A link to what only the original has: a page, a term, a figure or an equation."""
+    """A link to what only the original has: a page, a number, a term, a figure or an equation."""
     if not app.config.sepnb_original:
         return None
     book, kind, target = original(app.config.sepnb_original), node["reftype"], node["reftarget"]
@@ -180,6 +180,8 @@ def elsewhere(
         page = docname_join(node["refdoc"], target)
         if page in book.titles and not node.get("refexplicit"):
             words = nodes.inline("", book.titles[page].astext())
+    elif kind == "number":
+        page, anchor = target, node["anchor"]
     elif kind == "term":
         page, anchor = book.domaindata["std"]["objects"].get(("term", target), (None, ""))
     elif kind == "numref":

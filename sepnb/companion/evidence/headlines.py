@@ -10,7 +10,7 @@ import re
 
 from sepnb import paths
 
-CONCLUSION = "notebooks/22_conclusion.py"
+CONCLUSION = "notebooks/90_conclusion.py"
 QUOTED = re.compile(r"\{verdict\}`([\w-]+): ([\w ]+)`")
 
 

@@ -130,9 +130,9 @@ for key, waves in (("", scaled), ("_turned", scaled @ procrustes(code, table))):
 assert numbers["wave_error_turned"] < numbers["wave_error"]
 
 # %% [markdown]
-# The printed scale of (2) reaches {num}`12_extrapolators_in_detail/amplitude:.2f` of the amplitude that it is to match. As it is, the sinusoid
-# misses the table by {num}`12_extrapolators_in_detail/wave_error:.2f` of its size on the window. *Aligned* in the tables below is a form of ours: the
-# orthogonal map that brings the sinusoid closest to the table, which lowers this to {num}`12_extrapolators_in_detail/wave_error_turned:.2f`, where
+# The printed scale of (2) reaches {num}`92_extrapolators_in_detail/amplitude:.2f` of the amplitude that it is to match. As it is, the sinusoid
+# misses the table by {num}`92_extrapolators_in_detail/wave_error:.2f` of its size on the window. *Aligned* in the tables below is a form of ours: the
+# orthogonal map that brings the sinusoid closest to the table, which lowers this to {num}`92_extrapolators_in_detail/wave_error_turned:.2f`, where
 # 1 is what rows of zeros would have. If the aligned rows did well past $L$, the idea would be right and only the basis wrong.
 #
 # Fading (6) is nearly a held row, because the norm removes length up to its $\varepsilon$. Not quite: the second block also reads what the first
@@ -198,7 +198,7 @@ figures.show_table(
 #
 # The sliding window at stride 1 is read over few bytes, {num}`12_extrapolators/windows_tight` long windows a seed, and the claims rest on
 # these. Over all {num}`12_extrapolators/kilobytes_all:,.0f` kB, against the softer window of stride $L/2$, the smallest gap of any of the five in
-# any bin is {num}`12_extrapolators_in_detail/least_gap_all:+.2f`. This check, on {num}`12_extrapolators/windows_part` windows or more, was made
+# any bin is {num}`92_extrapolators_in_detail/least_gap_all:+.2f`. This check, on {num}`12_extrapolators/windows_part` windows or more, was made
 # after the records and is no part of a rule.
 #
 # ## Which side breaks it
@@ -350,8 +350,8 @@ for most, end in (("least", cyclic.min()), ("most", cyclic.max())):
     numbers[f"cyclic_{most}"] = mean_of([end])
 
 # %% [markdown]
-# Without the norm the cyclic rule is at {num}`12_extrapolators_in_detail/cyclic_least:+.2f` in the next length in the best seed and at
-# {num}`12_extrapolators_in_detail/cyclic_most:+.2f` in the worst. A smooth table does not help: (2) continues the rows of a sinusoid exactly, and
+# Without the norm the cyclic rule is at {num}`92_extrapolators_in_detail/cyclic_least:+.2f` in the next length in the best seed and at
+# {num}`92_extrapolators_in_detail/cyclic_most:+.2f` in the worst. A smooth table does not help: (2) continues the rows of a sinusoid exactly, and
 # is at {num}`fitted_rows/separated-sinusoidal/gap/sinusoidal/2x:+.2f`. Fitted rows bring the dense sinusoid to
 # {num}`fitted_rows/sinusoidal/gap/fitted/2x:+.2f`. In the separated one the fit does not even find the rows of the trained length again
 # ({num}`fitted_rows/separated-sinusoidal/recovered:+.2f`), so nothing follows from it. Behind a window mask, where only the index is new,
@@ -416,8 +416,8 @@ share = last_bin(whole, ours, "oracle-coarse", "marked_share")
 numbers["articles_share"] = mean_of(share)
 
 # %% [markdown]
-# The marks are {num}`12_extrapolators_in_detail/articles_share:.1%` of the bytes. The nearest that any of the five comes in articles, in any
-# bin, is {num}`12_extrapolators_in_detail/articles_least_gap:+.2f`.
+# The marks are {num}`92_extrapolators_in_detail/articles_share:.1%` of the bytes. The nearest that any of the five comes in articles, in any
+# bin, is {num}`92_extrapolators_in_detail/articles_least_gap:+.2f`.
 #
 # ## Trained at eight lengths
 
@@ -475,7 +475,7 @@ numbers |= evidence.words(claims.judge(ASKED, {"experiment/matched_loss": long_r
 # Is it the block-diagonal constraint that makes extrapolation easier? A separated table and a concatenated one of as many parameters, within
 # three in a hundred, have the same loss inside the trained length, at
 # {num}`matched_loss/separated-learned-wide minus concatenated-learned/bits_per_byte:+.3f±` of each other. Six seeds leave the question open
-# (*{num}`12_extrapolators_in_detail/verdict_the_constraint_makes_extrapolation_easier`*). The rule had compared models of equal width, whose
+# (*{num}`92_extrapolators_in_detail/verdict_the_constraint_makes_extrapolation_easier`*). The rule had compared models of equal width, whose
 # losses do not meet, and was changed when that was known. At equal width neither a separated table nor a strict one can be compared with
 # the dense one, for the same reason.
 #
@@ -487,5 +487,5 @@ if profile == "laptop":  # what the sentences rest on, where the records are the
     steps = listed.loc["median step / mean row norm"]
     assert not min(steps[list(MODELS)]) < steps["sinusoid"], "trained tables are ragged"
     assert not abs(far_start(ours, "wrap").mean()) > 1e-3, "at 7L wrap is the window"
-chapter_numbers.publish("12_extrapolators_in_detail", numbers, profile=profile)
+chapter_numbers.publish("92_extrapolators_in_detail", numbers, profile=profile)
 figures.provenance(runs, fits, articles, long_runs)

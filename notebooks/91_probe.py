@@ -14,8 +14,8 @@
 # # Probe your own model
 #
 # **Finding.** One call asks any causal language model the questions of this book. Here it reads two small ones. RoPE with a
-# window survives texts of eight trained lengths (*{num}`23_probe/survives_window`*). A learned table that is repeated does not:
-# its verdict is *{num}`23_probe/survives_wrap`*, because its loss is {num}`23_probe/gap_wrap:.2f` bits per byte above its own
+# window survives texts of eight trained lengths (*{num}`91_probe/survives_window`*). A learned table that is repeated does not:
+# its verdict is *{num}`91_probe/survives_wrap`*, because its loss is {num}`91_probe/gap_wrap:.2f` bits per byte above its own
 # sliding window.
 
 # %% tags=["parameters"]
@@ -83,7 +83,7 @@ figures.show(
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: about 20 s of one CPU core at any profile, under 1 GB; two tiny models are trained, nothing is downloaded.
-# - **You need**: {doc}`chapter 13 <13_slow_down>` (verdicts), {doc}`chapter 6 <06_longer_contexts>` (sliding window).
+# - **You need**: {doc}`far distances <93_far_distances>` (the four questions), {doc}`chapter 6 <06_longer_contexts>` (sliding window).
 # - **You will learn**: to read a card, and to see what slower waves give a model.
 # - **Claims tested**: none. A card judges one checkpoint, a claim of this book at least six.
 # ```
@@ -218,8 +218,8 @@ assert abs(index) < 1e-4, "RoPE knows differences of positions only"
 # ## What to take away
 #
 # 1. The baseline of a long text is the model's own sliding window. At eight trained lengths RoPE with a window differs from it
-#    by {num}`23_probe/gap_window:.3f` bits per byte.
-# 2. Surviving is not using: *uses* is *{num}`23_probe/uses_window`* for RoPE with a window and *{num}`23_probe/uses_wrap`* for
+#    by {num}`91_probe/gap_window:.3f` bits per byte.
+# 2. Surviving is not using: *uses* is *{num}`91_probe/uses_window`* for RoPE with a window and *{num}`91_probe/uses_wrap`* for
 #    the table.
 # 3. A card judges one checkpoint. Its intervals are over windows of text and say nothing about another training.
 #
@@ -263,4 +263,4 @@ assert abs(bits[0] - bits[7 * L - L // 3]).max() > 0.01
 assert answers_to([np.tile(gaps, 10) / 2], [(USES, np.inf)]) == ["fails"]
 
 # %% tags=["hide-cell"]
-chapter_numbers.publish("23_probe", numbers, profile=profile)
+chapter_numbers.publish("91_probe", numbers, profile=profile)
