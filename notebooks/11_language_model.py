@@ -37,8 +37,7 @@ from scipy.stats import ttest_1samp
 from sepnb import claims, experiments
 from sepnb.analysis import flops
 from sepnb.claims import language_model as of_this_chapter
-from sepnb.claims.budget import exchanges, places
-from sepnb.claims.budget import models as ranked_models
+from sepnb.claims.budget import RANKED, exchanges, places
 from sepnb.claims.matched_loss import CLAIMS as MATCHED
 from sepnb.companion import evidence
 from sepnb.data import text
@@ -852,7 +851,6 @@ figures.provenance(long_runs)
 # order is *budget-dependent*.
 
 # %% tags=["hide-input"]
-RANKED = ranked_models()
 whole = [m for m in RANKED if all((m, n) in levels for n in read)]
 
 

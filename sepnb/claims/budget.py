@@ -18,21 +18,11 @@ from sepnb.records.verdicts import NOT_RUN, OF_OURS, PARTLY
 
 TABLE = "experiment/budget"
 DEPENDENT, KEPT = "budget-dependent", "no exchange"
-
-
-def trained() -> tuple[str, ...]:
-    """Every model of the experiment: those ranked, and one with as many parameters as the dense one."""
-    return (*models(), "separated-sinusoidal-wide")
-
-
-def models() -> tuple[str, ...]:
-    """Those ranked."""
-    return ("learned", "sinusoidal", "rope", "alibi", "separated-sinusoidal", "strict-sinusoidal")
-
-
-def budgets() -> tuple[int, ...]:
-    """Multiples of the shortest training."""
-    return (1, 4, 16)
+RANKED = ("learned", "sinusoidal", "rope", "alibi", "separated-sinusoidal", "strict-sinusoidal")
+TRAINED = (*RANKED, "separated-sinusoidal-wide")
+"""Every model of the experiment: those ranked, and one with as many parameters as the dense one."""
+BUDGETS = (1, 4, 16)
+"""Multiples of the shortest training."""
 
 
 def places(
@@ -88,8 +78,8 @@ def dependence(pairs: Sequence[tuple[str, str]], table: pd.DataFrame | None) -> 
     the experiment."""
     if absent(pairs, table):
         return Dependence(NOT_RUN)
-    runs = table[table["method"].isin(trained())]
-    standing = places(runs, list(trained()), only=pairs)
+    runs = table[table["method"].isin(TRAINED)]
+    standing = places(runs, list(TRAINED), only=pairs)
     told = []
     for (a, b), rows in standing.groupby(["a", "b"], sort=False):
         by_budget = (f"{row.place} at {row.budget}x" for row in rows.itertuples())
@@ -102,7 +92,7 @@ def absent(pairs: Sequence[tuple[str, str]], table: pd.DataFrame | None) -> Verd
     names = list(dict.fromkeys(name for pair in pairs for name in pair))
     if table is not None and not table.empty:
         of = table[table["method"].isin(names)]
-        names = [f"{name} at {budget}x" for name in names for budget in budgets()]
+        names = [f"{name} at {budget}x" for name in names for budget in BUDGETS]
         table = of.assign(method=[f"{m} at {n}x" for m, n in zip(of["method"], of["budget"], strict=True)])
     found = incomplete(table, names)
     return found and replace(found, why=f"with more training {found.why}")

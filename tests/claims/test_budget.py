@@ -5,7 +5,7 @@ import pandas as pd
 
 from sepnb import claims
 from sepnb.claims import budget
-from sepnb.claims.budget import DEPENDENT, KEPT, budgets, dependence, exchanges, places
+from sepnb.claims.budget import BUDGETS, DEPENDENT, KEPT, dependence, exchanges, places
 from sepnb.claims.verdict import Dependence
 
 RANKING = ("rope", "strict-sinusoidal", "separated-sinusoidal", "alibi", "sinusoidal", "learned")
@@ -19,7 +19,7 @@ def trained(models=RANKING, *, seeds=6, noise=0.002, **levels) -> dict[str, pd.D
     shared = 0.05 * rng.standard_normal(seeds)
     rows = []
     for place, method in enumerate(models):
-        for budget_, drop in zip(budgets(), (0.0, 0.1, 0.2), strict=True):
+        for budget_, drop in zip(BUDGETS, (0.0, 0.1, 0.2), strict=True):
             level = levels.get(f"{method.replace('-', '_')}_{budget_}", 2.2 + 0.1 * place - drop)
             for seed in range(seeds):
                 score = level + shared[seed] + noise * rng.standard_normal()
@@ -30,8 +30,8 @@ def trained(models=RANKING, *, seeds=6, noise=0.002, **levels) -> dict[str, pd.D
 def test_one_exchange_makes_the_ranking_depend_on_the_budget():
     """The last catches up with training and passes the four before it, not the first."""
     (stable,), (passed,) = trained().values(), trained(learned_16=2.05).values()
-    assert exchanges(places(stable, list(budget.models()))) == []
-    pairs = exchanges(places(passed, list(budget.models())))
+    assert exchanges(places(stable, list(budget.RANKED))) == []
+    pairs = exchanges(places(passed, list(budget.RANKED)))
     assert {frozenset(pair) for pair in pairs} == {frozenset(("learned", other)) for other in RANKING[1:5]}
 
 
@@ -41,7 +41,7 @@ def test_models_that_are_level_do_not_exchange_places():
     standing = places(trained(**near)[budget.TABLE], ["alibi", "separated-sinusoidal"])
     assert list(standing.place) == ["level"] * 3 and (standing.difference > 0).tolist() == [True, False, True]
     melts = trained(learned_16=2.40)[budget.TABLE]  # level with the one before it at the end
-    assert exchanges(standing) == exchanges(places(melts, list(budget.models()))) == []
+    assert exchanges(standing) == exchanges(places(melts, list(budget.RANKED))) == []
 
 
 def test_the_intervals_hold_together():
@@ -95,7 +95,7 @@ def label(claim_id: str, **levels) -> Dependence:
 
 
 def test_every_pair_of_a_label_is_compared_by_the_rule_and_was_trained_at_every_budget():
-    known = {*budget.models(), WIDE}
+    known = {*budget.RANKED, WIDE}
     for claim in map(claims.get, TURNING):
         assert claim.experiment != budget.TABLE
         compared = {(ask.a, ask.b) for ask in claim.asks}

@@ -118,7 +118,7 @@ def price(line: Line, tables: Tables) -> Verdict:
     if base == line.method:
         return Verdict(NOT_RUN, "it is a base", cause=Cause.BASE)
     verdict = _judged(line, tables, [Ask(line.method, base, high=DEARER)])
-    if not {line.method, base} <= set(budget.trained()):
+    if not {line.method, base} <= set(budget.TRAINED):
         return verdict
     return budget.overridden(verdict, [(line.method, base)], tables.get(budget.TABLE))
 
