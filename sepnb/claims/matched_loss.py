@@ -4,8 +4,7 @@ the same inside it, and what the untied model with a constant position table owe
 Written before its records; the rule on equal parameters and loss came last, when the narrow model's loss had
 not met the dense one's. The rule on the constraint had compared models of equal width, whose losses are too
 far apart; when that was known it was changed to models of equal parameters. Six seeds of `recipes` had shown
-the untied model 0.033 below RoPE after a sixteenth of the bytes, at twice the width. The larger models of
-`long_budget` have three seeds and are not judged.
+the untied model 0.033 below RoPE after a sixteenth of the bytes, at twice the width.
 """
 
 from functools import partial

@@ -57,9 +57,7 @@ NATIVE, WINDOW, APART = (1, 2, 4, 8, 16), (8, 16), (8, 16, 32)
 """Lengths that are read as trained, through a window, and of which near and far answers are told apart."""
 
 RATES = (7.5e-4, 1.5e-3, 3e-3, 6e-3)
-TASKS = {
-    grid.name: grid for grid in GRIDS if grid.name in ("mqar", "latest_value", "needle", "indirect_index")
-}
+TASKS = {grid.name: grid for grid in GRIDS if grid.name in ("mqar", "latest_value", "needle")}
 
 
 def on_a_shared_training(run: Run, measure: Measure, times: tuple[int, ...], told: str = Run.told) -> Run:
@@ -157,7 +155,7 @@ def _stretched(task: str) -> TaskExperiment:
         seeds=(0, *MORE_SEEDS),
         config_of=partial(base_of, task=task),
         costs=grid.costs,
-        rates=tuple(2 * rate for rate in RATES) if task == "indirect_index" else RATES,
+        rates=RATES,
     )
     return TaskExperiment(
         name=name,

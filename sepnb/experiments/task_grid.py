@@ -71,8 +71,6 @@ TASKS: dict[str, Task] = {
         "Needles in novels", tuple(WITH_EQUALS), 1000, 100.0, 128, NOVELS, gpu_steps=4000, gpu_samples=8
     ),
     "indirect_index": Task("Find, and go some places on", PLACES, 6000, 200.0, rates=(1.5e-3, 3e-3, 6e-3)),
-    "occurrence": Task("The k-th value of a key", FEW, 1500, 60.0),
-    "ordered_copy": Task("Copy in order", FEW, 1500, 60.0),
     "questions": Task(
         "Questions over stories",
         (*FEW, "seqpe"),

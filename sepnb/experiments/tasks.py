@@ -183,8 +183,6 @@ SAMPLES: Mapping[str, Callable[[Asked, str], Callable[..., tasks.Samples]]] = {
     "latest_value": lambda *_: tasks.latest_value,
     "needle": _needle,
     "indirect_index": lambda *_: tasks.indirect_index,
-    "occurrence": lambda *_: tasks.occurrence,
-    "ordered_copy": lambda *_: tasks.ordered_copy,
     "questions": _questions,
 }
 """The generator of a task for a split: "train", "validation" or "test"."""

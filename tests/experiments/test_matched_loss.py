@@ -1,4 +1,4 @@
-"""Long trainings: what is compared, how a run that was killed goes on, and what is read at the key bytes."""
+"""At matched loss: what is compared, how a run that was killed goes on, and what is read at the key bytes."""
 
 import dataclasses
 from functools import partial
@@ -10,7 +10,7 @@ import torch
 from sepnb import experiments
 from sepnb.evaluation import evaluate
 from sepnb.evaluation.key_tokens import drawn_bytes
-from sepnb.experiments import key_bytes, long_budget, matched_loss, resuming
+from sepnb.experiments import key_bytes, matched_loss, resuming
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.budget import budget_of
 from sepnb.experiments.run import record_of, recorded
@@ -23,8 +23,7 @@ from sepnb.training import Diverged, checkpoints
 from ..shared import MADE
 from .smoke_runs import assert_same, differing, shortened, texts_of
 
-MATCHED, LONG = experiments.get("matched_loss"), experiments.get("long_budget")
-SELECTORS = [experiments.get(name) for name in ("key_bytes", "key_bytes_small")]
+MATCHED, SELECTOR = experiments.get("matched_loss"), experiments.get("key_bytes_small")
 
 
 def smoke_run(experiment, method: str, steps: int = 6):
@@ -74,26 +73,13 @@ def test_models_of_equal_parameters_are_so_within_five_percent(profile):
     assert blocks("untied-constant") < 0.61 * blocks("rope")
 
 
-def test_a_laptop_reads_twenty_million_bytes_with_three_seeds_that_share_no_text():
-    grid = LONG.grid("laptop")
-    assert {run.training.targets for run in grid} == {19_660_800}
-    assert {run.seed for run in grid} == {1, 2, 3}
-    blocks = [block for run in grid if run.method == "rope" for block in texts_of(run).blocks]
-    assert sorted(blocks) == list(range(6))
-    assert {run.seed for run in LONG.grid("gpu")} == set(range(1, 7))
-
-
-def test_a_model_takes_the_rate_of_the_nearer_of_the_two_that_were_swept():
-    assert {name for name in LONG.methods if LONG.swept(name)[1] == "separated-sinusoidal"} == {
-        *("separated-sinusoidal", "separated-sinusoidal-wide", "untied-constant", "untied")
-    }
+def test_rates_are_those_of_the_whole_schedule():
     own = set(matched_loss.SWEEP.methods)
     assert {MATCHED.swept(name)[1] for name in MATCHED.methods} == {*own, "learned", "rope"}
     assert all(MATCHED.swept(name)[0].name == "budget_long_sweep" for name in ("learned", "rope"))
     for profile in ("laptop", "gpu"):
         steps = {run.training.steps for sweep in MATCHED.sweeps for run in sweep.grid(profile)}
-        assert steps == {run.training.steps for run in MATCHED.grid(profile)}, "rates of the whole schedule"
-    assert long_budget.SWEEP.grid("laptop")[0].training.steps == LONG.grid("laptop")[0].training.steps
+        assert steps == {run.training.steps for run in MATCHED.grid(profile)}
 
 
 # --- a training in pieces
@@ -108,7 +94,7 @@ def kept(tmp_path, monkeypatch):
 
 
 def test_a_run_in_pieces_that_is_killed_and_resumed_is_the_uninterrupted_one(one_thread, kept):
-    config = smoke_run(LONG, "rope", steps=9)
+    config = smoke_run(MATCHED, "rope", steps=9)
     expected = record_of(config)
     assert_same(record_of(in_pieces(config, 4)), expected)
     assert not list(kept.iterdir()), "what is done needs no checkpoint"
@@ -128,7 +114,7 @@ def test_a_run_in_pieces_that_is_killed_and_resumed_is_the_uninterrupted_one(one
 
 
 def test_a_run_that_is_killed_while_it_reads_is_not_trained_again(one_thread, kept):
-    config = smoke_run(LONG, "rope", steps=8)
+    config = smoke_run(MATCHED, "rope", steps=8)
     with pytest.raises(KeyboardInterrupt):
         killed_while_reading(in_pieces(config, 3))
     took = []
@@ -138,7 +124,7 @@ def test_a_run_that_is_killed_while_it_reads_is_not_trained_again(one_thread, ke
 
 
 def test_a_checkpoint_of_code_that_computes_something_else_counts_for_nothing(one_thread, kept):
-    config = smoke_run(LONG, "rope", steps=8)
+    config = smoke_run(MATCHED, "rope", steps=8)
     path, about = resuming.place(config, "cpu")
     with pytest.raises(KeyboardInterrupt):
         killed_while_reading(in_pieces(config, 5))
@@ -152,12 +138,12 @@ def test_a_checkpoint_of_code_that_computes_something_else_counts_for_nothing(on
 def test_a_tree_with_changes_keeps_no_checkpoint(one_thread, kept, monkeypatch):
     monkeypatch.setattr(resuming, "code_state", lambda: ("a commit", True))
     with pytest.raises(KeyboardInterrupt):
-        killed_while_reading(in_pieces(smoke_run(LONG, "rope"), 3))
+        killed_while_reading(in_pieces(smoke_run(MATCHED, "rope"), 3))
     assert not kept.exists()
 
 
 def test_a_training_that_diverges_in_a_later_piece_tells_all_its_losses(kept, monkeypatch):
-    config = smoke_run(LONG, "rope", steps=9)
+    config = smoke_run(MATCHED, "rope", steps=9)
 
     def explodes(*_, **__):
         raise Diverged([5.0, float("nan")], 1.0)
@@ -170,21 +156,19 @@ def test_a_training_that_diverges_in_a_later_piece_tells_all_its_losses(kept, mo
 # --- key bytes
 
 
-@pytest.mark.parametrize("selector", SELECTORS, ids=lambda one: one.name)
-def test_the_selector_reads_every_window_that_compared_models_read_and_is_none_of_them(selector):
-    compared = LONG if selector.name == "key_bytes" else MATCHED
-    assert not set(selector.methods) & set(compared.methods)
+def test_the_selector_reads_every_window_that_compared_models_read_and_is_none_of_them():
+    assert not set(SELECTOR.methods) & set(MATCHED.methods)
     for profile in experiments.PROFILES:
-        (run,) = selector.grid(profile)
-        assert texts_of(run).blocks == tuple(range(6)) and run.seed not in compared.seeds
-        assert {texts_of(other).beyond for other in compared.grid(profile)} == {texts_of(run).beyond}
+        (run,) = SELECTOR.grid(profile)
+        assert texts_of(run).blocks == tuple(range(6)) and run.seed not in MATCHED.seeds
+        assert {texts_of(other).beyond for other in MATCHED.grid(profile)} == {texts_of(run).beyond}
         assert run.training.length == texts_of(run).beyond.longest
-        assert run.training.targets == compared.grid(profile)[0].training.targets
+        assert run.training.targets == MATCHED.grid(profile)[0].training.targets
 
 
 def test_the_list_of_a_record_is_that_on_which_models_are_scored(one_thread, tmp_path, monkeypatch):
     monkeypatch.setenv("SEPNB_ROOT", str(tmp_path))
-    beyond = dataclasses.replace(long_budget.BEYOND["smoke"], documents=2)
+    beyond = dataclasses.replace(matched_loss.BEYOND["smoke"], documents=2)
     sizes = lm.SIZES | {"laptop": lm.SIZES["smoke"]}
     selector = key_bytes.selector(
         {"laptop": beyond, "smoke": beyond}, name="key_bytes", title="", sizes=sizes, costs={}
@@ -206,7 +190,7 @@ def test_the_list_of_a_record_is_that_on_which_models_are_scored(one_thread, tmp
 
 
 def test_what_is_read_at_key_bytes_is_what_the_plain_formulas_give(one_thread):
-    config = smoke_run(LONG, "rope")
+    config = smoke_run(MATCHED, "rope")
     model, texts = config.build(), texts_of(config)
     metrics, rows = config.of(key_bytes.AtKeyBytes)(config, model)
     held, length = texts.part(config), texts.beyond.length
@@ -241,7 +225,6 @@ def test_a_run_at_matched_loss_has_what_its_claims_ask_for(one_thread, method):
 
 def test_learned_tables_are_drawn_at_the_scale_of_a_sweep_at_their_size(monkeypatch):
     chosen = {("budget_long_sweep", "learned"): 0.1, ("ablation_sweep", "separated-learned"): 0.05}
-    chosen |= {("table_sweep", "learned"): 0.5}
     monkeypatch.setattr(Sweep, "std", lambda self, profile, method: chosen.get((self.name, method)))
     expected = {"learned": 0.1, "concatenated-learned": 0.1}
     expected |= dict.fromkeys(("separated-learned", "strict-learned", "untied-learned-constant"), 0.05)
@@ -251,15 +234,4 @@ def test_learned_tables_are_drawn_at_the_scale_of_a_sweep_at_their_size(monkeypa
         if method in matched_loss.SWEEP.methods:
             (tried,) = matched_loss.SWEEP.config("laptop", (method, 4e-3), 0).model.encodings
             assert tried.std == std
-    (encoding,) = LONG.config("laptop", "learned", 1).model.encodings
-    assert encoding.std == 0.5
     assert MATCHED.config("laptop", "rope", 1).model.encodings[0].name == "rope"
-
-
-def test_only_what_adds_a_sinusoid_or_has_a_table_is_drawn_at_the_scale_of_its_base():
-    def of(method):
-        nearest = LONG.tables.of(method)
-        return nearest and nearest[1]
-
-    assert (of("learned"), of("sinusoidal")) == ("learned", "sinusoidal")
-    assert {of(name) for name in ("none", "rope", "alibi", "separated-sinusoidal")} == {None}

@@ -91,8 +91,8 @@ def test_the_book_refuses_a_name_that_another_method_has_and_a_base_that_is_none
     for name in ("extrapolation", "recipes", "encodings", "shaw_clip", "inside"):
         with pytest.raises(ValueError, match=r"unknown method 'rope-lung'; did you mean rope-long"):
             experiments.get(name).config("smoke", "rope-lung", 1)
-    with pytest.raises(ValueError, match="'alibi' has no learning rate in long_budget: neither it"):
-        experiments.get("long_budget").config("smoke", "alibi", 1)
+    with pytest.raises(ValueError, match="'alibi' has no learning rate in seqpe_stream: neither it"):
+        experiments.get("seqpe_stream").config("smoke", "alibi", 1)
 
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
@@ -149,7 +149,7 @@ def test_facets_are_read_off_the_model_and_no_two_methods_but_of_known_pairs_sha
 
 
 def test_a_twin_differs_in_its_streams_alone_and_the_claims_compare_twins():
-    pairs = [pair.split(" - ") for pair in (*recall.TWINS.split(", "), recall.TWIN_WITH_BOTH)]
+    pairs = [pair.split(" - ") for pair in recall.TWINS.split(", ")]
     pairs += [sorted(best[:2]) for best in recall.BEST.values()]
     for pair in pairs:
         separated, dense = sorted(pair)

@@ -7,13 +7,7 @@ from sepnb.companion.book import not_run
 from sepnb.companion.check import published
 
 AWAITED: tuple[str, ...] = (
-    *("long_budget_sweep", "long_budget", "key_bytes"),
-    *("occurrence", "ordered_copy", "occurrence_sweep", "ordered_copy_sweep"),
-    *(
-        f"stretched_{task}{sweep}"
-        for task in ("latest_value", "needle", "indirect_index")
-        for sweep in ("", "_sweep")
-    ),
+    *(f"stretched_{task}{sweep}" for task in ("latest_value", "needle") for sweep in ("", "_sweep")),
     *(f"adapted_{task}" for task in ("mqar", "latest_value", "needle")),
     "stretched_text_sweep",
 )

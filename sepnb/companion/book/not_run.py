@@ -6,12 +6,11 @@ RECALL = (
     "First come the methods that tell what is due to separation: every separated model that was changed, its "
     "dense twins, RoPE and its context extensions, ALiBi, no encoding. Other encodings wait."
 )
-SECOND = "Recall and the latest value already part content from order; these were to be cut first."
 SLOWED = "Recall by the four models that the rules compare came first; order, needles and novels follow."
 REASONS = {
     **dict.fromkeys(
         (
-            *(f"stretched_{name}" for name in ("mqar", "latest_value", "needle", "indirect_index", "text")),
+            *(f"stretched_{name}" for name in ("mqar", "latest_value", "needle", "text")),
             *(f"adapted_{name}" for name in ("mqar", "latest_value", "needle", "text")),
         ),
         SLOWED,
@@ -19,8 +18,6 @@ REASONS = {
     **dict.fromkeys(("mqar", "latest_value", "needle"), RECALL),
     "questions": "First come the methods that the other tasks had put in front.",
     "indirect_index": "First came the models that differ in what is mixed; those at random positions wait.",
-    **dict.fromkeys(("occurrence", "ordered_copy"), SECOND),
-    "long_budget": "Hours a run, and larger than the models whose long training chapters 11 and 12 show.",
 }
 """By experiment. A sweep belongs to the grid that it chooses for."""
 

@@ -118,10 +118,10 @@ def test_a_task_is_a_column_that_is_judged_under_the_names_of_tasks(monkeypatch)
         return Verdict("not run" if table is None else "held", "6 seeds")
 
     monkeypatch.setattr(verdict_table, "uses", uses)
-    monkeypatch.setattr(verdict_table, "TASKS", (*verdict_table.TASKS, "ordered_copy"))
-    assert "experiment/ordered_copy" in verdict_table.needs()
-    found = judged(runs(), ordered_copy=pd.DataFrame({"method": ["rope"]}))
-    assert {cells["ordered_copy"].word for cells in found.values()} == {"held"}
+    monkeypatch.setattr(verdict_table, "TASKS", (*verdict_table.TASKS, "indirect_index"))
+    assert "experiment/indirect_index" in verdict_table.needs()
+    found = judged(runs(), indirect_index=pd.DataFrame({"method": ["rope"]}))
+    assert {cells["indirect_index"].word for cells in found.values()} == {"held"}
     assert {cells["needle"].word for cells in found.values()} == {"not run"}
     assert {("rope", "native"), ("rope", "window"), ("rope-gap", "native")} <= set(asked)
 
