@@ -12,7 +12,6 @@ from sepnb.claims import (
     extrapolation,
     get,
     images,
-    seqpe_stream,
     speed,
 )
 from sepnb.claims.claim import by_seeds
@@ -127,19 +126,6 @@ def test_what_would_keep_a_claim_from_an_answer_is_told():
     )
 
 
-def test_use_of_the_far_past_is_asked_only_where_far_text_has_paid_for_a_model():
-    asking = {claim.id for claim in CLAIMS if extrapolation.FAR_TEXT_PAYS in claim.unless}
-    assert asking == {"alibi-does-not-use-longer-context", "true-gaps-teach-use"}
-    condition = extrapolation.FAR_TEXT_PAYS
-    assert condition.any and {ask.high for ask in condition.asks} == {-0.02}
-
-
-def test_all_that_reads_positions_alike_is_asked_whether_it_hears_them():
-    hearing = {claim.id for claim in CLAIMS if seqpe_stream.HEARD in claim.unless}
-    assert len(hearing) == 4 and "seqpe-reaches-indices-never-seen" in hearing
-    assert {ask.low for ask in seqpe_stream.HEARD.asks} == {0.2}
-
-
 def test_bits_per_byte_have_the_floor_below_byte_pairs():
     """All but geometry and what is timed has a floor; images and cubes must answer half rightly, tasks be
     learned where far answers are compared, and fits find rows again."""
@@ -195,16 +181,3 @@ def test_names_are_those_of_the_experiments():
     assert extrapolators.CONTROLS == extrapolation.CONTROLS
     assert {*context_extension.EXTENSIONS, "rope"} == set(extended.METHODS)
     assert set(speed.BESIDE) == set(peer.METHODS) - {"none"}
-
-
-def test_the_speeds_asked_for_are_the_aims_of_the_experiment():
-    from sepnb.experiments.encoding_speed import TARGETS
-
-    asked = {
-        ask.a.removesuffix(":compiled"): ask.low
-        for claim in speed.OF_ENCODINGS.values()
-        for ask in claim.asks
-        if ask.a.endswith(":compiled")
-    }
-    aims = {f"{method} at {length}": aim for (method, length), aim in TARGETS.items()}
-    assert asked.items() <= aims.items()

@@ -36,13 +36,10 @@ def two(difference, *, spread=0.01, seeds=6, **columns):
         (+0.05, {"high": 0.0}, "not reproduced"),
         (+0.00, {"high": 0.0}, "undecided"),
         (+0.01, {"high": 0.03}, "reproduced"),  # worse, by less than the margin
-        (+0.05, {"high": 0.03}, "not reproduced"),
         (-0.03, {"high": -0.05}, "not reproduced"),  # better, by less than was said
         (+0.00, {"low": -0.03, "high": 0.03}, "reproduced"),
-        (-0.06, {"low": -0.03, "high": 0.03}, "not reproduced"),
         (+0.06, {"low": -0.03, "high": 0.03}, "not reproduced"),
         (+0.025, {"low": -0.03, "high": 0.03}, "undecided"),
-        (+0.04, {"low": 0.03}, "undecided"),
         (+0.05, {"low": 0.03}, "reproduced"),
     ],
 )
@@ -54,21 +51,16 @@ def test_a_difference_is_judged_against_its_bounds(difference, bounds, expected)
 
 
 def test_the_spread_decides_whether_a_mean_is_believed():
-    assert judge(two(-0.05, spread=0.04), BETTER).word == "reproduced"
-    assert judge(two(-0.05, spread=0.06), BETTER).word == "undecided"
-
-
-def test_both_margins_must_be_cleared_for_level():
-    """A mean in the middle whose interval leaves the margins is not shown to be level."""
+    """A mean in the middle whose interval leaves the margins is not shown to be level, either."""
     level = [Ask("a", "b", low=-0.03, high=0.03)]
-    assert judge(two(0.0, spread=0.02), level).word == "reproduced"
-    assert judge(two(0.0, spread=0.04), level).word == "undecided"
+    for mean, asks, narrow, wide in ((-0.05, BETTER, 0.04, 0.06), (0.0, level, 0.02, 0.04)):
+        assert judge(two(mean, spread=narrow), asks).word == "reproduced"
+        assert judge(two(mean, spread=wide), asks).word == "undecided"
 
 
-@pytest.mark.parametrize("seeds", [1, 3, 5])
-def test_five_seeds_are_too_few_however_clear(seeds):
-    few = judge(two(-0.5, seeds=seeds), BETTER)
-    assert few.word == "not judged" and f"{seeds} seeds" in few.detail
+def test_five_seeds_are_too_few_however_clear():
+    few = judge(two(-0.5, seeds=5), BETTER)
+    assert few.word == "not judged" and "5 seeds" in few.detail
     assert few.numbers == {"a minus b": pytest.approx(-0.5)}, "what was seen is shown all the same"
     assert judge(two(-0.5, seeds=6), BETTER).word == "reproduced"
 
@@ -415,9 +407,6 @@ def rounds(table, **bounds):
     [
         ((0.96, 0.97, 0.98), {"low": 0.95}, "reproduced"),
         ((0.92, 0.93, 0.94), {"low": 0.95}, "not reproduced"),
-        ((0.94, 0.96, 0.97), {"low": 0.95}, "undecided"),
-        ((0.02, 0.03, 0.04), {"high": 0.05}, "reproduced"),
-        ((0.06, 0.07, 0.08), {"high": 0.05}, "not reproduced"),
         ((0.04, 0.049, 0.06), {"high": 0.05}, "undecided"),
     ],
 )
