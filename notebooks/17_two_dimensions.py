@@ -787,7 +787,7 @@ figures.provenance(cube)
 # {num}`volumes/sinusoidal-shifts/canvas-12:.1%±` of the cases on the canvas of 12 cells, SeqPE in {num}`volumes/seqpe/canvas-12:.1%±`.
 #
 # We expected SeqPE to lead in larger cubes (*{num}`17_two_dimensions/verdict_seqpe_is_ahead_in_larger_cubes`*). Its losses and offsets do
-# help it there (*{num}`17_two_dimensions/verdict_losses_and_shifts_carry_seqpe_to_larger_cubes`*).
+# help it there.
 #
 # `````{dropdown} Details: runs, rates and offsets
 # {num}`17_two_dimensions/cube_runs` of {num}`17_two_dimensions/cube_declared` runs exist. Without losses and offsets SeqPE is right in

@@ -176,14 +176,6 @@ TOLD_BY_RECORDS = {
         "In larger cubes SeqPE is ahead of the sinusoid and of axial RoPE",
         against("seqpe", "sinusoidal, axial-rope", *LARGER, low=0.0),
     ),
-    "losses-and-shifts-carry-seqpe-to-larger-cubes": _cubes(
-        "Losses and random offsets carry SeqPE to larger cubes",
-        pairs("seqpe - seqpe-plain", *LARGER, low=0.0),
-    ),
-    "digits-do-more-than-shift-steps-in-a-cube": _cubes(
-        "In larger cubes SeqPE is ahead of a sinusoid with the same random offsets",
-        pairs("seqpe - sinusoidal-shifts", *LARGER, low=0.0),
-    ),
 }
 
 

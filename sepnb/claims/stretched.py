@@ -132,6 +132,8 @@ PAST = ("8x", "16x")
 GAP = gap("slowed", PAST)
 """At slowed positions, minus the sliding window of the same model as it was trained."""
 
+ONE = "Runs in which the factor was drawn had been seen, of every model that is compared."
+
 _text = partial(Claim, floors=(BAR,), experiment="experiment/adapted_text")
 TEXTS = {
     "adapted-text-position-part-survives": _text(
@@ -151,6 +153,19 @@ TEXTS = {
         "adapter of as many numbers, each against its own sliding window",
         pairs(f"{TUNED} - {DENSE}/low-rank", *GAP, high=0.0),
         remark=REMARK,
+    ),
+    "adapted-text-no-dense-adapter-of-its-size-with-one-factor": _text(
+        "A separated model of which the position part is tuned with the factor 8 loses less at eight trained "
+        "lengths than a dense one with a low-rank adapter of as many numbers, tuned alike, each against its "
+        "own sliding window",
+        pairs(f"{TUNED}-one-factor - {DENSE}/low-rank-one-factor", *gap("slowed", ("8x",)), high=0.0),
+        remark=ONE,
+    ),
+    "adapted-text-as-good-as-rope-tuned-alike-with-one-factor": _text(
+        "A separated model of which the position part is tuned with the factor 8 pays no more at eight "
+        "trained lengths than RoPE with YaRN of which W_Q and W_K are tuned alike, within 0.03 bits",
+        pairs(f"{TUNED}-one-factor - {ROPE}/maps-one-factor", "slowed/8x", high=0.03),
+        remark=ONE,
     ),
     "adapted-text-as-good-as-rope-tuned-alike": _text(
         "A separated model of which the position part is tuned pays no more than RoPE with YaRN of which "

@@ -150,7 +150,7 @@ def test_what_a_record_holds_shows_as_it_is_and_does_nothing(project, only, monk
     made = {"": frozenset({HOSTILE})}
     source = Source(claim.needs[0], profile="laptop", records=1, seeds=(1,), commits=made)
     verdict = claims.Verdict("undecided", HOSTILE)
-    row = claims.Row(claim=claim, verdict=verdict, sources=(source,), rule_commit=None, precedes={})
+    row = claims.Row(claim=claim, verdict=verdict, sources=(source,), rule_commit=None, precedes=None)
     monkeypatch.setattr(claims, "evaluate", lambda: [row])
     blocks = "\n\n".join(f"```{{{name}}}\n```" for name in ("claims", "provenance", "encoding-speed"))
     index = f"# Book\n\n## Evidence\n\n{blocks}\n\n```{{toctree}}\n{HOME}\n```\n"

@@ -116,7 +116,7 @@ def test_a_typed_result_is_refused_wherever_prose_is(line, refused):
 
 def test_all_that_does_not_resolve_is_said_at_once(monkeypatch):
     claim = claims.get("the-five-extrapolate")
-    monkeypatch.setattr(claims, "evaluate", lambda: [Row(claim, Verdict("held", "why"), (), None, {})])
+    monkeypatch.setattr(claims, "evaluate", lambda: [Row(claim, Verdict("held", "why"), (), None, None)])
     text = 'num("stretched_mqar/rope/akkuracy") // num("in a comment")\n'
     text += 'verdict("the-five-extrapolate: refuted") verdict("none: held")'
     with pytest.raises(paper.PaperError) as raised:

@@ -12,7 +12,7 @@ PAGE = "# Book\n\nIt needs none ({verdict}`ID: held`).\n\n(claim-ID)=\n## The cl
 
 def test_it_shows_the_word_of_the_ledger_and_leads_to_the_claim(project, monkeypatch) -> None:
     claim = claims.get("the-untied-term-needs-no-stream")
-    monkeypatch.setattr(claims, "evaluate", lambda: [Row(claim, Verdict("not run", "why"), (), None, {})])
+    monkeypatch.setattr(claims, "evaluate", lambda: [Row(claim, Verdict("not run", "why"), (), None, None)])
     built = project({"index.md": PAGE.replace("ID", claim.id)})
     assert built.warnings == []
     (badge,) = re.findall(

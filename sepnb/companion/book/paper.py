@@ -64,7 +64,7 @@ def looked_up(text: str, profile: str = "laptop") -> dict[str, dict]:
         elif rows[name].verdict.word != word:
             problems.append(f"{told!r}: the ledger says {rows[name].verdict.word!r}; write the sentence anew")
         else:
-            verdicts[told] = {"word": word, "late": False in rows[name].precedes.values()}
+            verdicts[told] = {"word": word, "late": rows[name].precedes is False}
     if problems:
         raise PaperError("\n".join(problems))
     return {"numbers": numbers, "verdicts": verdicts}

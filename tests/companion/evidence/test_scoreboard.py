@@ -20,7 +20,7 @@ from ...claims.test_budget import ORDERED, trained
 def rows():
     """Every claim with a word of its own, so that a wrong one would show."""
     return [
-        Row(claim, Verdict(WORDS[n % len(WORDS)], f"reason {n}"), (), None, {})
+        Row(claim, Verdict(WORDS[n % len(WORDS)], f"reason {n}"), (), None, None)
         for n, claim in enumerate(claims.CLAIMS)
     ]
 
