@@ -136,6 +136,20 @@ ONE = "Runs in which the factor was drawn had been seen, of every model that is 
 
 _text = partial(Claim, floors=(BAR,), experiment="experiment/adapted_text")
 TEXTS = {
+    "stretched-text-beside-can-be-slowed-added-cannot": _text(
+        "Past its trained length a model with position beside its content loses less at slowed positions "
+        "than one with position added to it",
+        pairs(f"{BESIDE} - {DENSE}", *GAP, high=0.0),
+        experiment="experiment/stretched_text",
+        remark=REMARK,
+    ),
+    "stretched-text-the-split-adds-to-it": _text(
+        "Past its trained length a separated model loses less at slowed positions than one with position "
+        "beside its content and no split",
+        pairs(f"{SEPARATED} - {BESIDE}", *GAP, high=0.0),
+        experiment="experiment/stretched_text",
+        remark=REMARK,
+    ),
     "adapted-text-position-part-survives": _text(
         "A separated model of which the position part alone is tuned survives at eight and at sixteen "
         "trained lengths",
