@@ -100,12 +100,12 @@ class Attention(nn.Module):
             if not spans:
                 continue
             parts = self.queries_and_keys(index, read, table)  # Q = u W_Q, K = u W_K
-            terms = self._terms(u, context) if "sem" in group.reads else []
+            terms = self._terms(u, context, cache) if "sem" in group.reads else []
             for span in spans:
                 v = self._to_heads(self.streams.join({name: values[name] for name in span.columns}))
                 q, k, v = self._placed(span, parts, v, context, cache)  # kept in the cache, rotated
-                for more_q, more_k in terms:  # more columns, under the same scale
-                    q, k = _beside([q, more_q[:, span.of_group]]), _beside([k, more_k])
+                for more in terms:  # more columns, under the same scale
+                    q, k = (_beside([x, of_heads(y, span)]) for x, y in zip((q, k), more, strict=True))
                 averaged = self.core(span, q, k, v, context)  # softmax(Q K^T d^-1/2 + bias + mask) V
                 z |= span.divided(averaged.transpose(1, 2).flatten(-2))
         return self.output.parts(z)  # y = z W_O, stream by stream
@@ -208,10 +208,22 @@ class Attention(nn.Module):
             k, v = k.repeat_interleave(self.shared, dim=1), v.repeat_interleave(self.shared, dim=1)
         return q, k, v
 
-    def _terms(self, u: Mapping[str, Tensor], context: AttentionContext) -> list[tuple[Tensor, Tensor]]:
+    def _terms(
+        self, u: Mapping[str, Tensor], context: AttentionContext, cache: KVCache | None
+    ) -> list[tuple[Tensor, Tensor]]:
         """Per term its columns of the queries and of the keys, of all heads that read the sem stream."""
-        content = u["sem"][:, u["sem"].shape[1] - context.n_queries :]
-        return [term(content, made) for term, made in zip(self.terms, context.terms, strict=True)]
+        content, made = u["sem"][:, u["sem"].shape[1] - context.n_queries :], []
+        for number, (term, prepared) in enumerate(zip(self.terms, context.terms, strict=True)):
+            kept = term.kept(u["sem"])
+            if kept is not None and cache is not None:
+                kept, _ = cache.extend((self.layer, "term", number), kept, kept[..., :0])
+            made.append(term(content, prepared, kept))
+        return made
+
+
+def of_heads(columns: Tensor, span: Span) -> Tensor:
+    """The columns of the heads of a span, of those of its group `[B, H, N, e]`; one for all stays one."""
+    return columns if columns.shape[1] == 1 else columns[:, span.of_group]
 
 
 def _beside(tensors: Sequence[Tensor]) -> Tensor:

@@ -119,6 +119,14 @@ def phase(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
     return total / math.sqrt(q.shape[-1])
 
 
+def forgetting(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
+    """Gate by gate: what lies between key and query is multiplied, and its logarithm added."""
+    gates = torch.sigmoid(u @ layer.leaf("gates.weight").T + layer.leaf("gates.bias")).transpose(1, 2)
+    n, one = q.shape[2], torch.ones_like(gates[..., 0])
+    kept = [[gates[..., j + 1 : i + 1].prod(-1) if j < i else one for j in range(n)] for i in range(n)]
+    return scaled(q, k) + torch.stack([torch.stack(row, dim=-1) for row in kept], dim=-2).log()
+
+
 def digit_strings(layer: Layer, width: int) -> Tensor:
     return torch.stack([layer.encoder.plain(row) for row in layer.at])
 
@@ -265,6 +273,7 @@ REFERENCES: dict[str, Reference] = {
     "transformer-xl": Reference(scores=transformer_xl),
     "distance-aware": Reference(scores=distance_aware),
     "cope": Reference(scores=cope),
+    "forgetting": Reference(scores=forgetting),
     "seqpe": Reference(at_input=digit_strings, scores=seqpe),
 }
 
