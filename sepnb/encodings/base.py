@@ -294,6 +294,11 @@ class Encoding:
         as the one that changes queries and keys is unless an encoding says otherwise."""
         return self.per_layer and site is not Site.QUERY_KEY
 
+    def common_key(self, head_width: int) -> int:
+        """How many of the first columns of a key, of `head_width`, are one for all heads that read the same
+        streams."""
+        return 0
+
     def at_input(self, width: int, max_length: int) -> InputModule | None:
         """A module for vectors of this width, for positions below `max_length` if it holds a table."""
         return None

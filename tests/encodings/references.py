@@ -326,8 +326,8 @@ class Written(Plain):
 
         return Layer(self.encoding, leaf, self.encoder, positions, self.config.max_length, number)
 
-    def acts_at(self, site: Site) -> bool:
-        return site in self.encoding.sites
+    def acts_at(self, site: Site, layer: int = 0) -> bool:
+        return site in self.encoding.sites and (site is Site.INPUT or self.encoding in self.acting(layer))
 
     def codes(self, positions: Tensor) -> Tensor:
         width = self.config.streams.d_model
@@ -342,7 +342,7 @@ class Written(Plain):
 
     def scores(self, layer: int, u: Tensor, positions: Tensor) -> Tensor:
         told = self.layer(layer, positions, len(u))
-        between = self.acts_at(Site.QUERY_KEY) or self.acts_at(Site.SCORE)
+        between = self.acts_at(Site.QUERY_KEY, layer) or self.acts_at(Site.SCORE, layer)
         if between and self.reference.at_query_key is not None:
             u = u + self.reference.at_query_key(told, u.shape[-1])
         q, k = self.heads_of(layer, u)
@@ -350,6 +350,6 @@ class Written(Plain):
 
     def averaged(self, layer: int, weights: Tensor, values: Tensor, positions: Tensor) -> Tensor:
         plain = super().averaged(layer, weights, values, positions)
-        if not self.acts_at(Site.VALUE):
+        if not self.acts_at(Site.VALUE, layer):
             return plain
         return plain + self.reference.at_value(self.layer(layer, positions, len(weights)), weights)
