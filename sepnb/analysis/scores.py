@@ -97,8 +97,9 @@ def split_scores(
             content = {name: y if name == "sem" else torch.zeros_like(y) for name, y in u.items()}
             if "sem" in given:
                 content["sem"] = content["sem"] - held(block.attention_norm, x["sem"], given["sem"])
-            mixed = "sem" in given or block.attention.own(context).embedding is not None
-            found = [*_terms(block.attention, block.attention.own(context), u, content, mixed, seen)]
+            here = block.attention.context_here(context)
+            mixed = "sem" in given or here.embedding is not None
+            found = [*_terms(block.attention, here, u, content, mixed, seen)]
             x = {**x, **block(x, context)}
         for heads, terms in found:
             yield Scores(layer, heads, terms, seen)

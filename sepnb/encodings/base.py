@@ -166,8 +166,8 @@ class TermModule(nn.Module, ABC):
     def forward(self, content: Tensor, prepared: Any, kept: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The normalised sem stream of the queries `[B, N, d_sem]` to the columns `[B, H, N, e]` of these and
         `[1, 1, M, e]` of the keys (`[B, 1, M, e]` where sequences have positions of their own, and with a
-        dimension of H where the columns of keys differ by head). `kept`: of all keys, `[B, H, M, *]`; None:
-        they are those of the queries."""
+        dimension of H where the columns of keys differ by head). `kept` is given where there is something to
+        keep: of all keys, `[B, H, M, *]`; None: they are those of the queries."""
 
 
 class ScoreModule(nn.Module, ABC):

@@ -88,9 +88,7 @@ class PhaseTerm(TermModule, Extendable):
     def prepare(self, query_positions: Tensor, key_positions: Tensor) -> tuple[Tensor, Tensor]:
         return self._phases(query_positions), self._phases(key_positions)
 
-    def forward(
-        self, content: Tensor, prepared: tuple[Tensor, Tensor], kept: None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, content: Tensor, prepared: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         coefficients = self.coefficients(content).unflatten(-1, (self.n_heads, self.waves, 2)).transpose(1, 2)
         at, keys = (phases.to(coefficients.dtype) for phases in prepared)
         real, imaginary = coefficients.unbind(-1)

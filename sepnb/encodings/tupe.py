@@ -47,9 +47,7 @@ class TupeTerm(TermModule, Extendable):
     def _normalised(self, p: Tensor) -> Tensor:
         return F.layer_norm(p.to(self.gain.dtype), (self.more,), self.gain, self.bias)
 
-    def forward(
-        self, content: Tensor, prepared: tuple[Tensor, Tensor], kept: None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, content: Tensor, prepared: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         at, keys = (self._normalised(p).unsqueeze(-3) for p in prepared)
         of_query, of_key = (m.weight.unflatten(0, (self.n_heads, -1)) for m in (self.query, self.key))
         asked = at @ (of_query.transpose(-1, -2) @ of_key)  # [*B, H, N, w]

@@ -95,7 +95,7 @@ class Attention(nn.Module):
         before those of the context's queries give keys and values only. The cache is extended in place; with
         a `table` of `position_table` the position streams may be absent.
         """
-        context = self.own(context)
+        context = self.context_here(context)
         values = self.values(u)  # V = u W_V, stream by stream
         read, z = context.embedded(u), {}  # u as queries and keys see it: one encoding adds to u_sem here
         for index, group in enumerate(self.groups):
@@ -113,7 +113,7 @@ class Attention(nn.Module):
                 z |= span.divided(averaged.transpose(1, 2).flatten(-2))
         return self.output.parts(z)  # y = z W_O, stream by stream
 
-    def own(self, context: AttentionContext) -> AttentionContext:
+    def context_here(self, context: AttentionContext) -> AttentionContext:
         """The context as this layer has it: without what encodings made, where none acts in it."""
         return context.bare if self.bare else context
 
@@ -166,7 +166,7 @@ class Attention(nn.Module):
     def position_logits(self, table: Tensor, context: AttentionContext) -> Tensor:
         """Of an untied layer: the position part of the sem heads' scaled scores, `[H, N, N]`, no mask, in
         float32 or wider. A term of the score that an encoding adds of itself is no part of it."""
-        group, context = self.groups[self.both], self.own(context)
+        group, context = self.groups[self.both], self.context_here(context)
         _, positions = group.parts
         part = self._part(self.both, positions, table)
         (q,), (k,), (span,) = part.queries, part.keys, group.spans
@@ -231,7 +231,7 @@ class Attention(nn.Module):
             kept = term.kept(u["sem"])
             if kept is not None and cache is not None:
                 kept, _ = cache.extend((self.layer, "term", number), kept, kept[..., :0])
-            made.append(term(content, prepared, kept))
+            made.append(term(content, prepared) if kept is None else term(content, prepared, kept))
         return made
 
 

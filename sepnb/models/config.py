@@ -76,7 +76,7 @@ class TransformerConfig:
             all before it. For causal models; see `windows`.
         nope_every: every so many layers there is one, the last of them, in which no encoding acts at queries
             and keys, scores or values; what acts at the input is not touched (4 as in Llama 4 and SmolLM3).
-            At least 2; None leaves no layer without.
+            At least 2 and at most `n_layers`; None leaves no layer without.
 
     Raises:
         TypeError: streams, an encoding or a count of another type.
@@ -365,11 +365,7 @@ def _check_nope(config: TransformerConfig) -> None:
         return
     needs = "the first of so many layers has position; give at least 2"
     validation.whole("nope_every", every, 2, config.n_layers, needs=needs)
-    acting = [encoding for encoding in config.encodings if encoding.sites - {Site.INPUT}]
-    if not acting:
-        names = " and ".join(encoding.name for encoding in config.encodings)
-        raise ValueError(f"nope_every={every} leaves layers without encodings, and {names} acts in none")
-    for encoding in acting:
+    for encoding in config.encodings:
         at = Site.QUERY_KEY
         if encoding.per_layer and at in encoding.sites and not encoding.each_layer(at):
             raise ValueError(

@@ -96,17 +96,17 @@ def test_a_layer_without_position_has_no_parameters_and_no_cost_of_it():
 
 
 def test_what_leaves_nothing_out_is_refused():
-    for fields, told in (
-        ({"nope_every": 1}, "nope_every is 1; the first of so many layers has position; give at least 2"),
-        ({"nope_every": 3}, "nope_every is 3; it must be at most 2"),
-        ({"encoding": "learned"}, "leaves layers without encodings, and learned acts in none"),
-        ({"encoding": encodings.build("seqpe", per_layer=True)}, "seqpe makes maps for every layer; use per"),
+    sizes = {"streams": DENSE, "n_layers": 2, "n_heads": 2}
+    for every, encoding, told in (
+        (1, "rope", "nope_every is 1; the first of so many layers has position; give at least 2"),
+        (3, "rope", "nope_every is 3; it must be at most 2"),
+        (
+            2,
+            encodings.build("seqpe", per_layer=True),
+            "seqpe makes maps for every layer; use per_layer=False",
+        ),
     ):
         with pytest.raises(ValueError, match=told):
-            TransformerConfig(
-                **{"streams": DENSE, "n_layers": 2, "n_heads": 2, "encoding": "rope"}
-                | {"nope_every": 2}
-                | fields
-            )
+            TransformerConfig(**sizes, encoding=encoding, nope_every=every)
     with pytest.raises(TypeError, match="nope_every must be an int, got True"):
-        TransformerConfig(DENSE, 2, 2, "rope", nope_every=True)
+        TransformerConfig(**sizes, encoding="rope", nope_every=True)
