@@ -15,7 +15,7 @@ AWAITED: tuple[str, ...] = (
         for sweep in ("", "_sweep")
     ),
     *(f"adapted_{task}" for task in ("mqar", "latest_value", "needle")),
-    *("stretched_text_sweep", "every_reading"),
+    *("stretched_text_sweep", "every_reading", "ladder_text_sweep", "ladder_text"),
 )
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
 

@@ -21,6 +21,7 @@ REASONS = {
     "questions": "First come the methods that the other tasks had put in front.",
     "indirect_index": "First came the models that differ in what is mixed; those at random positions wait.",
     **dict.fromkeys(("occurrence", "ordered_copy"), SECOND),
+    "ladder_text": "New: its rules and rates come before its runs.",
     "long_budget": "Hours a run, and larger than the models whose long training chapters 10 and 11 show.",
 }
 """By experiment. A sweep belongs to the grid that it chooses for."""
