@@ -342,6 +342,7 @@ DOORS |= {
     ),
     "cope_positions": (encodings.cope_positions, {"logits": noise(B, H, N, M), "n_positions": 4}),
     "cope_scores": (encodings.cope_scores, {"q": Q, "k": K, "table": noise(4, D), "gate": "raw"}),
+    "forgetting_bias": (encodings.forgetting_bias, {"logits": noise(B, H, M)}),
     "fire_ratio": (encodings.fire_ratio, {"c": torch.tensor(0.5), "threshold": torch.tensor(4.0)} | AT),
     "fire_bias": (
         encodings.fire_bias,
@@ -562,6 +563,10 @@ TAKEN: dict[str, dict[str, set[str]]] = {
     },
     "cope_scores": {"q": QUERIES_OF_ANY_NUMBER, "k": {"axis 2 longer"}, "table": {"axis 0 longer"}},
     "fire_bias": {"out": {"axis 0 longer", "axis 0 empty"}},
+    "forgetting_bias": {
+        "logits": {"meta", "another dtype"}
+        | {f"axis {axis} {how}" for axis in (0, 1, 2) for how in ("longer", "empty")}
+    },
     "t5_bias": {"table": {"axis 0 longer", "axis 1 longer", "axis 1 empty", "another dtype"}},
     "phase_frequencies": {"longest": {"2**62", "1e300"}},
     "phase_scores": {

@@ -57,21 +57,21 @@ class MultiplyAdds:
         return {kind: self.each[kind] + self.once[kind] / batch for kind in KINDS}
 
 
-def block(config: TransformerConfig, layout: BlockLayout, length: int) -> MultiplyAdds:
-    """A block of `config` of this layout, on sequences of `length` tokens.
+def block(config: TransformerConfig, layout: BlockLayout, length: int, layer: int = 0) -> MultiplyAdds:
+    """A block of `config` of this layout, the one of this layer, on sequences of `length` tokens.
 
     Raises:
         ValueError: a length below 1; an encoding that makes scores or values of its own in every layer, which
             are not counted.
     """
     whole("length", length, needs="a sequence has at least 1 token")
-    heads, at = heads_for(config, layout), Site.QUERY_KEY
-    for encoding in config.encodings:
+    heads, at, encodings = heads_for(config, layout), Site.QUERY_KEY, config.encodings_of(layer)
+    for encoding in encodings:
         if _adds_terms(encoding, config):
             raise ValueError(
                 f"the terms that {encoding.name!r} adds in every layer are not counted; leave it out"
             )
-    at_queries = [e.at_query_key(Heads(width=heads.width)) for e in config.encodings if not e.each_layer(at)]
+    at_queries = [e.at_query_key(Heads(width=heads.width)) for e in encodings if not e.each_layer(at)]
     more = sum(module.more for module in at_queries if isinstance(module, QueryKeyModule))
     each, once = dict.fromkeys(KINDS, 0.0), dict.fromkeys(KINDS, 0.0)
 
@@ -81,8 +81,9 @@ def block(config: TransformerConfig, layout: BlockLayout, length: int) -> Multip
 
     widths, total = config.streams.widths, config.streams.d_model
     d, shared = config.head_width, config.heads_per_kv
+    common = max((one.common_key(d) for one in encodings), default=0)
     with torch.device("meta"):  # only to be asked: nothing is allocated, and no random number is drawn
-        terms = [e.at_query_key(heads) for e in config.encodings if e.each_layer(at)]
+        terms = [e.at_query_key(heads) for e in encodings if e.each_layer(at)]
     terms = [term for term in terms if term is not None]
     if heads.reading:
         add("query_key", ("sem",), sum(term.products for term in terms))
@@ -90,7 +91,8 @@ def block(config: TransformerConfig, layout: BlockLayout, length: int) -> Multip
     for reads, group in groupby(layout.heads, key=config.reads):
         alike = list(group)
         for name in reads:
-            add("query_key", (name,), widths[name] * (len(alike) + len(alike) // shared) * d)
+            keys = len(alike) // shared * (d - common) + common
+            add("query_key", (name,), widths[name] * (len(alike) * d + keys))
         two_parts = config.reading == "untied" and "sem" in reads and len(reads) > 1
         columns = (3 if two_parts else 2) * d + more  # of a query, and of a value
         columns += sum(term.more for term in terms) if "sem" in reads else 0
@@ -142,7 +144,8 @@ def _written(config: TransformerConfig, heads: list[int]) -> list[str]:
 
 def blocks(config: TransformerConfig, length: int) -> tuple[MultiplyAdds, ...]:
     """Every block of the model, in order. With readout="sem" the last one computes less."""
-    return tuple(block(config, layout, length) for layout in Layout.of(config).blocks)
+    layouts = enumerate(Layout.of(config).blocks)
+    return tuple(block(config, layout, length, layer) for layer, layout in layouts)
 
 
 def per_token(config: TransformerConfig, length: int, batch: int = 1) -> float:

@@ -64,6 +64,8 @@ def code_of(name: str, width: int, length: int) -> Coded | None:
 
     if (own := encoding.code(width, length)) is not None:
         return Coded(*own)
+    if encoding.counts_tokens:
+        return None
     if (module := encoding.at_input(width, length)) is not None:
 
         def vector(at: Tensor) -> Tensor:

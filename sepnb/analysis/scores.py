@@ -32,7 +32,7 @@ from torch import Tensor
 
 from ..encodings.base import Place
 from ..models import LanguageModel, attention_hook
-from ..models.attention import Attention, Part
+from ..models.attention import Attention, Part, of_heads
 from ..models.context import AttentionContext
 from ..models.layout import Span
 from ..models.windows import visible
@@ -97,8 +97,9 @@ def split_scores(
             content = {name: y if name == "sem" else torch.zeros_like(y) for name, y in u.items()}
             if "sem" in given:
                 content["sem"] = content["sem"] - held(block.attention_norm, x["sem"], given["sem"])
-            mixed = "sem" in given or context.embedding is not None
-            found = [*_terms(block.attention, context, u, content, mixed, seen)]
+            here = block.attention.context_here(context)
+            mixed = "sem" in given or here.embedding is not None
+            found = [*_terms(block.attention, here, u, content, mixed, seen)]
             x = {**x, **block(x, context)}
         for heads, terms in found:
             yield Scores(layer, heads, terms, seen)
@@ -168,7 +169,7 @@ def _terms(
                 for (asks, (q, _)), (answers, (_, k)) in product(made.items(), repeat=2):
                     terms[f"{asks}-{answers}"] = q @ k.transpose(-1, -2) * scale
             added = [
-                q[:, span.of_group] @ k.transpose(-1, -2) * scale
+                of_heads(q, span) @ of_heads(k, span).transpose(-1, -2) * scale
                 for term, prepared in zip(layer.terms, context.terms, strict=True)
                 if "sem" in group.reads
                 for q, k in [term(u["sem"], prepared)]

@@ -45,6 +45,7 @@ from .coordinates import MOST_AXES
 from .cope import Cope, cope_positions, cope_scores
 from .distance_aware import DistanceAware, distance_aware_gate, distance_aware_scores
 from .fire import Fire, fire_bias, fire_ratio
+from .forgetting import Forgetting, forgetting_bias
 from .kerple import Kerple, kerple_bias
 from .learned import Learned
 from .none import NoEncoding
@@ -73,6 +74,7 @@ __all__ = [
     "DynamicNTK",
     "Encoding",
     "Fire",
+    "Forgetting",
     "Heads",
     "InputModule",
     "Kerple",
@@ -114,6 +116,7 @@ __all__ = [
     "distance_aware_scores",
     "fire_bias",
     "fire_ratio",
+    "forgetting_bias",
     "grid_positions",
     "grid_sinusoidal",
     "how_on_axes",

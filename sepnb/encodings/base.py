@@ -145,6 +145,7 @@ class TermModule(nn.Module, ABC):
     """A term of the score with parameters of its own in every layer, as more columns of queries and keys.
 
     The score of a head becomes (q k^T + q' k'^T) d^-1/2, q' and k' being the columns that `forward` gives.
+    Where those of a key are made of content too, `kept` is what they are made of.
     """
 
     more: int
@@ -156,10 +157,17 @@ class TermModule(nn.Module, ABC):
     def prepare(self, query_positions: Tensor, key_positions: Tensor) -> Any:
         """What `forward` needs of the positions, computed once and shared by the modules of all layers."""
 
+    def kept(self, content: Tensor) -> Tensor | None:
+        """What the keys of later calls need of the normalised sem stream `[B, N, d_sem]` of these tokens,
+        `[B, H, N, *]`: a cache keeps it beside the keys. None: nothing, keys give their positions alone."""
+        return None
+
     @abstractmethod
-    def forward(self, content: Tensor, prepared: Any) -> tuple[Tensor, Tensor]:
+    def forward(self, content: Tensor, prepared: Any, kept: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The normalised sem stream of the queries `[B, N, d_sem]` to the columns `[B, H, N, e]` of these and
-        `[1, 1, M, e]` of the keys (`[B, 1, M, e]` where sequences have positions of their own)."""
+        `[1, 1, M, e]` of the keys (`[B, 1, M, e]` where sequences have positions of their own, and with a
+        dimension of H where the columns of keys differ by head). `kept` is given where there is something to
+        keep: of all keys, `[B, H, M, *]`; None: they are those of the queries."""
 
 
 class ScoreModule(nn.Module, ABC):
@@ -285,6 +293,11 @@ class Encoding:
         """Whether every layer has a module of its own at this site; else one is built that all layers share,
         as the one that changes queries and keys is unless an encoding says otherwise."""
         return self.per_layer and site is not Site.QUERY_KEY
+
+    def common_key(self, head_width: int) -> int:
+        """How many of the first columns of a key, of `head_width`, are one for all heads that read the same
+        streams."""
+        return 0
 
     def at_input(self, width: int, max_length: int) -> InputModule | None:
         """A module for vectors of this width, for positions below `max_length` if it holds a table."""

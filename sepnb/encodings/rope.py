@@ -209,10 +209,15 @@ class RoPE(Encoding):
             (p-RoPE; Barbero et al. 2025). None turns all.
         extension: train with the frequencies of a context extension. `LanguageModel.extended` changes those
             of a trained model.
+        shared: with `partial`, the columns of a key that turn are one for all heads that read the same
+            streams, as in the decoupled key of multi-head latent attention (DeepSeek-V2, 2024): W_K makes
+            them once. Their low-rank compression of all other columns is not done here, and a cache holds
+            the shared columns once for each head.
     """
 
     name = "rope"
     order = 3
+    later = ("shared",)
     sites = frozenset({Site.QUERY_KEY})
 
     base: float = 10_000.0
@@ -221,6 +226,7 @@ class RoPE(Encoding):
     partial: int | float | None = None
     p: int | float | None = None
     extension: Extension | None = None
+    shared: bool = False
 
     def __post_init__(self) -> None:
         check_base(self.base)
@@ -234,6 +240,16 @@ class RoPE(Encoding):
         for option in ("partial", "p"):
             if (share := getattr(self, option)) is not None:
                 check_share(option, share)
+        if validation.flag("shared", self.shared) and (self.partial is None or self.partial == 1):
+            raise ValueError(
+                f"shared=True with partial={self.partial} leaves the key of a head no column of its own; "
+                f"give partial below 1, such as 0.25, or n_kv_heads=1, which shares whole keys and values"
+            )
+        if self.shared and self.streams is not None:
+            raise ValueError(
+                f"shared=True with streams={self.streams}: where nothing turns nothing can be shared; leave "
+                f"streams out"
+            )
         if self.extension is not None and not isinstance(self.extension, Extension):
             raise TypeError(
                 f"extension must be one that a record can name, such as PositionInterpolation(4.0), got "
@@ -242,6 +258,9 @@ class RoPE(Encoding):
 
     def at_query_key(self, heads: Heads) -> QueryKeyModule:
         return RotaryQueryKey(heads.width, self)
+
+    def common_key(self, head_width: int) -> int:
+        return rotary_width(head_width, "partial", self.partial) if self.shared else 0
 
     def resolved(self) -> dict[str, Any]:
         resolved = super().resolved()

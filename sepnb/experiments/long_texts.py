@@ -78,10 +78,11 @@ def validated(
 
 
 def slowed_rows(config: Run, texts: LongTexts, slow: Callable[[int], LanguageModel], device: str) -> Rows:
-    """The first k L of every window at positions k times as slow, for each of `FACTORS`; of each reading the
-    last bin, from k/2 L to k L, is what the others are compared in."""
+    """The first k L of every window at positions k times as slow, for each of `FACTORS` among the readings;
+    of each the last bin, from k/2 L to k L, is what the others are compared in."""
     rows: Rows = []
-    for asked, factor in zip(SLOWED, FACTORS.values(), strict=True):
+    for asked in (one for one in texts.readings if one.id in FACTORS):
+        factor = FACTORS[asked.id]
         longest = factor * texts.beyond.length
         rows += read(config, texts, slow(factor), asked=(asked,), longest=longest, device=device)
     return rows
@@ -115,7 +116,7 @@ class Slowed(Measure):
 
     Args:
         texts: all that is read.
-        readings: the slowed ones, among which the validation text chooses.
+        readings: the slowed ones, among which the validation text chooses; none of a model without waves.
     """
 
     texts: LongTexts
@@ -130,15 +131,15 @@ class Slowed(Measure):
             name: validated(config, texts, read_by(model, name, CHOSEN_AT), at.device)
             for name in self.readings
         }
-        best = min(scores, key=scores.get)
+        best = min(scores, key=scores.get, default="")
         rows = read(config, texts, model, asked=untuned(texts.beyond.length), device=at.device)
         rows += slowed_rows(config, texts, lambda factor: read_by(model, best, factor), at.device)
         chosen = [
             {"kind": "slowed", "reading": name, "bits_per_byte": level} for name, level in scores.items()
         ]
         metrics = about_the_training(model) | metrics_of(rows, texts.beyond.length)
-        told = {"reading": READINGS.index(best), "bits_per_byte": metrics["native/1x"]}
-        return metrics | told, rows + chosen
+        told = {"reading": READINGS.index(best)} if best else {}
+        return metrics | told | {"bits_per_byte": metrics["native/1x"]}, rows + chosen
 
     def begins(self, config: Run, start: Checkpoint, device: str, steps: int) -> Fingerprint:
         """The score of the model at slowed positions."""

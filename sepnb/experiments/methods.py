@@ -150,7 +150,7 @@ class Facets(NamedTuple):
     options: tuple[str, ...]
 
 
-OF_SCORE = ("query_key", "pos_stream", "norm", "split", "readout")
+OF_SCORE = ("query_key", "pos_stream", "norm", "split", "readout", "nope_every")
 """The fields of a model that this facet tells."""
 
 

@@ -51,6 +51,8 @@ class Attention(nn.Module):
         super().__init__()
         self.streams, self.head_width, self.shared = config.streams, config.head_width, config.heads_per_kv
         self.layer, self.heads, self.groups = layer, layout.heads, layout.groups
+        self.bare, encodings = config.without_position(layer), config.encodings_of(layer)
+        self.common = max((one.common_key(self.head_width) for one in encodings), default=0)
         # The group whose queries and keys are made of content and positions; there is one at most.
         self.both = next(
             (n for n, g in enumerate(self.groups) if "sem" in g.reads and len(g.reads) > 1), None
@@ -58,7 +60,7 @@ class Attention(nn.Module):
         self.query_key = nn.ModuleList(
             nn.Linear(
                 sum(self.streams.widths[name] for name in group.reads),
-                (group.n_heads + group.n_heads // self.shared) * self.head_width,
+                group.n_heads * self.head_width + self.key_columns(group.n_heads // self.shared),
                 bias=config.bias,
             )
             for group in self.groups
@@ -69,11 +71,11 @@ class Attention(nn.Module):
         self.value = BlockDiagonalLinear(self.streams, reduction=self.shared, outputs=values, **how)
         self.output = BlockDiagonalLinear(self.streams, outputs=outputs, **how)
         heads = heads_for(config, layout)
-        terms = [e.at_query_key(heads) for e in config.encodings if e.each_layer(Site.QUERY_KEY)]
+        terms = [e.at_query_key(heads) for e in encodings if e.each_layer(Site.QUERY_KEY)]
         self.terms = nn.ModuleList(term for term in terms if term is not None)
         spans = [span for group in self.groups for span in group.spans]
         written = {name for span in spans for name in span.columns if not split or name in outputs}
-        self.averaging = AttentionCore(config, heads, written)  # named as weights were first saved
+        self.averaging = AttentionCore(config, heads, written, encodings)  # named as weights were first saved
 
     @property
     def core(self) -> AttentionCore:
@@ -93,6 +95,7 @@ class Attention(nn.Module):
         before those of the context's queries give keys and values only. The cache is extended in place; with
         a `table` of `position_table` the position streams may be absent.
         """
+        context = self.context_here(context)
         values = self.values(u)  # V = u W_V, stream by stream
         read, z = context.embedded(u), {}  # u as queries and keys see it: one encoding adds to u_sem here
         for index, group in enumerate(self.groups):
@@ -100,15 +103,23 @@ class Attention(nn.Module):
             if not spans:
                 continue
             parts = self.queries_and_keys(index, read, table)  # Q = u W_Q, K = u W_K
-            terms = self._terms(u, context) if "sem" in group.reads else []
+            terms = self._terms(u, context, cache) if "sem" in group.reads else []
             for span in spans:
                 v = self._to_heads(self.streams.join({name: values[name] for name in span.columns}))
                 q, k, v = self._placed(span, parts, v, context, cache)  # kept in the cache, rotated
-                for more_q, more_k in terms:  # more columns, under the same scale
-                    q, k = _beside([q, more_q[:, span.of_group]]), _beside([k, more_k])
+                for more in terms:  # more columns, under the same scale
+                    q, k = (_beside([x, of_heads(y, span)]) for x, y in zip((q, k), more, strict=True))
                 averaged = self.core(span, q, k, v, context)  # softmax(Q K^T d^-1/2 + bias + mask) V
                 z |= span.divided(averaged.transpose(1, 2).flatten(-2))
         return self.output.parts(z)  # y = z W_O, stream by stream
+
+    def context_here(self, context: AttentionContext) -> AttentionContext:
+        """The context as this layer has it: without what encodings made, where none acts in it."""
+        return context.bare if self.bare else context
+
+    def key_columns(self, heads: int) -> int:
+        """Columns of W_K for so many keys: those that they have in common are made once."""
+        return heads * (self.head_width - self.common) + self.common
 
     def values(self, u: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Normalised streams `[B, N, w]` to the values of each stream, `[B, N, columns]`."""
@@ -155,7 +166,7 @@ class Attention(nn.Module):
     def position_logits(self, table: Tensor, context: AttentionContext) -> Tensor:
         """Of an untied layer: the position part of the sem heads' scaled scores, `[H, N, N]`, no mask, in
         float32 or wider. A term of the score that an encoding adds of itself is no part of it."""
-        group = self.groups[self.both]
+        group, context = self.groups[self.both], self.context_here(context)
         _, positions = group.parts
         part = self._part(self.both, positions, table)
         (q,), (k,), (span,) = part.queries, part.keys, group.spans
@@ -180,11 +191,14 @@ class Attention(nn.Module):
 
     def _part(self, index: int, reads: tuple[str, ...], joined: Tensor) -> Part:
         # One split: in the backward pass a slice would fill a tensor of the whole width with zeros.
-        spans, d = self.groups[index].spans, self.head_width
+        spans, d, own = self.groups[index].spans, self.head_width, self.head_width - self.common
         counts = [len(span.heads) for span in spans]
-        pieces = joined.split([n * d for n in counts] + [n // self.shared * d for n in counts], dim=-1)
-        pieces = [self._to_heads(piece) for piece in pieces]
-        return Part(reads, tuple(pieces[: len(spans)]), tuple(pieces[len(spans) :]))
+        widths = [n * d for n in counts] + [n // self.shared * own for n in counts]
+        joined, *common = joined.split([sum(widths), self.common], dim=-1) if self.common else (joined,)
+        pieces = joined.split(widths, dim=-1)
+        queries = tuple(self._to_heads(piece) for piece in pieces[: len(spans)])
+        keys = [piece.unflatten(-1, (-1, own)).transpose(1, 2) for piece in pieces[len(spans) :]]
+        return Part(reads, queries, tuple(_beside([*(x[:, None] for x in common), key]) for key in keys))
 
     def _placed(
         self, span: Span, parts: list[Part], v: Tensor, context: AttentionContext, cache: KVCache | None
@@ -208,10 +222,22 @@ class Attention(nn.Module):
             k, v = k.repeat_interleave(self.shared, dim=1), v.repeat_interleave(self.shared, dim=1)
         return q, k, v
 
-    def _terms(self, u: Mapping[str, Tensor], context: AttentionContext) -> list[tuple[Tensor, Tensor]]:
+    def _terms(
+        self, u: Mapping[str, Tensor], context: AttentionContext, cache: KVCache | None
+    ) -> list[tuple[Tensor, Tensor]]:
         """Per term its columns of the queries and of the keys, of all heads that read the sem stream."""
-        content = u["sem"][:, u["sem"].shape[1] - context.n_queries :]
-        return [term(content, made) for term, made in zip(self.terms, context.terms, strict=True)]
+        content, made = u["sem"][:, u["sem"].shape[1] - context.n_queries :], []
+        for number, (term, prepared) in enumerate(zip(self.terms, context.terms, strict=True)):
+            kept = term.kept(u["sem"])
+            if kept is not None and cache is not None:
+                kept, _ = cache.extend((self.layer, "term", number), kept, kept[..., :0])
+            made.append(term(content, prepared) if kept is None else term(content, prepared, kept))
+        return made
+
+
+def of_heads(columns: Tensor, span: Span) -> Tensor:
+    """The columns of the heads of a span, of those of its group `[B, H, N, e]`; one for all stays one."""
+    return columns if columns.shape[1] == 1 else columns[:, span.of_group]
 
 
 def _beside(tensors: Sequence[Tensor]) -> Tensor:

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .. import validation
-from ..encodings.base import Heads, PairModule, ScoreModule, Site
+from ..encodings.base import Encoding, Heads, PairModule, ScoreModule, Site
 from .config import TransformerConfig
 from .context import AttentionContext
 from .fast import kernels, pieces
@@ -27,16 +27,23 @@ from .windows import causal_mask
 class AttentionCore(nn.Module):
     """What the heads of one layer do with queries, keys and values, as encodings change it.
 
-    `written` are the streams to which the heads write; see `ValueModule` for those that are given positions.
+    `written` are the streams to which the heads write; see `ValueModule` for those that are given positions;
+    `encodings` those that act in the layer.
     Two encodings that both make the scores, or both add to the values, are a ValueError.
     """
 
-    def __init__(self, config: TransformerConfig, heads: Heads, written: Collection[str]) -> None:
+    def __init__(
+        self,
+        config: TransformerConfig,
+        heads: Heads,
+        written: Collection[str],
+        encodings: Collection[Encoding],
+    ) -> None:
         super().__init__()
         self.n_heads, self.head_width = config.n_heads, config.head_width
         self.positional = frozenset(written) - ({"sem"} if config.separated else set())
-        scores = {e.name: e.at_score(heads) for e in config.encodings if e.each_layer(Site.SCORE)}
-        added = {e.name: e.at_value(heads) for e in config.encodings if self.positional}
+        scores = {e.name: e.at_score(heads) for e in encodings if e.each_layer(Site.SCORE)}
+        added = {e.name: e.at_value(heads) for e in encodings if self.positional}
         self.biases = nn.ModuleList(one for one in scores.values() if isinstance(one, ScoreModule))
         pairs = {name: one for name, one in scores.items() if isinstance(one, PairModule)}
         self.pairs, self.added = _only(pairs, "scores"), _only(added, "averaged values")

@@ -74,6 +74,9 @@ class TransformerConfig:
             one coordinate fills each stream by its own, in the order of the streams.
         window: tokens that a query sees, itself included, in training, evaluation and with a cache; None is
             all before it. For causal models; see `windows`.
+        nope_every: every so many layers there is one, the last of them, in which no encoding acts at queries
+            and keys, scores or values; what acts at the input is not touched (4 as in Llama 4 and SmolLM3).
+            At least 2 and at most `n_layers`; None leaves no layer without.
 
     Raises:
         TypeError: streams, an encoding or a count of another type.
@@ -102,6 +105,7 @@ class TransformerConfig:
     dropout: float = 0.0
     axes: int = 1
     window: int | None = None
+    nope_every: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.split, (set, tuple, list)):
@@ -110,6 +114,7 @@ class TransformerConfig:
         _check_heads(self)
         _check_streams(self)
         _check_encodings(self)
+        _check_nope(self)
         windows.check(self.window, self.causal)
 
     @property
@@ -122,6 +127,14 @@ class TransformerConfig:
     def input_encodings(self) -> tuple[Encoding, ...]:
         """Those that act at the input."""
         return tuple(encoding for encoding in self.encodings if Site.INPUT in encoding.sites)
+
+    def without_position(self, layer: int) -> bool:
+        """Whether a layer, counted from 0, is one of `nope_every`."""
+        return self.nope_every is not None and (layer + 1) % self.nope_every == 0
+
+    def encodings_of(self, layer: int) -> tuple[Encoding, ...]:
+        """Those that act in a layer, counted from 0."""
+        return () if self.without_position(layer) else self.encodings
 
     @property
     def real_positions(self) -> bool:
@@ -343,4 +356,18 @@ def _check_encodings(config: TransformerConfig) -> None:
         if encoding.causal_only and not config.causal:
             raise ValueError(
                 f"{encoding.name} is for causal models only; use causal=True, or another encoding"
+            )
+
+
+def _check_nope(config: TransformerConfig) -> None:
+    every = config.nope_every
+    if every is None:
+        return
+    needs = "the first of so many layers has position; give at least 2"
+    validation.whole("nope_every", every, 2, config.n_layers, needs=needs)
+    for encoding in config.encodings:
+        at = Site.QUERY_KEY
+        if encoding.per_layer and at in encoding.sites and not encoding.each_layer(at):
+            raise ValueError(
+                f"nope_every={every}, and {encoding.name} makes maps for every layer; use per_layer=False"
             )

@@ -56,6 +56,7 @@ class AttentionContext:
     query_documents: Tensor | None = None
     key_documents: Tensor | None = None
     _mask: Tensor | None = field(default=None, init=False)
+    _bare: "AttentionContext | None" = field(default=None, init=False)
     _own: tuple[nn.ModuleList, Tensor] | None = field(default=None, init=False)
     _prepared: dict[str, Any] = field(default_factory=dict, init=False)
     _parts: dict[tuple[int, int], "AttentionContext"] = field(default_factory=dict, init=False)
@@ -72,6 +73,14 @@ class AttentionContext:
     def by_sequence(self) -> bool:
         """Whether every sequence has a mask of its own: other positions, or other documents."""
         return self.key_documents is not None or coordinates.differ(self.key_positions, self.axes)
+
+    @property
+    def bare(self) -> "AttentionContext":
+        """That of the layers in which no encoding acts."""
+        if self._bare is None:
+            nothing = {"biases": (), "own_biases": False, "rotations": (), "terms": (), "embedding": None}
+            self._bare = replace(self, **nothing)
+        return self._bare
 
     @property
     def masked(self) -> bool:

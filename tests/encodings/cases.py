@@ -31,6 +31,7 @@ OPTIONS: dict[str, tuple[dict, ...]] = {
         {"partial": 0.5},
         {"p": 0.5},
         {"extension": encodings.PositionInterpolation(4.0)},
+        {"partial": 0.5, "shared": True},
     ),
     "xpos": ({"layout": "interleaved", "base": 100.0, "scale_base": 64.0, "gamma": 0.2},),
     "phase": ({"longest": 20.0, "waves": 3},),

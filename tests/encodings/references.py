@@ -119,6 +119,14 @@ def phase(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
     return total / math.sqrt(q.shape[-1])
 
 
+def forgetting(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
+    """Gate by gate: what lies between key and query is multiplied, and its logarithm added."""
+    gates = torch.sigmoid(u @ layer.leaf("gates.weight").T + layer.leaf("gates.bias")).transpose(1, 2)
+    n, one = q.shape[2], torch.ones_like(gates[..., 0])
+    kept = [[gates[..., j + 1 : i + 1].prod(-1) if j < i else one for j in range(n)] for i in range(n)]
+    return scaled(q, k) + torch.stack([torch.stack(row, dim=-1) for row in kept], dim=-2).log()
+
+
 def digit_strings(layer: Layer, width: int) -> Tensor:
     return torch.stack([layer.encoder.plain(row) for row in layer.at])
 
@@ -265,6 +273,7 @@ REFERENCES: dict[str, Reference] = {
     "transformer-xl": Reference(scores=transformer_xl),
     "distance-aware": Reference(scores=distance_aware),
     "cope": Reference(scores=cope),
+    "forgetting": Reference(scores=forgetting),
     "seqpe": Reference(at_input=digit_strings, scores=seqpe),
 }
 
@@ -317,8 +326,8 @@ class Written(Plain):
 
         return Layer(self.encoding, leaf, self.encoder, positions, self.config.max_length, number)
 
-    def acts_at(self, site: Site) -> bool:
-        return site in self.encoding.sites
+    def acts_at(self, site: Site, layer: int = 0) -> bool:
+        return site in self.encoding.sites and (site is Site.INPUT or self.encoding in self.acting(layer))
 
     def codes(self, positions: Tensor) -> Tensor:
         width = self.config.streams.d_model
@@ -333,7 +342,7 @@ class Written(Plain):
 
     def scores(self, layer: int, u: Tensor, positions: Tensor) -> Tensor:
         told = self.layer(layer, positions, len(u))
-        between = self.acts_at(Site.QUERY_KEY) or self.acts_at(Site.SCORE)
+        between = self.acts_at(Site.QUERY_KEY, layer) or self.acts_at(Site.SCORE, layer)
         if between and self.reference.at_query_key is not None:
             u = u + self.reference.at_query_key(told, u.shape[-1])
         q, k = self.heads_of(layer, u)
@@ -341,6 +350,6 @@ class Written(Plain):
 
     def averaged(self, layer: int, weights: Tensor, values: Tensor, positions: Tensor) -> Tensor:
         plain = super().averaged(layer, weights, values, positions)
-        if not self.acts_at(Site.VALUE):
+        if not self.acts_at(Site.VALUE, layer):
             return plain
         return plain + self.reference.at_value(self.layer(layer, positions, len(weights)), weights)

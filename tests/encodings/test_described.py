@@ -57,6 +57,19 @@ REFUSED = [
     ),
     ("rope", {"layout": "neox"}, "unknown layout 'neox'; use one of half, interleaved"),
     ("rope", {"partial": 0.5, "p": 0.25}, r"partial=0\.5 and p=0\.25 are two ways .*; give one"),
+    *(
+        (
+            "rope",
+            {"shared": True} | how,
+            "leaves the key of a head no column of its own; give partial below 1",
+        )
+        for how in ({}, {"partial": 1.0}, {"p": 0.5})
+    ),
+    (
+        "rope",
+        {"shared": True, "partial": 0.5, "streams": ("pos",)},
+        "nothing can be shared; leave streams out",
+    ),
     ("xpos", {"scale_base": 0}, "scale_base is 0; it must be above 0"),
     ("xpos", {"gamma": 0}, "gamma is 0; it must be above 0"),
     ("xpos", {"base": 1}, "base is 1; it must be above 1"),

@@ -27,6 +27,7 @@ OF_THIS_BOOK = {
     "transformer-xl": encodings.TransformerXL,
     "distance-aware": encodings.DistanceAware,
     "cope": encodings.Cope,
+    "forgetting": encodings.Forgetting,
     "seqpe": SeqPE,
 }
 """In the order of tables."""

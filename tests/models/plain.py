@@ -109,7 +109,7 @@ class Plain:
     def queries_and_keys(self, layer: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
         """W_Q `[H*d, D]` and its bias, W_K `[H_kv*d, D]` and its bias."""
         streams, d, shared = self.config.streams, self.config.head_width, self.shared
-        n_heads, width = self.config.n_heads, streams.d_model
+        n_heads, width, common = self.config.n_heads, streams.d_model, self.common(layer)
         counts = {"queries": n_heads, "keys": n_heads // shared}
         made = {}
         for what, count in counts.items():
@@ -129,16 +129,28 @@ class Plain:
                     [torch.arange(h // shared * d, (h // shared + 1) * d) for h in heads[::shared]]
                 ),
             }
-            start = 0
-            for what, rows in places.items():
-                stop = start + len(rows)
+            of_head = places["keys"].unflatten(0, (-1, d))
+            places["keys"] = of_head[:, common:].flatten()
+            n, m = len(places["queries"]), len(places["queries"]) + len(places["keys"])
+            parts = [("queries", places["queries"], slice(n)), ("keys", places["keys"], slice(n, m))]
+            parts += [("keys", rows, slice(m, m + common)) for rows in of_head[:, :common]]
+            for what, rows, at in parts:
                 weight, bias = made[what]
-                weight[rows[:, None], columns] = self.leaves[f"{prefix}.weight"][start:stop]
+                weight[rows[:, None], columns] = self.leaves[f"{prefix}.weight"][at]
                 if f"{prefix}.bias" in self.leaves:
-                    bias[rows] = self.leaves[f"{prefix}.bias"][start:stop]
-                start = stop
-            assert start == len(self.leaves[f"{prefix}.weight"])
+                    bias[rows] = self.leaves[f"{prefix}.bias"][at]
+            assert m + common == len(self.leaves[f"{prefix}.weight"])
         return made["queries"], made["keys"]
+
+    def common(self, layer: int) -> int:
+        """The first columns of a key that the heads of a group share: its W_K has them once, as last rows."""
+        shares = [e.partial for e in self.acting(layer) if e.name == "rope" and e.shared]
+        return round(shares[0] * self.config.head_width) if shares else 0
+
+    def acting(self, layer: int) -> list:
+        """The encodings that act in a layer."""
+        every = self.config.nope_every
+        return [*self.config.encodings] if every is None or (layer + 1) % every else []
 
     # --- the model
 
@@ -194,7 +206,7 @@ class Plain:
     def scores(self, layer: int, u: Tensor, positions: Tensor) -> Tensor:
         """`[B, H, N, N]` of the normalised state, biases included, no mask."""
         config, d = self.config, self.config.head_width
-        names = [encoding.name for encoding in config.encodings]
+        names = [encoding.name for encoding in self.acting(layer)]
 
         def products(u: Tensor, bias: float) -> Tensor:
             q, k = self.heads_of(layer, u, bias)

@@ -104,7 +104,7 @@ def test_a_joint_norm_reads_every_stream_so_the_last_block_computes_every_stream
 def test_resolved_names_every_field_in_json_types_and_every_option_of_an_encoding():
     resolved = config(encoding=("learned", RoPE(base=500.0))).resolved()
     assert json.loads(json.dumps(resolved)) == resolved
-    later = {"query_key", "split", "pos_stream", "n_kv_heads", "dropout", "axes", "window"}
+    later = {"query_key", "split", "pos_stream", "n_kv_heads", "dropout", "axes", "window", "nope_every"}
     assert set(resolved) == {field.name for field in dataclasses.fields(TransformerConfig)} - later
     assert resolved["streams"] == {"pos": 16, "sem": 48}
     assert resolved["encoding"] == [
@@ -119,6 +119,8 @@ def test_a_factor_at_its_default_leaves_no_trace_in_a_record_and_any_other_value
     for factor, value in (changes | {"n_kv_heads": 4, "dropout": 0.1, "window": 4}).items():
         assert factor not in plain
         assert config(**{factor: value}).resolved() == {**plain, factor: value}
+    rotated = {"encoding": ("sinusoidal", "rope")}
+    assert config(nope_every=2, **rotated).resolved() == {**config(**rotated).resolved(), "nope_every": 2}
 
 
 def through_json(config: TransformerConfig) -> TransformerConfig:
@@ -163,7 +165,7 @@ def test_and_for_every_other_field():
     }
     others = [config(**every), config(tie_embeddings=True, window=7), config(streams=Streams(sem=48, pos=16))]
     others += [config(streams=Streams(row=8, col=8, sem=48), axes=2), config(encoding="learned")]
-    others += [config(n_layers=1, n_heads=8)]
+    others += [config(n_layers=1, n_heads=8), config(nope_every=2, encoding=("sinusoidal", "rope"))]
     changed = [{n for n, v in vars(one).items() if v != getattr(config(), n)} for one in others]
     assert set().union(*changed) == {field.name for field in dataclasses.fields(TransformerConfig)}
     for one in others:

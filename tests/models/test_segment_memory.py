@@ -13,7 +13,7 @@ from .plain import Plain
 
 DENSE, SEPARATED = Streams.dense(16), Streams(pos=8, sem=16)
 ENCODINGS = ["none", "sinusoidal", "learned", "rope", "xpos", "alibi", "phase", "t5", "kerple", "sandwich"]
-ENCODINGS += ["fire", "shaw", "transformer-xl", "distance-aware", "cope"]
+ENCODINGS += ["fire", "shaw", "transformer-xl", "distance-aware", "cope", "forgetting"]
 KINDS = {
     "separated": {},
     "reinjected": {"pos_stream": "reinjected", "readout": "both"},

@@ -9,7 +9,7 @@ from sepnb.companion.check import published
 AWAITED: tuple[str, ...] = (
     *(f"stretched_{task}{sweep}" for task in ("latest_value", "needle") for sweep in ("", "_sweep")),
     *(f"adapted_{task}" for task in ("mqar", "latest_value", "needle")),
-    "stretched_text_sweep",
+    *("stretched_text_sweep", "ladder_text_sweep", "ladder_text"),
 )
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
 

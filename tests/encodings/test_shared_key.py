@@ -1,0 +1,103 @@
+"""The decoupled key: columns that turn and are one for all heads, beside columns that each head has.
+
+A model that shares them is held against one that does not, with the same rows of W_K in every head.
+"""
+
+import pytest
+import torch
+from torch import Tensor
+
+from sepnb.encodings import DynamicNTK, Heads, RoPE, YaRN, apply_rope, rope_frequencies
+from sepnb.models import LanguageModel, TransformerConfig, attention_weights, frozen_attention
+from sepnb.streams import Streams
+
+from .drawn import F64, loud
+
+SHARE, WIDTH, HEADS, N = 0.5, 32, 4, 9
+TIGHT = {"rtol": 0, "atol": 1e-10}
+SHAPES = {
+    "dense": (Streams.dense(WIDTH), {}),
+    "shared keys and values": (Streams.dense(WIDTH), {"n_kv_heads": 2}),
+    "one key for all": (Streams.dense(WIDTH), {"n_kv_heads": 1, "bias": True}),
+    "straddling": (Streams(pos=12, sem=20), {"readout": "both"}),
+    "strict": (Streams(pos=8, sem=24), {"mode": "strict", "readout": "both"}),
+    "untied": (Streams(pos=8, sem=24), {"query_key": "untied"}),
+    "a layer without": (Streams.dense(WIDTH), {"nope_every": 2}),
+    "window": (Streams.dense(WIDTH), {"window": 3}),
+}
+
+
+def model(shape: str, **options) -> LanguageModel:
+    streams, fields = SHAPES[shape]
+    rope = RoPE(partial=SHARE, **options)
+    encoding = rope if len(streams.names) == 1 else ("sinusoidal", rope)
+    torch.manual_seed(0)
+    config = TransformerConfig(streams, 2, HEADS, encoding, max_length=16, **fields)
+    return loud(LanguageModel(config, 11).to(F64))
+
+
+def twin(shape: str) -> tuple[LanguageModel, LanguageModel]:
+    """The model that shares, and one of which every head has those rows for itself."""
+    ours, theirs = model(shape, shared=True), model(shape)
+    weights = dict(ours.state_dict())
+    for layer, block in enumerate(ours.transformer.blocks):
+        attention = block.attention
+        if not attention.common:
+            continue
+        d, own = attention.head_width, attention.head_width - attention.common
+        for index, group in enumerate(attention.groups):
+            for what in ("weight", "bias"):
+                name = f"transformer.blocks.{layer}.attention.query_key.{index}.{what}"
+                if name not in weights:
+                    continue
+                keys = group.n_heads // attention.shared
+                q, k, common = weights[name].split([group.n_heads * d, keys * own, attention.common])
+                each = [torch.cat([common, head]) for head in k.split(own)]
+                weights[name] = torch.cat([q, *each])
+    theirs.load_state_dict(weights)
+    return ours.eval(), theirs.eval()
+
+
+def tokens() -> Tensor:
+    return torch.randint(11, (2, N), generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_it_is_rope_on_a_share_of_the_columns_with_the_same_key_rows_in_every_head(shape):
+    """At any positions, with a cache, behind a window, and under context extensions."""
+    ours, theirs = twin(shape)
+    rows = torch.stack([torch.arange(N) + 5, torch.tensor([4, 2, 9, 1, 0, 70, 8, 3, 6])])
+    rules = [{}, {"window": 3}, {"extension": YaRN(4.0, 16)}]
+    rules += [] if ours.config.separated else [{"extension": DynamicNTK(4.0, 4)}]  # no sinusoid follows it
+    with torch.no_grad():
+        for rule in rules:
+            one, other = (m.extended(**rule) if rule else m for m in (ours, theirs))
+            for at in (torch.arange(N), rows):
+                torch.testing.assert_close(one(tokens(), at), other(tokens(), at), **TIGHT)
+            cache = one.make_cache(2, length=N) if "extension" in rule else one.make_cache(2)
+            pieces = [one(tokens()[:, a:b], cache=cache) for a, b in ((0, 4), (4, 5), (5, N))]
+            torch.testing.assert_close(torch.cat(pieces, dim=1), other(tokens(), torch.arange(N)), **TIGHT)
+
+
+def test_its_scores_are_those_of_the_paper():
+    """q_h = [RoPE(q_h^R), q_h^C] and k_h = [RoPE(k^R), k_h^C], under the scale of the whole head."""
+    made = model("dense", shared=True)
+    d, r = WIDTH // HEADS, int(SHARE * WIDTH) // HEADS
+    weight = made.transformer.blocks[0].attention.query_key[0].weight
+    assert len(weight) == HEADS * d + HEADS * (d - r) + r
+    with torch.no_grad(), frozen_attention(made) as patterns:
+        made(tokens())
+        u = made.transformer.blocks[0].attention_norm.parts({"sem": made.embedded(tokens())})["sem"]
+    at, (w, _) = torch.arange(N), rope_frequencies(r)
+    k_r = apply_rope(u @ weight[-r:].T, at, w)
+    for h in range(HEADS):
+        q, k_c = u @ weight[h * d : (h + 1) * d].T, u @ weight[HEADS * d + h * (d - r) :][: d - r].T
+        q = torch.cat([apply_rope(q[..., :r], at, w), q[..., r:]], -1)[:, None]
+        k = torch.cat([k_r, k_c], -1)[:, None]
+        expected = attention_weights(q, k, None, causal=True, scale=d**-0.5)[:, 0]
+        torch.testing.assert_close(patterns[0].weights[:, h], expected, **TIGHT)
+
+
+def test_a_share_that_leaves_no_whole_pairs_is_refused_as_without_sharing():
+    with pytest.raises(ValueError, match=r"partial=0\.2 of a head of 8 columns are 1\.6"):
+        RoPE(partial=0.2, shared=True).at_query_key(Heads(width=8))

@@ -1,0 +1,102 @@
+"""From no position to all columns: arms that differ in one thing, and what is read of them."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from sepnb import experiments
+from sepnb.claims import ladder as rules
+from sepnb.evaluation.context import shuffled_words
+from sepnb.experiments import ladder
+from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.methods import model_config
+from sepnb.experiments.readings import READINGS
+from sepnb.models import LanguageModel
+
+from .smoke_runs import bits_of, differing, shortened
+
+EXPERIMENT, SWEEP = experiments.get("ladder_text"), experiments.get("ladder_text_sweep")
+LEFT_OUT = {"smoke": {"rope-16th", "rope-nope-4"}, "laptop": set(), "gpu": {"rope-16th"}}
+"""Heads of 16, 32 and 48 columns; 2, 4 and 6 layers."""
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+def test_an_arm_is_left_out_where_no_such_model_can_be_built_and_nowhere_else(profile):
+    for name in ladder.METHODS:
+        assert ladder.fits(name, profile) is (name not in LEFT_OUT[profile])
+        try:
+            with torch.device("meta"):
+                LanguageModel(model_config(name, lm.SIZES[profile]))
+        except ValueError:
+            assert not ladder.fits(name, profile)
+    for one in (EXPERIMENT, SWEEP):
+        asked = one.smoke if profile == "smoke" else ladder.METHODS
+        assert {run.method for run in one.grid(profile)} == set(asked) - LEFT_OUT[profile]
+
+
+def test_every_arm_is_tried_at_the_same_rates_and_read_by_six_seeds_of_the_same_text():
+    for name in ladder.METHODS:
+        assert SWEEP.declared(name) == [(name, rate) for rate in SWEEP.rates]
+        assert EXPERIMENT.swept(name) == (SWEEP, name)
+    grid = EXPERIMENT.grid("laptop")
+    assert len(grid) == 6 * len(ladder.METHODS)
+    allowed = ("method", "training.learning_rate", "model.streams", "model.encoding", "model.nope_every")
+    allowed += ("slowed", "beyond.readings")
+    for run in grid:
+        assert all(key.startswith(allowed) for key in differing(run, grid[0]) - {"seed", "beyond.blocks"})
+
+
+@pytest.mark.parametrize("profile", ["laptop", "gpu"])
+def test_separated_models_are_as_large_as_the_dense_one_and_no_other_is_much_smaller(profile):
+    def blocks(name: str) -> int:
+        with torch.device("meta"):
+            return LanguageModel(model_config(name, lm.SIZES[profile])).parameter_counts()["blocks"]
+
+    for name in filter(lambda name: ladder.fits(name, profile), ladder.METHODS):
+        assert blocks(name) == pytest.approx(blocks("rope"), rel=0.05), name
+    saved = blocks("rope-partial") - blocks("rope-shared-key")
+    size = lm.SIZES[profile]
+    turning = size.width // size.n_heads // 4
+    assert saved == size.n_layers * size.width * turning * (size.n_heads - 1)
+
+
+def test_waves_are_slowed_down_in_every_way_that_they_can_follow():
+    for run in EXPERIMENT.grid("laptop", [1]):
+        expected = () if run.method in ("none", "forgetting") else READINGS
+        if run.method == "rope-16th":  # one pair, and NTK-aware leaves the fastest as it is
+            expected = tuple(name for name in READINGS if not name.startswith("ntk"))
+        assert run.of(ladder.Ladder).readings == expected
+        slowed = [one.id for one in run.of(ladder.Ladder).texts.readings if one.id.startswith("slowed")]
+        assert slowed == (["slowed-2", "slowed-4", "slowed-8"] if expected else [])
+
+
+@pytest.mark.parametrize("name", ["rope-8th", "forgetting"])
+def test_a_run_is_read_as_trained_slowed_down_where_it_can_be_and_with_its_words_shuffled(name, one_thread):
+    run = next(run for run in EXPERIMENT.grid("smoke") if run.method == name)
+    readings = run.of(ladder.Ladder).readings[:2]
+    measures = (dataclasses.replace(run.measures[0], readings=readings), lm.INSIDE)
+    record = EXPERIMENT.run(dataclasses.replace(shortened(run, 2), measures=measures))
+    found, claims = record.metrics, rules.CLAIMS.values()
+    asked = {ask.partition(":")[2] for one in claims for pair in one.asks for ask in pair[:2]} - {""}
+    slowed = {f"{part}slowed/{k}x" for part in ("", "gap/") for k in (2, 4, 8)}
+    assert found.keys() >= (slowed | asked if readings else asked - slowed)
+    assert bool(readings) == bool(found.keys() & slowed)
+    assert found.keys() >= {f"{part}native/{k}x" for part in ("", "gap/") for k in (1, 2, 4, 8)}
+    assert found["bits_per_byte"] == pytest.approx(
+        sum(row["bits"] for row in record.rows if row["kind"] == "document") / found["test_bytes"]
+    )
+    assert {row["stop"] // 64 for row in record.rows if row["kind"] == "shuffled"} == {1, 2, 4, 8}
+
+
+def test_the_cost_of_another_order_is_the_loss_with_it_less_the_loss_without():
+    torch.manual_seed(0)
+    model = LanguageModel(model_config("rope")).eval()
+    windows = np.frombuffer(b"a b cd e f gh i jk l m no p q rs t u v" * 2, dtype=np.uint8)[None, :25].astype(
+        int
+    )
+    (row,) = ladder.shuffled(model, windows, np.zeros(1, int), [16, 24], recent=8, stride=8)
+    mixed = np.concatenate([shuffled_words(windows[:, :9]), windows[:, 9:]], axis=1)
+    cost = (bits_of(model, mixed) - bits_of(model, windows))[0, 16:24].mean()
+    assert row["bits_per_byte"] == pytest.approx(cost, abs=1e-5) and abs(cost) > 1e-4
