@@ -44,7 +44,7 @@ FUSED = 7 / 2
 
 def test_every_encoding_that_acts_in_attention_is_timed_at_both_lengths():
     outside = set(encodings.names(axes=1)) - set(es.timed_methods())
-    assert {"sinusoidal", "learned", "phase", "tupe"} == outside & REFERENCES.keys()
+    assert {"sinusoidal", "learned", "phase", "tupe", "forgetting"} == outside & REFERENCES.keys()
     for encoding in map(encodings.build, outside):  # of this book or not: at the input, or made of content
         assert (
             Site.INPUT in encoding.sites
