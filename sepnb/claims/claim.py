@@ -9,7 +9,7 @@ import re
 import textwrap
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 import pandas as pd
 
@@ -61,20 +61,21 @@ class Claim:
 
     title: str
     asks: Sequence[Ask] = ()
-    rule: str = field(kw_only=True, default="")
-    remark: str = field(kw_only=True, default="")
-    source: str = field(kw_only=True, default=OURS)
-    experiment: str = field(kw_only=True)
-    beside: Mapping[str, tuple[str, ...]] = field(kw_only=True, default_factory=dict)
-    metric: str = field(kw_only=True, default="bits_per_byte")
-    higher_is_better: bool = field(kw_only=True, default=False)
-    floors: tuple[Floor, ...] = field(kw_only=True, default=())
-    unless: Unless | Sequence[Unless] = field(kw_only=True, default=())
-    turns: tuple[tuple[str, str], ...] = field(kw_only=True, default=())
-    parts: bool = field(kw_only=True, default=False)
-    derive: Callable[[pd.DataFrame], pd.DataFrame] | None = field(kw_only=True, default=None)
-    how: Callable[["Claim", Tables], Verdict] = field(kw_only=True, default=by_seeds)
-    id: str = field(kw_only=True, default="")
+    _: KW_ONLY
+    experiment: str
+    rule: str = ""
+    remark: str = ""
+    source: str = OURS
+    beside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    metric: str = "bits_per_byte"
+    higher_is_better: bool = False
+    floors: tuple[Floor, ...] = ()
+    unless: Unless | Sequence[Unless] = ()
+    turns: tuple[tuple[str, str], ...] = ()
+    parts: bool = False
+    derive: Callable[[pd.DataFrame], pd.DataFrame] | None = None
+    how: Callable[["Claim", Tables], Verdict] = by_seeds
+    id: str = ""
 
     def __post_init__(self):
         object.__setattr__(self, "asks", tuple(self.asks))
