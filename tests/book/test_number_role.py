@@ -8,7 +8,7 @@ import pytest
 
 from sepnb import experiments
 from sepnb.companion.book import quoted
-from sepnb.companion.book.number_role import anchor, asked_of, number
+from sepnb.companion.book.number_role import anchor, asked_of, number, typeset
 from sepnb.records import numbers
 from sepnb.records.store import Record, Store
 
@@ -209,7 +209,9 @@ def test_a_number_of_records_links_to_its_runs(recorded, project, monkeypatch) -
     said = re.sub(r"<[^>]+>", "", row)
     assert "0.80" in said and "bits_per_byte of rope minus none" in said
     values = asked_of(name, "laptop").values
-    assert len(values) > 2 and all(f"{seed}: {value:+.2f}" in said for seed, value in values.items())
+    assert len(values) > 2 and all(
+        f"{seed}: {typeset(f'{value:+.2f}')}" in said for seed, value in values.items()
+    )
 
 
 def test_a_composed_key_is_found_in_its_cell_and_an_unknown_one_where_all_are_published() -> None:

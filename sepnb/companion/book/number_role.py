@@ -57,8 +57,9 @@ class NumberRole(SphinxRole):
         home = PAGE if recorded else f"notebooks/executed/{source}"
         if not translated.known(home, self.env):
             return [nodes.inline(self.rawtext, text, classes=["sepnb-num"])], []
-        target = {"reftype": "number", "reftarget": home, "anchor": anchor(self.text.strip())}
-        link = addnodes.pending_xref("", nodes.inline("", text), refdoc=self.env.docname, **target)
+        target = {"refdomain": "", "reftype": "number", "reftarget": home}
+        target |= {"refdoc": self.env.docname, "anchor": anchor(self.text.strip())}
+        link = addnodes.pending_xref("", nodes.inline("", text), **target)
         return [nodes.inline("", "", link, classes=["sepnb-num"])], []
 
 
@@ -84,7 +85,7 @@ def number(text: str, profile: str) -> str:
         value = have[key]
         form = parts["form"] or ("g" if isinstance(value, float) else "")
         shown = value if value == numbers.NOT_RUN else _formatted(text, value, form)
-        return shown if isinstance(value, str) else _typeset(shown)
+        return shown if isinstance(value, str) else typeset(shown)
     if parts := OF_RECORDS.fullmatch(text.strip()):
         form = parts["form"] or "g"
         _formatted(text, 0.5, form.removesuffix("±"))  # also where nothing has run
@@ -93,7 +94,7 @@ def number(text: str, profile: str) -> str:
             return numbers.NOT_RUN
         if form.endswith("±"):
             return text_of(values, form.removesuffix("±"))
-        return _typeset(format(float(values.mean()), form))
+        return typeset(format(float(values.mean()), form))
     raise ValueError(
         f"{text!r} is not a number's name: write chapter/key:format or experiment/method/metric:format"
     )
@@ -106,7 +107,7 @@ def _formatted(text: str, value: numbers.Number, form: str) -> str:
         raise ValueError(f"{text!r}: {value!r} does not take the format {form!r} ({problem})") from None
 
 
-def _typeset(shown: str) -> str:
+def typeset(shown: str) -> str:
     """A formatted number as print has it: a real minus sign, and powers of ten instead of `e-15`."""
 
     def power(found: re.Match) -> str:

@@ -64,7 +64,8 @@ def _told(asked: number_role.Asked, form: str) -> tuple[str, int, str]:
         what = f"{metric} of {method} minus {beside}"
     else:
         what = f"{metric} of {method} minus {other} of {beside}"
-    each = (f"{seed}: {format(float(value), form)}" for seed, value in sorted(asked.values.items()))
+    values = sorted(asked.values.items())
+    each = (f"{seed}: {number_role.typeset(format(float(value), form))}" for seed, value in values)
     return what, len(asked.values), said(", ".join(each))
 
 
