@@ -345,8 +345,8 @@ else:
 figures.show(
     fig,
     name="fig-slow-ways",
-    alt="One row for each way of reading texts of 16 L, four dots a row. As trained and "
-    "with log n alone all four models recall little. In nearly all other rows the "
+    alt="One row for each way of reading texts of 16 L, four dots a row. As trained "
+    "and with log n alone all four models recall little. In nearly all other rows the "
     "separated model and RoPE are on the right and the dense one is on the left.",
     caption="Share of values recalled from texts of 16 L in every way of slowing "
     "positions down. The added positions fall behind wherever fast waves are slowed "

@@ -601,8 +601,7 @@ figures.provenance(shares, reading)
 # 2. **In long texts attention is the price.** A token of a longer text costs more
 #    (*{num}`20_cost_and_speed/verdict_a_longer_text_costs_more_a_token`*). With a window it costs the same.
 # 3. **In long texts only tables help.** Separation alone saves little time
-#    (*{num}`20_cost_and_speed/verdict_separation_alone_saves_little_in_long_texts`*). Position tables made beforehand save some
-#    (*{num}`20_cost_and_speed/verdict_tables_made_beforehand_pay_in_long_texts`*).
+#    (*{num}`20_cost_and_speed/verdict_separation_alone_saves_little_in_long_texts`*). Position tables made beforehand save some.
 # 4. **The kernel decides what an encoding costs.** On a CPU compiled RoPE is nearly free
 #    (*{num}`20_cost_and_speed/verdict_compiled_rope_is_nearly_free`*), and our encodings are faster than those of
 #    x-transformers (*{num}`20_cost_and_speed/verdict_ahead_of_x_transformers`*). In a long text a bias of the distance costs at

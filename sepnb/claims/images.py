@@ -103,10 +103,6 @@ def of_both_tasks(claim_id: str, title: str, how: Callable[[str], dict], **more:
 
 
 TOLD_BY_RECORDS = {
-    "places-help-to-tell-images-apart": _images(
-        "A classifier of images needs to know where its patches are",
-        against(each("{}/class", f"learned, {PLACED}"), "none/class", low=0.01),
-    ),
     "axial-rope-survives-a-larger-canvas": _images(
         "Axial RoPE does as well on a larger canvas",
         changes(each("axial-rope/{}", TASKS), [("canvas-14/grow", "accuracy")], low=-0.03),

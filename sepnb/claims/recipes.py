@@ -30,13 +30,6 @@ CLAIMS = {
         "Trained at random offsets, a separated sinusoid survives",
         levels(OFFSETS, *gap("native"), high=SURVIVES),
     ),
-    "the-encoding-makes-extrapolation-fail": _of(
-        "It is the encoding that makes extrapolation fail",
-        levels("separated-offsets", *gap("native-window"), low=0.03),
-        source="notes-positional-encoding",
-        remark="The encoding is as it was and only the training changed, to random offsets that cover all "
-        "indices read; with a window neither the number of the keys nor their distance is new.",
-    ),
     "the-torus-and-a-window-reach-the-oracle": _of(
         "A short-period sinusoid and a window reach the sliding-window baseline",
         levels("separated-torus-offsets", *gap("native-window"), high=0.05)

@@ -60,11 +60,6 @@ OF_READING = {
         levels("separated-at-32768, strict-at-32768", "speed", high=1.15),
         remark="The text is read alone: no other shares the position branch of the strict model.",
     ),
-    "tables-made-beforehand-pay-in-long-texts": _reads(
-        "In a long text position tables that were made beforehand save time",
-        levels("strict-tables-at-32768", "speed", low=1.2),
-        remark="A quarter of the heads then has nothing to do.",
-    ),
 }
 
 CLAIMS = OF_ENCODINGS | OF_READING
