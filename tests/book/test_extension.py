@@ -338,4 +338,4 @@ def test_a_figure_that_is_not_there_is_one_located_warning(project) -> None:
     built = project(book(asked, a_figure("fig-one", "The first.", "red")))
     first, second = built.warnings
     assert "index.md:3: WARNING" in first and "shows no figure 'fig-three'; it shows fig-one" in first
-    assert "index.md:6: WARNING" in second and "no executed chapter 2_absolute.ipynb" in second
+    assert "index.md:6: WARNING" in second and "no executed chapter 02_absolute.ipynb" in second
