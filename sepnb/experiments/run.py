@@ -8,7 +8,6 @@ in any order.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,7 +24,7 @@ from ..training.compiled import CompiledSteps
 from ..training.config import TrainingConfig
 from ..training.device import optimiser
 from ..training.loop import Diverged, train
-from .resuming import forget, trained_in_pieces, trained_once
+from .shared_training import trained_once
 
 FINGERPRINT_STEPS = 5
 
@@ -143,7 +142,6 @@ class Run:
         data: what it is trained on.
         measures: what is asked of the trained model, in this order.
         base: where several runs share one training, the run that is this training; None trains its own.
-        every: steps after which a long training is kept, so that it can be resumed; None keeps nothing.
         besides: settings that a record holds by name and nothing else does.
         told: what a table calls the run, see `label`.
     """
@@ -157,7 +155,6 @@ class Run:
     data: Data
     measures: tuple[Measure, ...] = ()
     base: "Run | None" = None
-    every: int | None = None
     besides: tuple[tuple[str, Any], ...] = ()
     told: str = "{name}, learning rate {rate:g}"
 
@@ -220,8 +217,6 @@ def record_of(config: Run, *, device: str = "cpu", progress: Progress | None = N
     for measure in config.measures if model is not None else ():
         found, more = measure(config, model, At(device, start, report(done)))
         metrics, rows, done = metrics | found, rows + more, done + measure.looks
-    if config.every is not None:
-        forget(config, device)
     trainings = (config.training, *(tuning for measure in config.measures for tuning in measure.tunings))
     return recorded(config, clock, metrics, rows, fingerprint, **config.data.sources(config, trainings))
 
@@ -295,33 +290,16 @@ def attempted(
         "block_parameters": counts["blocks"],
         "learning_rate": training.learning_rate,
     }
-    begun, before = Clock(device), 0.0
+    begun = Clock(device)
     try:
-        if config.every is None:
-            losses = trained(config, model, device=device, on_step=on_step, runs=compiled)
-        else:
-            again = partial(_first_losses, config, device)
-            losses, before, step = trained_in_pieces(
-                config,
-                model,
-                every=config.every,
-                device=device,
-                replayed=again,
-                on_step=on_step,
-                runs=compiled,
-            )
-            metrics |= {"resumed_at_step": step} if step else {}
+        losses = trained(config, model, device=device, on_step=on_step, runs=compiled)
     except Diverged as error:
         losses = error.losses
         metrics["diverged_at_step"] = error.step
     if training.compiler is not None:
         metrics |= {"compiled_steps": compiled.steps, "graphs_a_step": compiled.graphs}
     metrics |= {f"train_{name}": seconds for name, seconds in begun.gpu_s.items()}
-    return losses, metrics | {"train_cpu_s": round(before + begun.cpu_s, 3)}
-
-
-def _first_losses(config: Run, device: str) -> list[float]:
-    return fingerprint(config, device=device)["first_losses"]
+    return losses, metrics | {"train_cpu_s": round(begun.cpu_s, 3)}
 
 
 def fingerprint(config: Run, *, device: str = "cpu", steps: int = FINGERPRINT_STEPS) -> Fingerprint:

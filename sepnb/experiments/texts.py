@@ -31,7 +31,7 @@ class TextExperiment(Experiment):
         of: methods, each with the one whose rate it takes instead.
         tables: where scales are chosen by other sweeps than rates.
         measures: what is asked of the trained model of a run.
-        sizes, every, told: of its runs, see `Run`.
+        sizes, told: of its runs, see `Run`.
         parts: cells that are no methods: the method of each, and what `measures` is told besides.
         shared: whether other experiments have the same trainings, so that each is made once.
     """
@@ -41,7 +41,6 @@ class TextExperiment(Experiment):
     tables: Scales | None = None
     measures: Callable[..., tuple[Measure, ...]] = inside
     sizes: Mapping[str, lm.Size] = field(default_factory=lambda: lm.SIZES)
-    every: int | None = None
     told: str = Run.told
     parts: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
     shared: bool = False
@@ -65,7 +64,7 @@ class TextExperiment(Experiment):
         """The training of a method and seed, with nothing measured yet."""
         sweep, swept = self.swept(method)
         run = run_of(self.name, profile, method, seed, sweep.rate(profile, swept), sizes=self.sizes)
-        run = replace(sweep.settled(profile, swept, run), every=self.every)
+        run = sweep.settled(profile, swept, run)
         return run if self.tables is None else self.tables.settled(profile, method, run)
 
     def config(self, profile: str, cell: Any, seed: int) -> Run:

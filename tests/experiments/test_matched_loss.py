@@ -10,18 +10,17 @@ import torch
 from sepnb import experiments
 from sepnb.evaluation import evaluate
 from sepnb.evaluation.key_tokens import drawn_bytes
-from sepnb.experiments import key_bytes, matched_loss, resuming
+from sepnb.experiments import key_bytes, matched_loss
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.budget import budget_of
-from sepnb.experiments.run import record_of, recorded
+from sepnb.experiments.run import recorded
 from sepnb.experiments.sweep import Sweep
 from sepnb.models import LanguageModel
 from sepnb.records.provenance import Clock
 from sepnb.records.store import Store
-from sepnb.training import Diverged, checkpoints
 
 from ..shared import MADE
-from .smoke_runs import assert_same, differing, shortened, texts_of
+from .smoke_runs import differing, shortened, texts_of
 
 MATCHED, SELECTOR = experiments.get("matched_loss"), experiments.get("key_bytes_small")
 
@@ -29,21 +28,7 @@ MATCHED, SELECTOR = experiments.get("matched_loss"), experiments.get("key_bytes_
 def smoke_run(experiment, method: str, steps: int = 6):
     config = experiment.config("smoke", method, 1)
     beyond = dataclasses.replace(texts_of(config).beyond, documents=2)
-    return dataclasses.replace(shortened(config, steps, beyond=beyond), every=None)
-
-
-def in_pieces(config, every: int):
-    return dataclasses.replace(config, every=every)
-
-
-def killed_while_reading(config) -> None:
-    """A run that is killed at the first step of progress after its training."""
-
-    def killed(done: int, total: int) -> None:
-        if done > config.training.steps:
-            raise KeyboardInterrupt
-
-    record_of(config, progress=killed)
+    return shortened(config, steps, beyond=beyond)
 
 
 # --- what is compared
@@ -80,77 +65,6 @@ def test_rates_are_those_of_the_whole_schedule():
     for profile in ("laptop", "gpu"):
         steps = {run.training.steps for sweep in MATCHED.sweeps for run in sweep.grid(profile)}
         assert steps == {run.training.steps for run in MATCHED.grid(profile)}
-
-
-# --- a training in pieces
-
-
-@pytest.fixture
-def kept(tmp_path, monkeypatch):
-    """A clean tree whose checkpoints lie in a folder of the test."""
-    monkeypatch.setattr(resuming, "code_state", lambda: ("a commit", False))
-    monkeypatch.setattr(resuming.paths, "build", lambda: tmp_path)
-    return tmp_path / "checkpoints"
-
-
-def test_a_run_in_pieces_that_is_killed_and_resumed_is_the_uninterrupted_one(one_thread, kept):
-    config = smoke_run(MATCHED, "rope", steps=9)
-    expected = record_of(config)
-    assert_same(record_of(in_pieces(config, 4)), expected)
-    assert not list(kept.iterdir()), "what is done needs no checkpoint"
-
-    def killed(done: int, total: int) -> None:
-        if done == 6:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        record_of(in_pieces(config, 4), progress=killed)
-    (path,) = kept.iterdir()
-    took = []
-    resumed = record_of(in_pieces(config, 4), progress=lambda done, total: took.append(done))
-    assert took[:5] == [5, 6, 7, 8, 9] and resumed.metrics.pop("resumed_at_step") == 4
-    assert_same(resumed, expected)
-    assert not path.exists()
-
-
-def test_a_run_that_is_killed_while_it_reads_is_not_trained_again(one_thread, kept):
-    config = smoke_run(MATCHED, "rope", steps=8)
-    with pytest.raises(KeyboardInterrupt):
-        killed_while_reading(in_pieces(config, 3))
-    took = []
-    resumed = record_of(in_pieces(config, 3), progress=lambda done, total: took.append(done))
-    assert min(took) == 9 and resumed.metrics.pop("resumed_at_step") == 8
-    assert_same(resumed, record_of(config))
-
-
-def test_a_checkpoint_of_code_that_computes_something_else_counts_for_nothing(one_thread, kept):
-    config = smoke_run(MATCHED, "rope", steps=8)
-    path, about = resuming.place(config, "cpu")
-    with pytest.raises(KeyboardInterrupt):
-        killed_while_reading(in_pieces(config, 5))
-    found = checkpoints.load(path, about)
-    checkpoints.save(path, dataclasses.replace(found, losses=[9.0, *found.losses[1:]]))
-    again = record_of(in_pieces(config, 5))
-    assert "resumed_at_step" not in again.metrics
-    assert_same(again, record_of(config))
-
-
-def test_a_tree_with_changes_keeps_no_checkpoint(one_thread, kept, monkeypatch):
-    monkeypatch.setattr(resuming, "code_state", lambda: ("a commit", True))
-    with pytest.raises(KeyboardInterrupt):
-        killed_while_reading(in_pieces(smoke_run(MATCHED, "rope"), 3))
-    assert not kept.exists()
-
-
-def test_a_training_that_diverges_in_a_later_piece_tells_all_its_losses(kept, monkeypatch):
-    config = smoke_run(MATCHED, "rope", steps=9)
-
-    def explodes(*_, **__):
-        raise Diverged([5.0, float("nan")], 1.0)
-
-    monkeypatch.setattr(checkpoints, "train", explodes)
-    record = record_of(in_pieces(config, 6))
-    assert record.metrics["diverged_at_step"] == 7 and "bits_per_byte" not in record.metrics
 
 
 # --- key bytes

@@ -5,8 +5,7 @@ has to be collected, and whatever ends a task, a node, the scheduler or the comm
 command submits what is neither stored nor in the queue, and waits for all of it.
 
 Slurm puts a task back into its queue when it is preempted or its node fails, submitit when it is told so by
-a signal, and the job's own script when the process was killed, twice at most. Where a grid keeps checkpoints,
-a task that runs out of its time goes on in a new one.
+a signal, and the job's own script when the process was killed, twice at most.
 """
 
 import json
@@ -148,7 +147,7 @@ class Cluster:
             executor.update_parameters(timeout_min=minutes, gpus_per_node=self.gpus, signal_delay_s=TIME_LEFT)
         try:
             with executor.batch():
-                jobs = [executor.submit(_task(run), run) for run in chunk]
+                jobs = [executor.submit(Task(code_tree()), run) for run in chunk]
         except RuntimeError as error:
             raise ValueError(f"{self.kind} took no job: {str(error).strip().splitlines()[-1]}") from None
         if self.kind == "slurm":
@@ -241,13 +240,6 @@ class Task:
         return compute(run, _Report())
 
 
-class Resumed(Task):
-    """The task of a run that keeps checkpoints: out of time, it is submitted again and goes on from there."""
-
-    def checkpoint(self, run: Run) -> Any:
-        return _submitit().helpers.DelayedSubmission(self, run)
-
-
 class _Report:
     """Writes into a task's log how far it is, twice a minute."""
 
@@ -258,10 +250,6 @@ class _Report:
         if done >= total or time.monotonic() - self.last > 30:
             self.last = time.monotonic()
             print(f"{done} of {total} steps", flush=True)
-
-
-def _task(run: Run) -> Task:
-    return (Resumed if getattr(run.experiment, "every", None) else Task)(code_tree())
 
 
 def _told(job: Any) -> bool:
