@@ -699,7 +699,7 @@ figures.provenance(
 #    {num}`adapted_text/sinusoidal/low-rank/gap/slowed/8x:+.3f±` and {num}`adapted_text/sinusoidal/low-rank/gap/slowed/16x:+.3f±` above. The
 #    separated model loses less than that (*{num}`13_slow_down/verdict_adapted_text_no_dense_adapter_of_its_size`*).
 #
-# RoPE with everything tuned, RoPE with a low-rank change, and both partners with one factor are declared and were not run.
+# The runs of both partners with one factor are under way. RoPE with everything tuned and with a low-rank change is declared and was not run.
 
 # %% [markdown]
 # ## What was claimed beforehand
