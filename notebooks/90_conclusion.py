@@ -76,7 +76,7 @@ numbers = {}
 # RoPE slowed down alike ({verdict}`stretched-mqar-as-often-as-slowed-rope: undecided`).
 #
 # The result does not hang on one way of slowing down. We asked every model in all of ten ways. In nine the separated model recalls more
-# than the dense one, and in one as much ({verdict}`every-reading-separated-more-than-dense: undecided`, because the rule asked for all).
+# than the dense one, and in one about as much ({verdict}`every-reading-separated-more-than-dense: undecided`, because the rule asked for all).
 # Sharper attention alone, with positions as in training, does not do it ({verdict}`every-reading-log-alone-is-not-enough: held`). RoPE is
 # more robust: in four ways it recalls clearly more than the separated model ({verdict}`every-reading-as-often-as-slowed-rope: refuted`).
 #

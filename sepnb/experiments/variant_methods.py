@@ -1,4 +1,4 @@
-"""The variants of chapter 13: changes of the training or of the score that may carry a model past its trained
+"""Variants for far distances: changes of the training or of the score that may carry a model past its trained
 length.
 
 Each is another method with one field of the model or of the training replaced, or a few that only make sense

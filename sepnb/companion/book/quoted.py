@@ -19,6 +19,7 @@ from sepnb.companion.book import number_role
 from sepnb.records import numbers
 from sepnb.records.markup import code, said, table
 
+SOURCES = ("notebooks/*.py", "book/*.md")
 ROLE = re.compile(r"\{num\}`([^`]+)`")
 
 
@@ -27,7 +28,7 @@ def names(root: Path) -> dict[str, dict[str, str]]:
     """By experiment, the numbers of records that pages and chapters quote, without a format, each with the
     first format that it is quoted in."""
     found: dict[str, dict[str, str]] = {}
-    for source in (*sorted(root.glob("notebooks/*.py")), *sorted(root.glob("book/*.md"))):
+    for source in (file for pattern in SOURCES for file in sorted(root.glob(pattern))):
         text = re.sub(r"\n(?:# ?)?\s*", " ", source.read_text(encoding="utf-8"))
         for name in ROLE.findall(text):
             if parts := number_role.OF_RECORDS.fullmatch(name.strip()):
@@ -36,7 +37,7 @@ def names(root: Path) -> dict[str, dict[str, str]]:
     return dict(sorted(found.items()))
 
 
-def page(profile: str = "laptop") -> str:
+def page(profile: str) -> str:
     """Every quoted number of records (MyST): a section for each experiment."""
     from sepnb import experiments
 

@@ -54,6 +54,11 @@ JUDGED = {"book/claims", "book/source_map"} | {
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, ImportError, OSError, RuntimeError)
 
 
+def profile() -> str:
+    """Whose numbers a build shows."""
+    return os.environ.get("SEPNB_PROFILE", "laptop")
+
+
 @cache
 def ledger() -> list:
     """The rows of the ledger, judged once for all pages of a build."""
@@ -84,7 +89,7 @@ PAGES = {
     "verdict-table": (scoreboard.methods, RULES),
     "provenance": (pages.provenance, RULES),
     "reproduction": (pages.reproduction, RULES),
-    "quoted-numbers": (quoted.page, RULES),
+    "quoted-numbers": (lambda: quoted.page(profile()), (*RULES, *quoted.SOURCES)),
     "not-run": (not_run.page, RULES),
     "encoding-speed": (pages.encoding_speed, RULES),
     "inventory": (pages.inventory, PARTS),
@@ -98,7 +103,7 @@ PAGES = {
 def note(env, made_from: tuple[str, ...]) -> None:
     """The page that is read is made from these files."""
     files = [file for pattern in made_from for file in paths.root().glob(pattern)]
-    for file in [*files, *(paths.results().rglob("*.json") if made_from is RULES else ())]:
+    for file in [*files, *(paths.results().rglob("*.json") if set(RULES) <= set(made_from) else ())]:
         env.note_dependency(str(file))
 
 
@@ -253,7 +258,7 @@ def side_by_side(app, config) -> None:
 
 
 def setup(app) -> dict:
-    app.add_config_value("sepnb_profile", os.environ.get("SEPNB_PROFILE", "laptop"), "env", [str])
+    app.add_config_value("sepnb_profile", profile(), "env", [str])
     app.add_role("num", number_role.NumberRole())
     app.add_role("verdict", VerdictRole())
     for part in (

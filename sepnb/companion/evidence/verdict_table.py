@@ -1,7 +1,7 @@
 """One table of the methods that matter: does each survive, use the far past, at what quality and price?
 
 Survival, quality and price are judged by the records of `recipes`, or of `extrapolation` where `recipes` has
-no such method; their bounds are those of the claims of chapter 13, and were put together here after these
+no such method; their bounds are those of the claims on far distances, and were put together here after these
 records. *Uses* has a column for each task of `TASKS`, judged by `uses`; there a model is trained anew,
 on the task, and its gaps are drawn for it.
 """
