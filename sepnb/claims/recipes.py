@@ -1,5 +1,5 @@
-"""Experiment `recipes` (the page on far distances): what makes a model survive past its trained length, use the
-far past, at what price.
+"""Experiment `recipes` (the page on far distances): what makes a model survive past its trained length, and
+use the far past, and at what price.
 
 Written before its records, with what the sweep had shown: one seed, on the validation text. It chose the
 models that are compared. The rule on what position gaps teach was written anew when other models of the table
