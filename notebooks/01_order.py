@@ -40,7 +40,7 @@ from sepnb.training import TrainingConfig, optimiser
 compared = ("none", "sinusoidal", "learned", "rope", "alibi")
 figures.use_style()
 # The profile chooses sizes; every profile runs the same code.
-SIZES = {"smoke": (32, 12, 3, 220), "laptop": (64, 32, 5, 260)}
+SIZES = {"smoke": (32, 12, 3, 220), "laptop": (64, 32, 3, 220)}
 SIZES["gpu"] = (128, 64, 8, 320)
 width, n_tokens, n_seeds, n_steps = SIZES[profile]
 numbers = {}

@@ -500,7 +500,7 @@ figures.show(
 square = TwoThings(axes=2, side=7)
 generator = generator_of(seed, "pictures")
 drawings = [square.draw(generator, 128) for _ in range(300)]
-asked = square.draw(generator_of(seed, "held-out pictures"), 500)
+asked = square.draw(generator_of(seed, "held-out pictures"), 200)
 moves = np.arange(81)
 
 
