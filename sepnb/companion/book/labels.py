@@ -9,9 +9,9 @@ words that share nothing keep their middle.
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from html import escape, unescape
+from typing import NamedTuple
 
 from matplotlib.font_manager import FontProperties, fontManager
 from matplotlib.ft2font import FT2Font
@@ -26,21 +26,19 @@ _PLACE = re.compile(r"translate\((\S+) \S+\)( rotate\(\S+\))? scale\((\S+)")
 _PANEL = re.compile(r'<g id="axes_\d+">\s*<g id="patch_\d+">\s*<path d="M (\S+) \S+\s+L (\S+)')
 
 
-@dataclass(frozen=True)
-class Line:
-    """A line of text as it is drawn: what is around it (a tick, an axis, a legend or a panel), the edges of
-    its panel, and where it begins and ends, along its own direction, in points."""
+class Line(NamedTuple):
+    """A line of text as it is drawn, in points, and the left and right edges of its panel."""
 
     words: str
     font: FontProperties
-    group: str
+    around: str
+    """What it belongs to: `xtick`, `ytick`, `matplotlib` (an axis), `legend`, `axes`; `turned` for any."""
     panel: tuple[float, ...]
     start: float
-    end: float
-    turned: bool
+    width: float
 
     def at(self, part: float) -> float:
-        return self.start + part * (self.end - self.start)
+        return self.start + part * self.width
 
 
 def relabelled(svg: str, told: Callable[[str], str]) -> str:
@@ -62,14 +60,14 @@ def relabelled(svg: str, told: Callable[[str], str]) -> str:
 
 def _lines(svg: str, text: re.Match) -> Iterator[Line]:
     before = svg[: text.start()]
-    group = re.findall(rf'^ {{{len(text[1]) - 1}}}<g id="([a-z]+)', before, re.M)[-1]
+    around = re.findall(rf'^ {{{len(text[1]) - 1}}}<g id="([a-z]+)', before, re.M)[-1]
     panel = tuple(map(float, (_PANEL.findall(before) or [(0, 0)])[-1]))
     for _, words, opened, body in _LINE.findall(text[0]):
         (start, turned, size), words = _PLACE.search(opened).groups(), unescape(words)
         fonts = re.findall(r'href="#(.+)-[0-9a-f]+"', body)
         font = _font(max(fonts, key=fonts.count, default=""))
         width = float(size) * outline(words, font).get_extents().x1
-        yield Line(words, font, group, panel, float(start), float(start) + width, bool(turned))
+        yield Line(words, font, "turned" if turned else around, panel, float(start), width)
 
 
 def _drawn(drawn: re.Match, line: Line, words: str, every: list[Line]) -> str:
@@ -78,28 +76,27 @@ def _drawn(drawn: re.Match, line: Line, words: str, every: list[Line]) -> str:
     path, part = outline(words, line.font), anchor(line, every)
     was, now = outline(line.words, line.font).get_extents().x1, path.get_extents().x1
     # A label of the y axis that is too long for the picture is set narrower.
-    room = was * (line.end - NEAR) / (line.end - line.start) if part == RIGHT else now
-    fit = min(1, room / now)
+    fit = min(1, was / now * (line.at(RIGHT) - NEAR) / line.width) if part == RIGHT else 1
     place = f"translate({part * (was - fit * now):.1f} 0) scale({fit:.3g} 1)"
     letters = {path.MOVETO: "M", path.LINETO: "L", path.CURVE3: "Q", path.CURVE4: "C"}
-    steps = [
+    steps = " ".join(
         f"{letters[code]} {' '.join(f'{at:.1f}' for at in points)}" if code in letters else "Z"
         for points, code in path.iter_segments(simplify=False)
-    ]
+    )
     kept = "".join(re.findall(r"^ *<defs>\n.*?</defs>\n", body, re.M | re.S))
-    shape = f'{indent} <path d="{" ".join(steps)}" transform="{place}"/>'
-    return f"{indent}<!-- {escape(words, quote=False)} -->\n{indent}{opened}\n{kept}{shape}\n{indent}</g>"
+    told = f'{kept}{indent} <path d="{steps}" transform="{place}"/>'
+    return f"{indent}<!-- {escape(words, quote=False)} -->\n{indent}{opened}\n{told}\n{indent}</g>"
 
 
 def anchor(line: Line, every: list[Line]) -> float:
     """The part of a line's width that stays where it is."""
-    if line.group == "legend":
+    if line.around == "legend":
         return LEFT
-    if line.group == "ytick":
+    if line.around == "ytick":
         return RIGHT if line.start < line.panel[0] else LEFT
-    if line.group == "axes" and not line.turned:
-        inside = [one for one in every if (one.panel, one.group, one.turned) == (line.panel, "axes", False)]
-        others = [one for one in inside if abs(one.at(1) - one.at(0) - line.at(1) + line.at(0)) > NEAR]
+    if line.around == "axes":
+        here = [one for one in every if (one.around, one.panel) == ("axes", line.panel)]
+        others = [one for one in here if abs(one.width - line.width) > NEAR]
         for part, edge in ((LEFT, line.panel[0]), (MIDDLE, sum(line.panel) / 2), (RIGHT, line.panel[1])):
             if any(abs(line.at(part) - place) < NEAR for place in (edge, *(one.at(part) for one in others))):
                 return part

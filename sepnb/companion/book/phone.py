@@ -28,6 +28,12 @@ def own(name: str, app) -> Path:
     return Path(app.doctreedir, "figures", name)
 
 
+def narrow(classes: list[str]) -> list[Path]:
+    """The drawings for phones of an image with these classes."""
+    names = [name.removeprefix(CLASS) for name in classes if name.startswith(CLASS)]
+    return [folder() / f"{name}.svg" for name in names]
+
+
 def take(about: dict[str, Any], held: dict[str, str]) -> str:
     """The class of a figure's image, or nothing; its drawing moves from what is said `about` it to `held`."""
     if not (drawing := about.get("narrow")):

@@ -134,19 +134,18 @@ def draw(image: nodes.image, env: BuildEnvironment) -> None:
     from sepnb.companion.book.labels import relabelled  # matplotlib, which the original does not need
 
     def told(message: str) -> str:
-        plain = "$" not in message and not worded(message)
-        return decimal(message, env.config.language) if plain else ask(message, env)
+        number = "$" not in message and not worded(message)
+        return decimal(message, env.config.language) if number else ask(message, env)
 
     file = Path(env.relfn2path(image["uri"])[1])
     if file.suffix != ".svg" or not file.is_file():
         return
-    names = [name.removeprefix(phone.CLASS) for name in image["classes"] if name.startswith(phone.CLASS)]
-    for one in (file, *(phone.folder() / f"{name}.svg" for name in names)):
-        drawn = phone.own(one.name, env.app)
-        drawn.parent.mkdir(parents=True, exist_ok=True)
-        drawn.write_text(relabelled(one.read_text(encoding="utf-8"), told), encoding="utf-8")
     page = Path(env.doc2path(env.docname)).parent
     image["uri"] = Path(os.path.relpath(phone.own(file.name, env.app), page)).as_posix()
+    for drawing in (file, *phone.narrow(image["classes"])):
+        target = phone.own(drawing.name, env.app)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(relabelled(drawing.read_text(encoding="utf-8"), told), encoding="utf-8")
 
 
 def set_rest(app, doctree: nodes.document) -> None:
