@@ -43,6 +43,7 @@ KEPT = {
     "code": lambda text, _=None: Counter(CODE.findall(ROLE.sub(" ", text))),
     "links": lambda text, _=None: Counter(LINK.findall(text)),
     "numbers": numbers,
+    "lines of a label": lambda text, _=None: Counter(re.findall("\n", text)),
 }
 
 
@@ -62,6 +63,7 @@ def test_a_translation_has_exactly_those_of_its_english(language, what) -> None:
         ("see {doc}`it <a>`", "voir {doc}`cela <b>`", "roles and their targets"),
         ("for $x$ and $y$", "pour $x$ et $z$", "equations"),
         ("run `make`", "exécuter `marque`", "code"),
+        ("a long\nlabel", "une étiquette", "lines of a label"),
         ("1,106 and 0.25", "1\N{NARROW NO-BREAK SPACE}106 et 0,26", "numbers"),
     ],
 )

@@ -23,6 +23,17 @@ def folder() -> Path:
     return paths.root() / "notebooks" / "executed" / "narrow"
 
 
+def own(name: str, app) -> Path:
+    """Where an edition in another language keeps the drawing of this file name, with its own words."""
+    return Path(app.doctreedir, "figures", name)
+
+
+def narrow(classes: list[str]) -> list[Path]:
+    """The drawings for phones of an image with these classes."""
+    names = [name.removeprefix(CLASS) for name in classes if name.startswith(CLASS)]
+    return [folder() / f"{name}.svg" for name in names]
+
+
 def take(about: dict[str, Any], held: dict[str, str]) -> str:
     """The class of a figure's image, or nothing; its drawing moves from what is said `about` it to `held`."""
     if not (drawing := about.get("narrow")):
@@ -48,7 +59,8 @@ def offer(app, pagename: str, templatename: str, context: dict, doctree) -> None
     from sphinx.util.fileutil import copy_asset_file  # `sepnb build` reads this module before it needs Sphinx
 
     def both(found: re.Match) -> str:
-        file = folder() / f"{found[1]}.svg"
+        name = f"{found[1]}.svg"
+        file = own(name, app) if own(name, app).exists() else folder() / name
         if not file.exists():
             return found[0]
         images = Path(app.outdir, app.builder.imagedir)

@@ -2,15 +2,16 @@
 
 Sphinx replaces paragraphs, titles and captions by what the catalogs of `book/locale` say of them. The numbers
 stay roles, so that both languages quote the same records. What Sphinx cannot reach is done here: what bars of
-folded code say, links to pages that have no translation, and how a number is written. Words inside of HTML
-and of equations stay those of the original. Each page keeps the list of what it asked for, from which
-`sepnb.companion.book.catalogs` refreshes the catalogs.
+folded code say, links to pages that have no translation, how a number is written, and the words inside
+figures, of which each is a message. Words inside of HTML and of equations stay those of the original. Each
+page keeps the list of what it asked for, from which `sepnb.companion.book.catalogs` refreshes the catalogs.
 
 In the build of the original, `sepnb_original` is empty and nothing here acts but the switch of languages.
 """
 
 import gettext
 import json
+import os
 import pickle
 import posixpath
 import re
@@ -25,6 +26,7 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util import docname_join
 from sphinx.util.nodes import extract_messages
 
+from sepnb.companion.book import phone
 from sepnb.companion.book.languages import ORIGINAL, translations
 
 NAMES = {"en": "English", "fr": "Français"}
@@ -121,8 +123,29 @@ class Reach(SphinxTransform):
             metadata = isinstance(node.parent, nodes.field | nodes.field_body)  # of a notebook
             if not metadata and message not in told and not _IDENTIFIER.fullmatch(message.strip()):
                 ask(message, self.env)
+        for image in self.document.findall(nodes.image):
+            draw(image, self.env)
         self.env.temp_data.pop(_SAID, None)
         self.env.metadata[self.env.docname][_ASKED] = list(dict.fromkeys(self.env.temp_data.pop(_ASKED, [])))
+
+
+def draw(image: nodes.image, env: BuildEnvironment) -> None:
+    """Give a figure, and its form for a phone, the words of the edition, in files of the same names."""
+    from sepnb.companion.book.labels import relabelled  # matplotlib, which the original does not need
+
+    def told(message: str) -> str:
+        number = "$" not in message and not worded(message)
+        return decimal(message, env.config.language) if number else ask(message, env)
+
+    file = Path(env.relfn2path(image["uri"])[1])
+    if file.suffix != ".svg" or not file.is_file():
+        return
+    page = Path(env.doc2path(env.docname)).parent
+    image["uri"] = Path(os.path.relpath(phone.own(file.name, env.app), page)).as_posix()
+    for drawing in (file, *phone.narrow(image["classes"])):
+        target = phone.own(drawing.name, env.app)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(relabelled(drawing.read_text(encoding="utf-8"), told), encoding="utf-8")
 
 
 def set_rest(app, doctree: nodes.document) -> None:
