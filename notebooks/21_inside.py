@@ -153,8 +153,8 @@ figures.provenance(table)
 #   two minutes on one core.
 # - **You need**: {doc}`chapter 8 <08_two_streams>` for the streams, {doc}`chapter 10 <10_strict>` for the strict model,
 #   {doc}`chapter 12 <12_extrapolators>` for the rules, {doc}`chapter 13 <13_slow_down>` for slowing down.
-# - **You will learn**: to tell a failure of the index from a failure of the length; to split a score into what each stream contributes; to
-#   probe a model without fooling yourself.
+# - **You will learn**: to tell a failure of the index from one of the length; to split a score by streams; to probe a model without fooling
+#   yourself.
 # - **Claims tested** (see {doc}`/book/claims`): six. Their rules were committed before the first record.
 # ```
 #
@@ -533,8 +533,8 @@ figures.show(
 )
 
 # %% [markdown]
-# **Doubt.** The leak is a derivative: it says what a *small* change of the text would do, and real texts differ by more. So a section below
-# asks whether bytes can be read from the pos stream.
+# **Doubt.** The leak says what a *small* change of the text would do, and real texts differ by more. So a section below looks for bytes in
+# the pos stream.
 #
 # ## What a new index does to the content
 #
@@ -628,9 +628,8 @@ figures.show(
 # Does separation at least steady the content, compared with a dense model? Six seeds cannot say
 # ({verdict}`separation-steadies-the-content: undecided`). Under the Fourier and the cyclic rule it does, and the other three are open.
 #
-# **Doubt.** A small drift is not yet a virtue. A model that ignores the index has none, and the drift counts every direction alike, those
-# included that the output ignores. Even at trained indices the content of the strict model moves by
-# {num}`inside/strict-learned/drift/trained:.2f` of its norm.
+# **Doubt.** A small drift is not yet a virtue. A model that ignores the index has none, and the drift also counts directions that the
+# output ignores.
 #
 # ## Where is position written?
 #
@@ -863,8 +862,6 @@ figures.show_table(
 # forbid.
 #
 # ## Exercises
-#
-# Try each before you unfold its solution, which ends with a check.
 #
 # **1. (easy)** A probe is fitted on a random table of $L$ rows and $w$ columns, without noise. Which $R^2$ do you expect at the positions
 # that it was fitted on? Check it for 128 rows and 32 columns.
