@@ -13,14 +13,14 @@
 # %% [markdown]
 # # 12. The five extrapolators
 #
-# **Finding.** In a separated model only the position vectors know where a token is. So it should be enough to continue these vectors, and
-# the model would read texts longer than those of its training. We tried five rules that continue them, and all five fail. In novels of eight
-# trained lengths even the best of them costs {num}`12_extrapolators/least_gap_five_8x:.1f` bits per byte more than reading the same text
-# through a sliding window. A model that adds position to the content loses less under four of the five rules, though it has also learned
-# less.
+# **Finding.** In a separated model only the position vectors know where a token is. So to read longer texts it should be enough to continue
+# these vectors past the trained length. We tried five rules that do so, and all five fail. In novels of eight trained lengths even the best
+# costs {num}`12_extrapolators/least_gap_five_8x:.1f` bits per byte more than reading the same text through a sliding window. A model that
+# adds position to the content fails too. It loses less under four of the five rules, but it has also learned less.
 #
-# The rules are not the only problem. With the best vectors that we could *fit*, the separated model is still
-# {num}`fitted_rows/separated-learned/gap/fitted/2x:.2f` bits per byte worse than its sliding window, only one length further on.
+# The rules are not the only reason. Even with the best vectors that we could *fit*, the separated model is
+# {num}`fitted_rows/separated-learned/gap/fitted/2x:.2f` bits per byte worse than its sliding window, one length further on. So the layers
+# that read positions know the trained ones only, unless our fit missed better vectors.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -40,12 +40,11 @@ from sepnb.claims.extrapolation import TRAINED_LONG
 from sepnb.companion import evidence
 from sepnb.data import text as texts
 from sepnb.encodings import sinusoidal
-from sepnb.evaluation.key_tokens import key_bytes
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.long_windows import LongTexts
 from sepnb.experiments.matched_loss import METHODS as LONGER
 from sepnb.experiments.methods import model_config
-from sepnb.extrapolators import CONTROLS, SOURCE_METHODS, build, extrapolate, seam
+from sepnb.extrapolators import CONTROLS, SOURCE_METHODS, build, extrapolate
 from sepnb.extrapolators.alibi import fading
 from sepnb.extrapolators.describe import median_step
 from sepnb.models import LanguageModel
@@ -134,8 +133,8 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 15 s of one CPU core at any profile; one tiny model is trained on the page, nothing is downloaded. The records:
-#   `sepnb run extrapolation fitted_rows` and `sepnb run matched_loss`, two to seven minutes a run, on ELTeC (`sepnb data eltec-eng`).
+# - **Time**: about 15 s of one CPU core at any profile; nothing is downloaded. The records:
+#   `sepnb run extrapolation fitted_rows matched_loss`, two to seven minutes a run, on ELTeC (`sepnb data eltec-eng`).
 # - **You need**: {doc}`chapter 8 <08_two_streams>` for the two streams, {doc}`chapter 9 <09_split_mlp_norm>` for what a norm erases,
 #   {doc}`chapter 11 <11_language_model>` for bits per byte and the models.
 # - **You will learn**: to see through a rule by asking which trained row its new rows look like, and what a fair test needs.
@@ -144,9 +143,8 @@ figures.show(
 #
 # ## A table, and what comes after it
 #
-# The position stream of a separated model with a {term}`learned encoding` is filled from a table of $L$ rows,
-# $p \in \mathbb{R}^{L \times d_{\text{pos}}}$, numbered $0, \dots, L-1$. We train a small model on this page, take its table, and ask the
-# model for one token too many.
+# The position stream of a separated model with a {term}`learned encoding` is filled from a table of $L$ rows, from $0$ to $L-1$. We train a
+# small model here and ask it for one token too many.
 
 # %%
 small, steps = lm.SIZES["smoke"], 300
@@ -168,8 +166,8 @@ else:
     raise AssertionError("row L must be refused: it was never trained")
 
 # %% [markdown]
-# The library refuses, because there is no row $L$. An {term}`extrapolator` invents one, and one for every later index; rows that were
-# trained stay as they are. What would you try? It helps to look at the table first.
+# The library refuses, because there is no row $L$. An {term}`extrapolator` invents one, and one for every later index; trained rows stay as
+# they are. What would you try? Look at the table first.
 
 # %% tags=["hide-input"]
 smooth = sinusoidal(window, d_pos, dtype=torch.float64)
@@ -205,7 +203,7 @@ figures.show(
 )
 
 # %% [markdown]
-# Nothing in the training asks for a smooth path: attention can use any table whose rows differ. Still, the path has a trend.
+# Nothing in the training asks for a smooth path, because attention can use any table whose rows differ. Still, the path has a trend.
 #
 # ## Five ideas
 #
@@ -229,9 +227,9 @@ numbers["code_cosine"] = float(cosine)
 numbers["random_cosine"] = float(np.sqrt(2 / (np.pi * d_pos)))
 
 # %% [markdown]
-# But nothing ties column $c$ of the sinusoid to column $c$ of the table. On the window the two have a mean absolute cosine of
-# {num}`12_extrapolators/code_cosine:.2f`, and two random directions of this width about {num}`12_extrapolators/random_cosine:.2f`. The model
-# suddenly reads a foreign language.
+# But nothing ties column $c$ of the sinusoid to column $c$ of the table. In the trained length their mean absolute cosine is
+# {num}`12_extrapolators/code_cosine:.2f`, and that of random vectors {num}`12_extrapolators/random_cosine:.2f`. The model suddenly reads a
+# foreign language.
 #
 # ### Find the waves in the table, and let them run on
 #
@@ -269,7 +267,7 @@ onward = table[0] + unseen[:, None] * drift
 torch.testing.assert_close(extrapolate(line, unseen, "cyclic"), onward)
 
 # %% [markdown]
-# This is the most promising of the five, and exact for a straight line. But what is added grows without bound, and after a norm only its
+# This is the most promising of the five, and exact for a straight line. But the shift grows without bound, and after a norm only its
 # direction is left.
 #
 # ### Let a network continue it
@@ -295,9 +293,9 @@ other = extrapolate(table, unseen, "learned", seed=1)
 numbers["learned_seed_spread"] = float((rows - other).norm() / rows.norm())
 
 # %% [markdown]
-# Past $L$ the network has no target, so its random start decides: two fits differ by {num}`12_extrapolators/learned_seed_spread:.0%`
-# of the rows. And a network of one number runs out of bends. Far out it is constant, or a straight line whose direction is constant.
-# Rows $8L$ and $64L$ have a cosine of {num}`12_extrapolators/learned_end_cosine:.3f` after the norm.
+# Past $L$ the network has no target, so its random start decides: two fits differ by {num}`12_extrapolators/learned_seed_spread:.0%` of the
+# size of the rows. And a network of one number runs out of bends and goes straight on, so that only one direction is left: after the norm
+# rows $8L$ and $64L$ have a cosine of {num}`12_extrapolators/learned_end_cosine:.3f`.
 #
 # ### Hold the last row, and let it fade
 #
@@ -312,13 +310,12 @@ torch.testing.assert_close(read(rows), read(table[-1:]).expand_as(rows))
 numbers["alibi_cliff"] = 1 - float(fade[0])
 
 # %% [markdown]
-# The first step already takes {num}`12_extrapolators/alibi_cliff:.0%` of the length. The norm gives the length back: it keeps directions,
-# and all these rows have one direction. ALiBi itself shortens the *score of a pair* by its distance. Here one vector stands for all
-# unseen positions.
+# The first step already takes {num}`12_extrapolators/alibi_cliff:.0%` of the length. But the norm gives it back, and all these rows have
+# one direction, so the model sees a single vector.
 #
 # ### What the model sees of them
 #
-# For each index up to $3L$, take the row as the model reads it, after the norm, and compare it with every row of the training.
+# For each index up to $3L$, take the row after the norm, and compare it with every trained row.
 
 # %% tags=["hide-input"]
 positions = torch.arange(3 * L)
@@ -347,42 +344,33 @@ figures.show(
     "stripes without a diagonal; Fourier repeats a blurred diagonal; cyclic repeats a "
     "diagonal that turns into a constant pattern; network and fading show one column "
     "repeated, like the last row; the control reflect shows a zigzag.",
-    caption="Which trained row does a new row look like? Left of the line every rule "
-    "is the table. Right of it the sinusoid looks like no row in particular, Fourier "
-    "runs through the table again, blurred, the cyclic rule runs through it while its "
-    "drift takes over, and the last two stand still.",
+    caption="No rule goes on as the table did. Right of the line, past the trained "
+    "length, the sinusoid looks like no trained row in particular, Fourier runs "
+    "through the table again, blurred, the cyclic rule runs through it while its drift "
+    "takes over, and the last two do not move. The control goes back and forth.",
 )
-seams = {name: seam(table, name) for name in (*SOURCE_METHODS, "wrap", "reflect")}
-numbers |= {f"seam_{name}": seams[name] for name in ("wrap", "cyclic")}
-assert seams["cyclic"] < 0.2 < seams["wrap"]
 
 # %% [markdown]
 # So two of the rules repeat the table, one of them on a slope. Two end on a single row. And one writes vectors that the model never saw.
 #
-# Is the jump from row $L - 1$ to row $L$ to blame? In units of the table's median step this *seam* is
-# {num}`12_extrapolators/seam_wrap:.2f` for a plain repetition and {num}`12_extrapolators/seam_cyclic:.2f` for the cyclic rule. The control
-# `reflect`, which runs through the table back and forth, has no jump at all. Below, both do as badly as the others.
-#
 # ## A fair test
 #
-# One rule of five is always the best, so a comparison among them says little. We ask more:
+# One rule of five is always the best, so we compare them with more than each other:
 #
-# - **The sliding-window baseline**: the same model reads every byte through a window of $L$ that restarts its positions at 0. It never leaves
-#   what it was trained on. The {term}`gap <gap>` of a rule is its loss above this baseline, on the same bytes.
-# - **Plain controls**: hold the last row (`clamp`), repeat the table (`wrap`), run back and forth (`reflect`), write zeros (`zero`), squeeze
-#   all positions into the table (`interpolate`).
-# - **A window mask**: every query sees only the last $L$ keys, and the index goes on. This separates a new *index* from a new *number of
-#   keys*.
+# - **The sliding-window baseline**: the same model reads every byte through a window of $L$ that restarts its positions at 0, so that
+#   nothing in it is new. The {term}`gap <gap>` of a rule is its loss above this baseline.
+# - **Plain controls**: hold the last row (`clamp`), repeat the table (`wrap`), run back and forth (`reflect`), write zeros (`zero`),
+#   squeeze all positions into the table (`interpolate`).
+# - **A window mask**: every query sees only the last $L$ keys, while the index goes on. So the number of keys is not new.
 # - **The dense twin**: the same table added to the content, under the same rules.
-#
-# A rule {term}`survives <survives>` if its gap is below $+0.03$ bits per byte. It {term}`uses <uses>` far text if hiding everything older than
-# $L$ costs it something. Its {term}`quality <quality>` is its loss compared with RoPE, and its {term}`price <price>` what it costs inside the trained
-# length: nothing under these rules, because they leave trained rows as they are.
+# - **Four verdicts**: a rule {term}`survives <survives>` if its gap is below $+0.03$ bits per byte, and {term}`uses <uses>` far text if
+#   hiding everything older than $L$ costs it something. Its {term}`quality <quality>` is its loss compared with RoPE, and its
+#   {term}`price <price>` what it costs inside the trained length, which is nothing for these rules.
 #
 # ## What is left
 #
-# The models are those of {doc}`chapter 11 <11_language_model>`, trained on novels with $L = 128$ on a laptop. They read windows of $8L$ from
-# held-out novels.
+# The models are those of {doc}`chapter 11 <11_language_model>`, trained on novels with $L = 128$ on a laptop. They read held-out novels in
+# windows of $8L$.
 
 # %% tags=["hide-input"]
 names = {LOOKS[name].label: name for name in SOURCE_METHODS}
@@ -407,26 +395,26 @@ numbers["least_gap"] = mean_of([np.min(gaps_of[ours])])
 numbers["least_gap_five_8x"] = mean_of([np.min(gaps_of[ours], axis=0)[-1]])
 
 # %% [markdown]
-# No rule comes near its sliding window, and no plain control does. The nearest that any of the five comes, in any stretch past the trained
-# length, is {num}`12_extrapolators/least_gap:+.2f` bits per byte. The slides say that the five approaches extrapolate the position vectors:
-# *{num}`12_extrapolators/verdict_the_five_extrapolate`*.
+# No rule comes near its sliding window, and no plain control does. The smallest gap of the five, in any stretch past the trained length, is
+# {num}`12_extrapolators/least_gap:+.2f` bits per byte. The slides say that the five approaches extrapolate the position vectors
+# (*{num}`12_extrapolators/verdict_the_five_extrapolate`*).
 #
 # **A window mask rescues none of them** (*{num}`12_extrapolators/verdict_mask_rescues_no_extrapolator`*), although it rescues RoPE, from
-# {num}`extrapolation/rope/gap/native/8x:+.2f` to {num}`extrapolation/rope/gap/native-window/8x:+.2f`. So it is not only the number of keys that
-# is new to the model.
+# {num}`extrapolation/rope/gap/native/8x:+.2f` to {num}`extrapolation/rope/gap/native-window/8x:+.2f`. So more keys than in training are not
+# the only trouble.
 #
-# **Known rows do not help either.** A separated model with a *sinusoid* needs no rule, since every row can be computed, and its gap is
-# {num}`extrapolation/separated-sinusoidal/gap/native/8x:+.2f`. The layers above have not learned to read such a row. The slides' premise, that
-# only the position needs extrapolating, is *{num}`12_extrapolators/verdict_only_the_position_needs_extrapolating`*.
+# **Known rows do not help either.** A separated model with a *sinusoid* can compute every row, and still its gap is
+# {num}`extrapolation/separated-sinusoidal/gap/native/8x:+.2f`, because the layers above have not learned to read such rows. The slides'
+# premise is that only the position needs extrapolating (*{num}`12_extrapolators/verdict_only_the_position_needs_extrapolating`*).
 #
-# On text, Fourier with all its waves and the cyclic rule as printed do nothing but repeat the table
-# (*{num}`12_extrapolators/verdict_wrap_in_disguise`*). Whether network and fading do nothing but hold the last row is
-# *{num}`12_extrapolators/verdict_clamp_in_disguise`*.
+# Some rules are controls in disguise. On text, Fourier with all its waves and the cyclic rule as printed do nothing but repeat the table
+# (*{num}`12_extrapolators/verdict_wrap_in_disguise`*). Network and fading may do nothing but hold the last row
+# (*{num}`12_extrapolators/verdict_clamp_in_disguise`*).
 #
 # ## Does separation make it easier?
 #
-# The slides hope so: there are fewer dimensions to continue, and the content is left alone. So take the gap of each rule on the separated
-# model, and subtract its gap on the dense one.
+# The slides hope so, because there are fewer dimensions to continue, and the content is left alone. Is the gap of a rule smaller on the
+# separated model than on the dense one?
 
 
 # %% tags=["hide-input"]
@@ -460,31 +448,27 @@ figures.show(
     "minus the gap of the dense model, at two and at eight times the trained length, "
     "one tick per seed, with a line at zero.",
     caption=f"Under {sum(one > 0 for one in known)} of the {len(known)} rules the "
-    "separated model (filled) loses more at eight lengths than the dense one. Open: "
-    "the strict model minus the dense one. Left of zero separation helps. Markers are "
-    "means, bars 95 % t intervals, ticks seeds."
+    "separated model loses more at eight lengths than the dense one. Filled: its gap "
+    "minus that of the dense model; open: the same for the strict model. Left of zero "
+    "separation helps. Markers are means, bars 95 % t intervals, ticks seeds."
     if known
     else NOTHING,
 )
 
 # %% [markdown]
-# Under the cyclic rule the separated model loses less than the dense one, under the other four more. By rule the difference at eight lengths
-# is {num}`12_extrapolators/easier_least:+.2f` to {num}`12_extrapolators/easier_most:+.2f` bits per byte. Separation makes extrapolation easier
-# under all five: *{num}`12_extrapolators/verdict_separation_makes_extrapolation_easier`*. We had no rule for the opposite, that separation
-# *harms*, and do not claim it.
+# Under the cyclic rule the separated model loses less than the dense one, under the other four more. At eight lengths the difference runs
+# from {num}`12_extrapolators/easier_least:+.2f` to {num}`12_extrapolators/easier_most:+.2f` bits per byte. The slides hope that separation
+# helps under all five (*{num}`12_extrapolators/verdict_separation_makes_extrapolation_easier`*). We had set no rule for the opposite, that
+# it *harms*, and do not claim it.
 #
-# There is a caution. After their one short training the dense model knows less, with
-# {num}`extrapolation/learned/bits_per_byte:.2f` bits per byte inside the trained length against
-# {num}`extrapolation/separated-learned/bits_per_byte:.2f`, and who knows less has less to lose. A later section compares models that know as
-# much.
+# **Doubt.** The dense model knows less, with {num}`extrapolation/learned/bits_per_byte:.2f` bits per byte inside the trained length against
+# {num}`extrapolation/separated-learned/bits_per_byte:.2f`, and who knows less has less to lose. A later section compares models that know
+# as much.
 #
 # ## Would any vectors do?
 #
-# Perhaps the rules write the wrong vectors, or perhaps there are no right ones. To find out we freeze all weights of a trained model and
-# *fit* the new rows, on longer windows of the training text. What is then left above the sliding window is no fault of a rule.
-#
-# As a control we take away the rows of the second half of the *trained* length and fit them again. A fit that misses those says nothing about
-# others.
+# Perhaps the rules write the wrong vectors, or perhaps there are no right ones. So we freeze a trained model and *fit* new rows to it, on
+# longer windows of the training text. As a control we take away the rows of the second half of the *trained* length and fit them again.
 
 # %% tags=["hide-input"]
 plain = "separated-learned-plain"
@@ -544,48 +528,29 @@ figures.show(
 )
 
 # %% [markdown]
-# The fit works: the rows of the second half come back to within {num}`fitted_rows/separated-learned/recovered:.3f` bits per byte of the
-# trained ones. Past $L$ it lets the dense model read one length further. That model does use its positions: with its last row repeated it is
-# at {num}`fitted_rows/learned/gap/clamp/2x:+.2f`. The separated model cannot be helped in this way, although the
-# slides expect it (*{num}`12_extrapolators/verdict_only_new_vectors_are_missing`*). So not only $p_i$ fails to extrapolate: the weights that
-# read it have learned $L$ positions, too.
+# The fit works: rows that were taken away come back to within {num}`fitted_rows/separated-learned/recovered:.3f` bits per byte. Past $L$ it
+# lets the dense model read one length further. With its last row repeated instead, that model is at
+# {num}`fitted_rows/learned/gap/clamp/2x:+.2f`. The separated model cannot be helped in this way, although the slides expect that only new
+# vectors are missing (*{num}`12_extrapolators/verdict_only_new_vectors_are_missing`*). The weights that read them have learned $L$
+# positions, too.
 #
-# **Is a short row to blame?** A separated row has a quarter of the numbers of a dense one. But a concatenated model, whose rows are as short
-# and whose weights mix columns, comes much closer. So the width of a row is not the reason. Splitting the weights makes fitting harder
+# **Is a short row to blame?** A separated row has a quarter of the numbers of a dense one. But a concatenated model, whose rows are as
+# short and whose weights mix columns, comes much closer. So splitting the weights makes fitting harder
 # (*{num}`12_extrapolators/verdict_splitting_makes_fitting_harder`*), by
-# {num}`fitted_rows/separated-learned minus concatenated-learned/gap/fitted/2x:+.2f±` bits per byte. The concatenated fit is imperfect, since
-# its own rows come back only to within {num}`fitted_rows/concatenated-learned/recovered:.3f`; a better one would widen the difference.
+# {num}`fitted_rows/separated-learned minus concatenated-learned/gap/fitted/2x:+.2f±` bits per byte.
 #
-# **Is the norm to blame?** In part. A norm on positions makes fitting harder (*{num}`12_extrapolators/verdict_a_norm_makes_fitting_harder`*).
-# Without it fitted rows come to {num}`fitted_rows/separated-learned-plain/gap/fitted/2x:+.2f±`. Whether they then let the model survive is
-# *{num}`12_extrapolators/verdict_fitted_rows_survive_without_a_norm`*. Of the five rules only the cyclic one then beats holding the last row in
-# the next length, at {num}`fitted_rows/separated-learned-plain/gap/cyclic/2x:+.2f` against
-# {num}`fitted_rows/separated-learned-plain/gap/clamp/2x:+.2f`. At eight lengths it loses about as much as the others.
+# **Is the norm to blame?** In part. A norm on positions makes fitting harder
+# (*{num}`12_extrapolators/verdict_a_norm_makes_fitting_harder`*). Without it fitted rows come to
+# {num}`fitted_rows/separated-learned-plain/gap/fitted/2x:+.2f±`, and it is open whether the model then survives
+# (*{num}`12_extrapolators/verdict_fitted_rows_survive_without_a_norm`*).
 #
-# A failed fit does not prove that no better rows exist.
-#
-# ## Is there anything to use?
-#
-# Two models were trained at $8L$, on as many bytes as the others. What they gain over their *own* sliding window of $L$ is what far text is
-# worth to a model of this size and training. We had set the bar beforehand, at $0.02$ bits per byte. The larger gain in the last bin is
-# {num}`12_extrapolators/train_long_gain:+.3f`. So whether any of our models *uses* what lies more than $L$ back
-# *{num}`12_extrapolators/use_can_be_judged`* be judged. The text need not be the reason: inside the first $L$ RoPE trained at $8L$ has a loss
-# of {num}`extrapolation/rope-long/bits_per_byte:.2f` bits per byte, and RoPE trained at $L$ {num}`extrapolation/rope/bits_per_byte:.2f`. Models
-# that have not yet learned what is near say little about what is far.
-
-# %% tags=["hide-input"]
-gains = [-of_runs.values(name, "gap/native/8x") for name in TRAINED_LONG]
-best = max((gain.mean() for gain in gains if len(gain)), default=np.nan)
-numbers["train_long_gain"] = mean_of([best])
-numbers["use_can_be_judged"] = (
-    NOT_RUN if np.isnan(best) else "can" if best > 0.02 else "cannot"
-)
+# **Doubt.** A failed fit does not prove that no better rows exist.
 
 # %% [markdown]
 # ## Does more training help?
 #
-# So far every model had one short training. Smaller models of {doc}`chapter 11 <11_language_model>`, of width 64, read sixteen times as many
-# bytes as in the shortest training there, each at a rate that was swept over the whole of it.
+# So far every model had one short training. Smaller models of {doc}`chapter 11 <11_language_model>`, of width 64, read sixteen times as
+# many bytes as in the shortest training there.
 
 # %% tags=["hide-input"]
 SHOWN = ("rope", "tupe", "untied-constant-wide", dense, ours)
@@ -626,52 +591,49 @@ figures.show(
 rises = [after_long(name, "8x") - after_long(name, "1x") for name in ran]
 numbers["rise_least"] = f"{min(rises):.1f}" if rises else NOT_RUN
 five = [of_long.mean(ours, f"gap/{rule}/8x") for rule in SOURCE_METHODS]
-numbers["long_least"], numbers["long_most"] = mean_of([min(five)]), mean_of([max(five)])
+numbers["long_least"] = mean_of([min(five)])
 numbers["long_size"] = of_long.times(ours, dense, "block_parameters")
 EQUAL_SIZE = "separation-makes-extrapolation-easier-at-equal-size"
 asked = claims.judge([EQUAL_SIZE], {"experiment/matched_loss": long_runs})[EQUAL_SIZE]
 answers = [one.answer for one in asked.answers]
-assert answers.count("fails") == 1 or not answers, "as is said"
+assert not answers or sorted(answers) == ["fails"] + ["open"] * (len(answers) - 1)
 numbers["easier_asked"] = len(answers) or NOT_RUN
-numbers["easier_open"] = answers.count("open") if answers else NOT_RUN
 
 # %% [markdown]
-# It does not help them to read on. At four to eight lengths every model loses at least {num}`12_extrapolators/rise_least` bits per byte more
-# than up to $L$, and the separated table under the five rules is
-# {num}`12_extrapolators/long_least:+.1f` to {num}`12_extrapolators/long_most:+.1f` above its sliding window. After long
-# training the five approaches extrapolate: *{num}`12_extrapolators/verdict_the_five_extrapolate_after_long_training`*.
+# It does not. At four to eight lengths every model loses at least {num}`12_extrapolators/rise_least` bits per byte more than up to $L$. The
+# five rules might extrapolate now (*{num}`12_extrapolators/verdict_the_five_extrapolate_after_long_training`*), but even with the best of
+# them the separated model is {num}`12_extrapolators/long_least:+.1f` above its sliding window.
 #
-# **Is it easier with separation, among models that know as much?** At equal width they do not know as much: separated minus dense is
-# {num}`matched_loss/separated-learned minus learned/bits_per_byte:+.3f±` bits per byte inside the trained length, with
-# {num}`12_extrapolators/long_size` of the block parameters. A wider separated model, as large as the dense one, is level with it
-# ({num}`matched_loss/separated-learned-wide minus learned/bits_per_byte:+.3f±`). Of its
-# {num}`12_extrapolators/easier_asked` comparisons with the dense one {num}`12_extrapolators/easier_open` are open. One fails: under the Fourier rule the separated model loses
-# {num}`matched_loss/separated-learned-wide minus learned/gap/fourier/2x:+.2f±` more, up to two lengths. Our hypothesis asked for all of
-# them, so it is *{num}`12_extrapolators/verdict_separation_makes_extrapolation_easier_at_equal_size`* by this one alone.
+# **Is it easier with separation, among models that know as much?** A separated model of equal width has {num}`12_extrapolators/long_size`
+# of the block parameters and knows less, by {num}`matched_loss/separated-learned minus learned/bits_per_byte:+.3f±` bits per byte. One that
+# is wider, and as large as the dense model, is level with it
+# ({num}`matched_loss/separated-learned-wide minus learned/bits_per_byte:+.3f±`).
 #
-# ## Long texts, and the bytes that need them
+# Does the wider one extrapolate better? Our hypothesis asked for this in each of {num}`12_extrapolators/easier_asked` comparisons, and a
+# single one decides (*{num}`12_extrapolators/verdict_separation_makes_extrapolation_easier_at_equal_size`*): under the Fourier rule, up to
+# two lengths, it loses {num}`matched_loss/separated-learned-wide minus learned/gap/fourier/2x:+.2f±` more. The others are open.
 #
-# Could these novels show that a model uses far text at all? Inside the trained length we asked what more than eight bytes of context are
-# worth. The most that any of the models trained for long gains is {num}`12_extrapolators/beyond_most` bits per byte, and we had asked for a
-# tenth. Most bytes of a text follow from the few before them, and a mean over all bytes hides the rest {cite:p}`fang2024`. So we also looked
-# at {term}`key bytes <key byte>` alone: a fixed share of the text, those whose loss falls most when a model sees more of it.
-
-# %%
-short = np.array([[2.0, 2.0, 5.0, 1.0], [2.0, 3.0, 2.0, 4.0]])
-long = np.array([[2.0, 2.0, 1.0, 1.0], [2.0, 3.0, 2.5, 3.0]])
-print(key_bytes(short, long, share=0.5, first=1).astype(int))
-
-# %% [markdown]
-# Half of the six bytes from the second column on would be three, but only two gain anything. The model that chooses is not among those that
-# are compared, or it would choose what suits it.
+# ## Could these novels show that far text is used?
 #
-# At the key bytes we replaced the far text by another novel, and shuffled its words. Models trained on short windows use far context
-# there: *{num}`12_extrapolators/verdict_key_bytes_use_far_context`*. The order of far words matters:
-# *{num}`12_extrapolators/verdict_the_order_of_far_words_matters`*. Without the tenth of a bit from near context neither can be judged. So
-# novels read by models of this size test whether a model *breaks*, and not whether it uses what it reads. Part IV of the book asks for that
-# with tasks.
+# Not with models of this size. Two of them were trained at $8L$, and gain at most {num}`12_extrapolators/train_long_gain:+.3f` bits per
+# byte over their *own* sliding window of $L$, where we had set the bar at $0.02$. So whether any model {term}`uses <uses>` what lies more
+# than $L$ back *{num}`12_extrapolators/use_can_be_judged`* be judged. The text need not be the reason: these two have not even learned what
+# is near as well as models trained at $L$.
+#
+# After the long training, too, context beyond eight bytes is worth at most {num}`12_extrapolators/beyond_most` bits per byte, where we had
+# asked for a tenth. So even at {term}`key bytes <key byte>`, which gain most when a model sees more text {cite:p}`fang2024`, neither the
+# use of far text (*{num}`12_extrapolators/verdict_key_bytes_use_far_context`*) nor that of its order
+# (*{num}`12_extrapolators/verdict_the_order_of_far_words_matters`*) can be judged.
+#
+# So these novels test whether a model *breaks*. Part IV of the book asks with tasks whether it uses what it reads.
 
 # %% tags=["hide-input"]
+gains = [-of_runs.values(name, "gap/native/8x") for name in TRAINED_LONG]
+best = max((gain.mean() for gain in gains if len(gain)), default=np.nan)
+numbers["train_long_gain"] = mean_of([best])
+numbers["use_can_be_judged"] = (
+    NOT_RUN if np.isnan(best) else "can" if best > 0.02 else "cannot"
+)
 near = [of_long.mean(name, "beyond/8") for name in ran]
 numbers["beyond_most"] = f"{max(near):.2f}" if near else NOT_RUN
 assert not near or max(near) < 0.1, "as is said"
@@ -679,28 +641,24 @@ assert not near or max(near) < 0.1, "as is said"
 # %% [markdown]
 # ## What to take away
 #
-# 1. **Read the rule before you run it.** Two of the five repeat the table, two end on one row, one writes strange vectors.
-# 2. **No rule lets a model read past its trained length**, after a short training or a long one, and a window mask rescues none.
-# 3. **Separation helps under one rule of five**, the cyclic one, after a short training. The claim that it helps under all is
-#    *{num}`12_extrapolators/verdict_separation_makes_extrapolation_easier`*. A learned table's size does limit a dense model
-#    (*{num}`12_extrapolators/verdict_lookup_tables_limit_extrapolation`*).
-# 4. **Better vectors are not enough.** Fitted to frozen weights, they let a dense model read one length further, but not a separated one.
-#    Leaving out the norm on positions makes fitting easier, and costs
-#    {num}`fitted_rows/separated-learned-plain minus separated-learned/bits_per_byte:+.2f` bits per byte inside the trained length.
-# 5. **These texts cannot show use.** Context beyond eight bytes is worth almost nothing to these models.
+# 1. **Read a rule before you run it.** Two of the five only repeat the table, and two end on one row.
+# 2. **No rule lets a model read longer texts**, after a short training or a long one, and a window mask rescues none.
+# 3. **Separation helps under one rule of five**, the cyclic one, after a short training. A dense model is limited by the size of its table,
+#    too (*{num}`12_extrapolators/verdict_lookup_tables_limit_extrapolation`*).
+# 4. **Better vectors are not enough.** They let a dense model read one length further, but not a separated one. Leaving out the norm on
+#    positions makes fitting easier, and costs {num}`fitted_rows/separated-learned-plain minus separated-learned/bits_per_byte:+.2f` bits
+#    per byte inside the trained length.
 #
-# **Where to go from here.** All five rules *continue* positions, to vectors that no layer has met. One can also slow positions down, so that a
-# long text only needs vectors like those of training. {doc}`Chapter 13 <13_slow_down>` does that with the same models.
+# **Where to go from here.** All five rules *continue* positions, to vectors that no layer has met. {doc}`Chapter 13 <13_slow_down>` slows
+# them down instead, so that a long text only needs vectors like those of training.
 #
-# **Limits.** Verdicts on one kind of text (a second one, in the {doc}`appendix <92_extrapolators_in_detail>`, has three seeds and no
-# verdict). Models of less than a million parameters, with windows of $128$ bytes, and of $64$ after the long training. Gaps are measured at
-# stride 1 on {num}`12_extrapolators/windows_tight` long windows a seed. The network is fitted in ways of ours, because the slides name none.
-# Rows are fitted for the next length only, and one seed of the fit was seen on validation text before its rules. Most rules came before
-# their records; some of those on fitted rows were changed after them, in what voids a comparison. The {doc}`claims page </book/claims>` has
-# the commits.
+# **Limits.** One kind of text, models of less than a million parameters, windows of $128$ bytes and, after the long training, $64$. Gaps
+# are measured on {num}`12_extrapolators/windows_tight` long windows a seed. How to fit the network is our choice, because the slides do not
+# say. One seed of the fitted rows was seen on validation text before we wrote the rules of judgement, and some of these, on when a
+# comparison is void, were changed after their records. The {doc}`claims page </book/claims>` has the commits.
 #
-# **What would change our mind.** A table that was trained to be smooth, with a penalty on its steps for example, on which Fourier or the cyclic
-# rule come near the sliding window at eight lengths. Then the rules would be right and our tables wrong.
+# **What would change our mind.** A table that was trained to be smooth, on which Fourier or the cyclic rule come near the sliding window at
+# eight lengths. Then the rules would be right and our tables wrong.
 #
 # ## Exercises
 #
@@ -739,10 +697,6 @@ SAID = {
         np.ravel(list(gaps_of.values())),
         lambda gaps: min(gaps) > 0.5,
     ),
-    "What the model sees: without a jump it does as badly": (
-        [mean(ours, f"gap/{name}/8x") for name in ("reflect", "cyclic")],
-        lambda gaps: min(gaps) > 0.5,
-    ),
     "Does separation make it easier: inside, the dense model knows less": (
         [mean(method, "bits_per_byte") for method in (dense, ours)],
         lambda losses: losses[0] > losses[1],
@@ -754,24 +708,16 @@ SAID = {
             == ["cyclic"]
         ),
     ),
-    "Is the norm to blame: only the cyclic rule beats the held row, up to 2L": (
-        [of_fits.mean(plain, f"gap/{n}/2x") for n in ("clamp", *SOURCE_METHODS)],
-        lambda gaps: (
-            [
-                n
-                for n, gap in zip(SOURCE_METHODS, gaps[1:], strict=True)
-                if gap < gaps[0]
-            ]
-            == ["cyclic"]
-        ),
-    ),
-    "Is the norm to blame: at eight lengths all rules lose about as much": (
-        [of_fits.mean(plain, f"gap/{rule}/8x") for rule in SOURCE_METHODS],
-        lambda gaps: np.ptp(gaps) < 0.25,
-    ),
     "What is left: a row that can be computed is not yet one that is read": (
         [mean("separated-sinusoidal", f"gap/native/{place}") for place in PLACES[1:]],
         lambda gaps: min(gaps) > 0.03,
+    ),
+    "Could these novels: models trained at 8L read the first L worse than those at L": (
+        [
+            mean(name, "bits_per_byte") - mean(name[: -len("-long")], "bits_per_byte")
+            for name in TRAINED_LONG
+        ],
+        lambda more: min(more) > 0,
     ),
     "Does more training help: with a window only RoPE stays level": (
         [after_long(n, "8x", "-window") - after_long(n, "1x") for n in SHOWN],

@@ -13,12 +13,12 @@
 # %% [markdown]
 # # 21. Inside: what a separated model does
 #
-# **Finding.** In a separated model a new index reaches the content only through attention. If every head is held where it looks at index
-# 0, the content does not change in a single bit ({verdict}`only-the-routing-hears-a-new-index: held`). But in use no head is held: past
-# the trained length the heads look elsewhere, and the content of the last layer moves by {num}`21_inside/drift_five_separated:.2f` of its
-# norm, in the mean of five rules for new indices. At trained indices it moves by
-# {num}`inside/separated-learned/drift/trained:.2f`. The slides promise that the content keeps its integrity; our records contradict them
-# ({verdict}`semantic-integrity-is-preserved: not reproduced`).
+# **Finding.** A separated model keeps position in columns apart from the *content*. An index that training never showed can reach the
+# content in one way only: by changing where the attention heads look. If every head is held where it looks at index 0, the content does not
+# change in a single bit ({verdict}`only-the-routing-hears-a-new-index: held`). But in use no head is held. Past the trained length they
+# look elsewhere, and the content of the last layer moves by {num}`21_inside/drift_five_separated:.2f` of its norm, on average over five
+# rules for new indices. Between trained indices it moves by {num}`inside/separated-learned/drift/trained:.2f`. The slides promise that the
+# content keeps its integrity, which our records contradict ({verdict}`semantic-integrity-is-preserved: not reproduced`).
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -26,8 +26,6 @@ seed = 0
 device = "cpu"
 
 # %% tags=["hide-input"]
-import copy
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -137,36 +135,35 @@ figures.show(
     "unseen positions, with dense, separated and strict models of a learned table, one "
     "tick per seed. The separated model lies near 0.6 under most rules and near 0.2 at "
     "trained indices; the dense one lies far to the right under the cyclic rule.",
-    caption="Past the trained length the content moves under every rule. The drift is "
-    "how far the content of a text moves when the text starts around "
-    f"{', '.join(map(str, FAR))} times the trained length instead of at 0, as a share "
-    "of the content's norm. Last row: the text starts half-way inside the trained "
+    caption="Past the trained length the content moves under every rule, in separated "
+    "models too. Each marker says how far the content of a text moves when the text "
+    f"starts around {', '.join(map(str, FAR))} times the trained length instead of at "
+    "0, as a share of its norm. Last row: the text starts half-way inside the trained "
     "length. Ticks: every seed.",
 )
 figures.provenance(table)
 
 # %% [markdown]
-# > **Question.** What happens in a separated model, layer by layer and head by head, when it meets an index that it has never seen? And
+# > **Question.** What happens inside a separated model, layer by layer and head by head, when it meets an index that it has never seen? And
 # > what do its two streams hold?
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 40 s of one CPU core at any profile, most of it for four tiny trainings; nothing is downloaded. In the page, the time
-#   it takes you to play. The records behind the figures on novels come from `sepnb run inside`, 30 runs of about two minutes on one core.
-# - **You need**: {doc}`chapter 8 <08_two_streams>` for the streams and the leak through attention, {doc}`chapter 10 <10_strict>` for the
-#   strict model, {doc}`chapter 12 <12_extrapolators>` for the rules, {doc}`chapter 13 <13_slow_down>` for slower positions.
-# - **You will learn**: to tell a failure of the index from a failure of the length; to take a score apart into what each stream
-#   contributes; to probe a model without fooling yourself.
-# - **Claims tested** (see {doc}`/book/claims`): six, each quoted where it belongs. Their rules were committed before the first record.
+# - **Time**: about 40 s of one CPU core at any profile; nothing is downloaded. The records on novels: `sepnb run inside`, 30 runs of about
+#   two minutes on one core.
+# - **You need**: {doc}`chapter 8 <08_two_streams>` for the streams, {doc}`chapter 10 <10_strict>` for the strict model,
+#   {doc}`chapter 12 <12_extrapolators>` for the rules, {doc}`chapter 13 <13_slow_down>` for slowing down.
+# - **You will learn**: to tell a failure of the index from one of the length; to split a score by streams; to probe a model without fooling
+#   yourself.
+# - **Claims tested** (see {doc}`/book/claims`): six. Their rules were committed before the first record.
 # ```
 #
 # ## A model that breaks and heals
 #
-# **You can watch a small separated model break, and heal.** Two lines of code repeat for four trained lengths. Inside the trained length
-# L = 64 the model reads them at {num}`21_inside/line_first:.1f` bits per byte. Past it they cost {num}`21_inside/line_rest:.1f`, although
-# nothing in the text is new. Now move *Slow positions down* to *8 times slower*: the thick line to the right of L comes down to
-# {num}`21_inside/slowed_rest:.1f`. You can also drag *Length* to cut the text down to L bytes, and then move *Start index* past L. The
-# text stays as short as in training, and yet the model breaks.
+# **Watch a small separated model break, and heal it.** Two lines of code repeat for four trained lengths. Inside the trained length, L = 64
+# bytes, the model reads them at {num}`21_inside/line_first:.1f` bits per byte. Past it they cost {num}`21_inside/line_rest:.1f`, although
+# nothing in the text is new. Now move *Slow positions down* to *8 times slower*, and the thick line to the right of L comes down to
+# {num}`21_inside/slowed_rest:.1f`.
 
 # %% tags=["hide-input"]
 L, STEPS, BATCH, STRIDE = 64, 240, 16, 8
@@ -251,25 +248,18 @@ moving.show(
 )
 
 # %% [markdown]
-# The upper chart has a point for every byte. Under it are the guesses for the byte after the one that you look at. The maps show a head: a
-# row for each query, a column for each key. Each of the first maps is one part of the scores; their sum goes through the softmax, which
-# makes the last map of it.
+# The upper chart has a point for every byte, and under it are the guesses for the next one. The maps show one head: first the parts of its
+# scores, query by key, then the weights that the softmax makes of their sum.
 #
-# All three models are strict: two layers, 16 columns for position and 48 for the text. They were trained for a few seconds on Python source
-# code when this page was made. The first read every text from index 0. The second read each text at a random start below eight trained
-# lengths. The third is the first with its position weights ({num}`21_inside/share:.0%` of all) tuned at positions eight times slower; its
-# content weights are those of the first, bit for bit. Your browser computes everything, and nothing leaves it.
+# The three models are strict and were trained on Python code for a few seconds when this page was made. The first read every text from
+# index 0, the second from a random index below 8 L. The third is the first with its position weights ({num}`21_inside/share:.0%` of all)
+# tuned at positions eight times slower. Your browser runs them, and nothing leaves it.
 #
-# Four things to try:
-#
-# - **How slow?** A factor of 2 mends the repeated lines up to 2 L and no further, because only those indices then look like indices below
-#   L. A larger factor mends more and costs more in the first L bytes, because neighbours get harder to tell apart. The third model was
-#   tuned at factor 8: it reads the lines at {num}`21_inside/tuned_rest:.1f` bits past L, and at {num}`21_inside/tuned_first:.1f` before.
-# - **Index or length?** Set *Length* to L and move the start index. No distance is new and no text is longer, only the indices are new. The
-#   first model loses its way at once, and the second does not notice.
-# - **Who points?** With positions as trained, look at layer 1, head 2 of the first model and move the start index across L. The map
-#   `sem · sem` stays as it is, to the last digit. The map `pos · pos` loses the band along its diagonal.
-# - **A harder text.** Held-out code is harder to mend than repeated lines. The next figure has the means over files.
+# - **How slow?** A factor of 2 mends the lines up to 2 L and no further, because only those indices then look like indices below L. A
+#   larger factor mends more, but costs more in the first L bytes, because neighbours get harder to tell apart. The third model, tuned at
+#   factor 8, reads the lines at {num}`21_inside/tuned_first:.1f` bits up to L and at {num}`21_inside/tuned_rest:.1f` past it.
+# - **Index or length?** Set *Length* to L and move *Start index* past L. The text is as short as in training, and only its indices are new.
+#   The first model breaks at once, and the second does not notice.
 
 # %% tags=["hide-input"]
 losses = {}
@@ -302,7 +292,7 @@ assert numbers["plain_zero"] > numbers["slowed_zero"] + 0.3
 assert numbers["slowed_zero"] > numbers["tuned_zero"] + 0.1
 
 READ = {
-    "plain": ("as trained", "#d55e00", "-"),
+    "plain": ("without changes", "#d55e00", "-"),
     "masked": ("window mask", "#7b5ea7", (0, (5, 2))),
     "slowed": ("8 times slower", "#0072b2", (0, (5, 2))),
     "tuned": ("and position weights tuned", "#0072b2", "-"),
@@ -340,35 +330,39 @@ figures.show(
     "weights it stays closer to the sliding window. Right, trained at random starts: "
     "the window mask lies close to the sliding window, and without it the loss rises "
     "a little.",
-    caption="Past L the first model fails. A window mask does not help, because it "
-    "takes far keys away and leaves the indices. Slower positions help, and more so "
-    "once the position weights are tuned to them. Random starts in training help too. "
-    f"The sliding window reads every piece of {STRIDE} bytes from index 0. Live, one "
-    f"seed, {len(held_out)} held-out files, pieces of {PIECE} bytes.",
+    caption="Past L the first model fails, and a window mask does not save it (left). "
+    "Slower positions help, and more so once the position weights are tuned to them "
+    "(middle). Random starts in training help too (right). The sliding window starts "
+    f"again at index 0 for every {STRIDE} bytes. Live, one seed, {len(held_out)} "
+    f"held-out files, pieces of {PIECE} bytes.",
 )
 
 # %% [markdown]
-# Past L the first model loses {num}`21_inside/plain_zero:.2f` bits per byte more than its own sliding window on the same bytes. With a
-# window mask it still loses {num}`21_inside/masked_zero:.2f`. The mask takes the far keys away and leaves the indices as they are, so most
-# of this failure comes from the index. Positions that are eight times slower ({eq}`eq-slow-parts`, with attention sharpened in longer
-# texts) bring it down to {num}`21_inside/slowed_zero:.2f` without training, and tuning the position weights to
-# {num}`21_inside/tuned_zero:.2f`. Slowing down costs something inside L: {num}`21_inside/inside_slowed:.2f` bits per byte instead of
-# {num}`21_inside/inside_zero:.2f`, and {num}`21_inside/inside_tuned:.2f` once tuned. For short texts you can take the tuned part off.
+# A new index does more harm here than a longer text: a window mask takes the far keys away and leaves the indices, and most of the loss
+# remains. Slower positions ({eq}`eq-slow-parts`, with attention sharpened in longer texts) bring it down without any training, and tuned
+# position weights bring it down further. So do random starts in training. Each remedy costs something inside L, but for short texts you can
+# take the tuned part off.
 #
-# Random starts teach the index. The model trained with them loses {num}`21_inside/plain_random:.2f` bits, which come from length and
-# distance, and {num}`21_inside/masked_random:.2f` with a window mask. But inside L it needs {num}`21_inside/inside_random:.2f` bits.
+# | trained | read | bits per byte inside L | past L, above the sliding window |
+# |---|---|---|---|
+# | from index 0 | without changes | {num}`21_inside/inside_zero:.2f` | {num}`21_inside/plain_zero:.2f` |
+# | | with a window mask | the same | {num}`21_inside/masked_zero:.2f` |
+# | | 8 times slower | {num}`21_inside/inside_slowed:.2f` | {num}`21_inside/slowed_zero:.2f` |
+# | | 8 times slower and tuned | {num}`21_inside/inside_tuned:.2f` | {num}`21_inside/tuned_zero:.2f` |
+# | at random starts | without changes | {num}`21_inside/inside_random:.2f` | {num}`21_inside/plain_random:.2f` |
+# | | with a window mask | the same | {num}`21_inside/masked_random:.2f` |
 #
 # ### A score, taken apart
 #
-# In a strict model a head that writes to the sem stream projects both streams to queries and keys, and adds:
+# In a strict model a head that writes to the content reads both streams, so its score is a sum of four parts:
 #
 # $$
 # S_{ij} = \frac{(q^{\text{pos}}_i + q^{\text{sem}}_i) \cdot (k^{\text{pos}}_j + k^{\text{sem}}_j)}{\sqrt d}
 # = \sum_{a, b \,\in\, \{\text{pos},\, \text{sem}\}} \frac{q^{a}_i \cdot k^{b}_j}{\sqrt d} .
 # $$ (eq-page-parts)
 #
-# A softmax does not notice what is constant in a row. So we subtract from each part its mean over the visible keys. The root mean square
-# of the rest says how strongly this part tells keys apart.
+# A softmax ignores what is the same for all keys. So we subtract from each part its mean over the visible keys. The root mean square of the
+# rest says how strongly this part tells keys apart.
 
 
 # %%
@@ -408,7 +402,7 @@ def alike(part, other):
 
 
 # %% [markdown]
-# The sum of the parts, through the softmax, must be the weights of the model itself:
+# Through the softmax their sum must give the model's own attention weights:
 
 # %%
 page_tokens = torch.from_numpy(held_out[:, :L])
@@ -473,24 +467,23 @@ figures.show(
     "weak; from twice the trained length it is weak too; with positions slowed down "
     "its band along the diagonal is back, broader and weaker. The part of content with "
     "content is the same map three times.",
-    caption="What tells keys apart in layer 1, head 2 of the model trained from index "
-    "0, on one text that begins at index 0 (above), at 2 L (middle) and at 2 L with "
-    "positions 4 times slower (below). In the titles: stream of the query, stream of "
-    "the key, root mean square. The part of the text with the text is the same to the "
-    "last digit.",
+    caption="Past L the part that reads positions only loses its band (middle row), "
+    "and slower positions bring it back (below). The part that reads the text only is "
+    "the same three times. Layer 1, head 2 of the model trained from index 0, on one "
+    "text that begins at index 0 (above), at 2 L, and at 2 L with positions 4 times "
+    "slower. In the titles: stream of the query, stream of the key, root mean square.",
 )
 
 # %% [markdown]
-# From index 0 the part that reads positions only has a root mean square of {num}`21_inside/points_zero_near:.1f`, and the part that reads
-# the text only {num}`21_inside/content_zero:.1f`: this head goes by position. From 2 L on the first is
-# {num}`21_inside/points_zero_far:.1f`. The head does not look at a wrong place; it no longer looks at recent bytes in particular, and its
-# map has a correlation of {num}`21_inside/alike_far:.2f` with the map from index 0. With positions 4 times slower, at the same indices,
-# the correlation is {num}`21_inside/alike_slowed:.2f`: the head looks at recent bytes again, although less sharply. Meanwhile the part
-# that reads the text only has not changed in any digit.
+# From index 0 this head goes by position: the part that reads positions only has a root mean square of
+# {num}`21_inside/points_zero_near:.1f`, the part that reads the text only {num}`21_inside/content_zero:.1f`. From 2 L on the first is
+# {num}`21_inside/points_zero_far:.1f`. The head does not look at a wrong place; it stops preferring recent bytes.
 #
-# **Doubt.** These are three models of a few seconds and one seed each: a demonstration, and no verdict. {doc}`Chapter 13 <13_slow_down>`
-# asks larger models. And only the first layer is so clean. In the second, the text that a head reads has passed through the attention of
-# the first, and a lost head there changes everything that is read afterwards. The rest of this chapter follows that in larger models.
+# With positions 4 times slower it prefers them again, less sharply. The correlation of its map with the map from index 0 is then
+# {num}`21_inside/alike_slowed:.2f`, and without slowing {num}`21_inside/alike_far:.2f`.
+#
+# **Doubt.** Models of a few seconds and one seed are a demonstration, and no verdict. And only the first layer is so clean, because the
+# second reads what the first has mixed. The rest of this chapter asks larger models.
 #
 # ````{admonition} The same model a second time: the script of the page
 # :class: dropdown
@@ -505,68 +498,10 @@ figures.show(
 #
 # ## Does text leak into the position stream?
 #
-# **Yes, through the attention weights; training makes it less, but does not end it.** Values, outputs, norms and MLPs keep the streams
+# **Yes, through the attention weights. Training makes the leak smaller and does not close it.** Values, norms and MLPs keep the streams
 # apart, but attention weights are computed from both. So a change of the text can change where a position head looks, and with it the pos
-# stream. {doc}`Chapter 8 <08_two_streams>` found this leak in models with random weights. Does it remain in trained ones?
-#
-# To see that, we need the *states* between the blocks: one vector for each token and stream. *Depth* $l$ is the state after $l$ blocks, so
-# depth 0 is the input. A small separated model with a learned table is trained here, and its original is kept.
-
-# %%
-small = lm.SIZES["smoke"]
-assert small.text.name == library.name
-torch.manual_seed(seed)
-model = LanguageModel(model_config("separated-learned", small))
-separated = {"initial": copy.deepcopy(model).to(device).eval()}
-sizes = {"batch_size": small.batch_size, "length": small.length, "steps": small.steps}
-batches = text.sample_batches(library.train, seed=seed, **sizes)
-schedule = TrainingConfig(small.steps, small.batch_size, small.length, 4e-3)
-train(model, batches, schedule, device=device)
-separated["trained"] = model.eval()
-windows = text.windows(
-    library.test, length=small.length, per_document=2 * small.length
-).tokens
-tokens = torch.from_numpy(windows[:48, : small.length])
-states = analysis.residual_states(separated["trained"], tokens)
-for depth, state in enumerate(states):
-    print("depth", depth, {name: list(x.shape) for name, x in state.items()})
-
-# %% [markdown]
-# The last block leaves no pos stream, because nobody reads it: the output is computed from the sem stream.
-#
-# The leak is a derivative of the pos stream by the text. Its size alone says little, since the streams have different scales. So we disturb
-# the pos input and the sem input by the same share of their root mean square $\rho$, and ask in which proportion the two arrive in the pos
-# stream:
-#
-# $$
-# \lambda_l \;=\; \frac{\rho_{\text{sem}} \,\big\| \partial p^{(l)} / \partial s^{(0)} \big\|_F}
-# {\rho_{\text{pos}} \,\big\| \partial p^{(l)} / \partial p^{(0)} \big\|_F}
-# $$ (eq-inside-leak)
-#
-# At $\lambda = 1$ the position stream depends on the text as much as on the positions. In the package this is `relative`; `largest` is the
-# largest absolute entry. Where the attention weights are *frozen*, which means that they are treated as constants, it must be `0.0`.
-
-# %%
-sentence = tokens[:1, :8].to(device)
-leaks = pd.DataFrame(
-    {"model": state, "weights": "frozen" if frozen else "live", **vars(one)}
-    for state, one_model in separated.items()
-    for frozen in (True, False)
-    for one in analysis.leakage(one_model, sentence, depth=1, frozen=frozen)
-)
-frozen, freed = leaks[leaks.weights == "frozen"], leaks[leaks.weights == "live"]
-assert (frozen.largest == 0.0).all(), "exactly zero, before and after training"
-assert (freed.largest > 0.0).all()
-to_pos = freed[freed.target == "pos"].set_index("model").relative
-numbers["live_leak_initial"] = to_pos["initial"]
-numbers["live_leak_trained"] = to_pos["trained"]
-numbers["live_leak_frozen"] = frozen.largest.max()
-print(to_pos.round(2).to_dict())
-
-# %% [markdown]
-# With frozen weights the derivative is exactly {num}`21_inside/live_leak_frozen:.0f`, before training and after it: this is a property of
-# the architecture. With live weights the relative leak went from {num}`21_inside/live_leak_initial:.2g` to
-# {num}`21_inside/live_leak_trained:.2g` in this one short training. The figure shows the same for models of novels.
+# stream. {doc}`Chapter 8 <08_two_streams>` found this leak in random models, and the figure compares it before and after training. The
+# *relative* leak is 1 where the pos stream depends on the text as much as on the positions.
 
 # %% tags=["hide-input"]
 leak = rows("leak", weights="live", target="pos")
@@ -591,38 +526,50 @@ figures.show(
     "blocks passed; dotted before training, solid after it, one thin line per seed. In "
     "both separated models the solid lines lie below the dotted ones.",
     caption="Training makes the leak of text into the pos stream smaller and leaves "
-    "some of it. Drawn is how strongly the pos stream depends on the text, in "
-    "proportion to how strongly it depends on the positions. At its largest, separated "
-    f"learned: {first} before training, {last} after it. The strict variant has zero, "
-    "which a log scale does not show.",
+    f"some of it: at its largest {first} before training and {last} after it "
+    "(separated learned). Both inputs are disturbed by the same share of their size, "
+    "and what arrives from the text is divided by what arrives from the positions. The "
+    "strict variant has zero, which a log scale does not show.",
 )
 
 # %% [markdown]
-# **Doubt.** A derivative says what a *small* change of the text would do, and this one is measured at texts of a few bytes. Texts that a
-# model reads differ by more than that. A section below therefore asks whether bytes can be read from the pos stream.
+# **Doubt.** The leak says what a *small* change of the text would do, and real texts differ by more. So a section below looks for bytes in
+# the pos stream.
 #
 # ## What a new index does to the content
 #
-# **It changes where the heads look, and nothing else.** Take a text of half the trained length and let it start elsewhere. No length and no
-# distance in it is new, only the indices are. The *drift* of a layer is how far its content has moved from where it is when the text starts
-# at 0:
+# **It changes where the heads look, and nothing else.** Let a text of half the trained length start elsewhere. No length and no distance in
+# it is new, only the indices are. The *drift* after $l$ blocks is how far the content $x^{(l)}$ has moved from where it is when the text
+# starts at 0:
 #
 # $$
-# \delta_l(s) = \frac{\lVert x^{(l)}(s) - x^{(l)}(0) \rVert_F}{\lVert x^{(l)}(0) \rVert_F} ,
+# \delta_l(s) = \frac{\lVert x^{(l)}(s) - x^{(l)}(0) \rVert_F}{\lVert x^{(l)}(0) \rVert_F} .
 # $$ (eq-inside-drift)
 #
-# where *content* is the sem stream of a separated model and the whole state of a dense one, which has no other. Content that is left as it
-# was has a drift of zero. In a separated model a position can act on the content only by deciding *where* the heads look. If the heads are
-# held to look where they look at start 0, the content must not move by a single bit. In a dense model the position embedding itself is part
-# of the content.
+# In a separated model position acts on the content, which is the sem stream, only by deciding *where* the heads look. So with every head
+# held where it looks at start 0, the drift must be zero to the last bit. In a dense model the content is the whole state. It moves even
+# then, because the position embedding is part of it.
 
 # %%
-beginning = tokens[:, : small.length // 2]
+small = lm.SIZES["smoke"]
+assert small.text.name == library.name
+torch.manual_seed(seed)
+model = LanguageModel(model_config("separated-learned", small))
+sizes = {"batch_size": small.batch_size, "length": small.length, "steps": small.steps}
+batches = text.sample_batches(library.train, seed=seed, **sizes)
+schedule = TrainingConfig(small.steps, small.batch_size, small.length, 4e-3)
+train(model, batches, schedule, device=device)
+windows = text.windows(
+    library.test, length=small.length, per_document=2 * small.length
+).tokens
+half = torch.arange(small.length // 2)
+beginning = torch.from_numpy(windows[:48, : len(half)])
+
+# %%
+there, moves = half + 4 * small.length, {}
+readers = model.eval(), model.extended("clamp")
 torch.manual_seed(seed)
 dense = LanguageModel(model_config("sinusoidal", small)).to(device).eval()
-half = torch.arange(small.length // 2)
-there, moves = half + 4 * small.length, {}
-readers = separated["trained"], separated["trained"].extended("clamp")
 for name, (near, far) in {"separated": readers, "dense": (dense, dense)}.items():
     at_home = analysis.residual_states(near, beginning)[-1]["sem"]
     moved = analysis.residual_states(far, beginning, there)[-1]["sem"]
@@ -638,10 +585,9 @@ for name, (live, held) in moves.items():
     print(f"{name}: drift {live:.3f}, with attention held {held:.3f}")
 
 # %% [markdown]
-# With attention held, the drift of the trained separated model is {num}`21_inside/live_drift_held:.1f`, to the last bit; without that it is
-# {num}`21_inside/live_drift:.2f`. The records on novels say the same ({verdict}`only-the-routing-hears-a-new-index: held`). So nothing in
-# the content itself has to be extrapolated. But that alone is an empty promise, because in use the heads are not held. How much of their
-# attention goes elsewhere?
+# With attention held, the drift of this small separated model is {num}`21_inside/live_drift_held:.1f`, and otherwise
+# {num}`21_inside/live_drift:.2f`. All models of novels agree ({verdict}`only-the-routing-hears-a-new-index: held`). So nothing in the
+# content itself has to be extrapolated. But in use no head is held, and much of the attention goes elsewhere.
 
 # %% tags=["hide-input"]
 routing = rows("routing", method="separated-learned")
@@ -672,38 +618,29 @@ figures.show(
     "block, for heads that write to the pos stream and to the sem stream, one line per "
     "rule.",
     caption="Past the trained length the heads of separated learned look elsewhere. "
-    "Drawn is the share of attention that has moved to other tokens (total variation "
-    f"distance) near {SHOWN} times that length. Over the five rules: position heads "
+    "Each point is the share of attention that has moved to other tokens (total "
+    f"variation distance) near {SHOWN} times that length. Five rules: position heads "
     f"{told(elsewhere['pos'])}, sem heads {told(elsewhere['sem'])}. Dotted: at trained "
     "indices. Means over seeds.",
 )
 
 # %% [markdown]
-# Six seeds cannot say whether separation steadies the content against a dense model
-# ({verdict}`separation-steadies-the-content: undecided`): it does under the Fourier and the cyclic rule, and the other three are open.
+# Does separation at least steady the content, compared with a dense model? Six seeds cannot say
+# ({verdict}`separation-steadies-the-content: undecided`). Under the Fourier and the cyclic rule it does, and the other three are open.
 #
-# **Doubt.** A small drift is no virtue by itself. A model that does not read the index has none: without an encoding the drift is zero, and
-# with RoPE, whose scores read differences only, it is rounding. The drift also counts every direction alike, those included that the
-# output ignores. And the content of the strict model does not keep still among trained indices either: it moves by
-# {num}`inside/strict-learned/drift/trained:.2f` of its norm there.
+# **Doubt.** A small drift is not yet a virtue. A model that ignores the index has none, and the drift also counts directions that the
+# output ignores.
 #
 # ## Where is position written?
 #
-# **In the pos stream, and hardly in the sem stream; without any encoding a dense model writes it as well.** A *linear probe* is a
-# regression from a state to something that one suspects in it. It is fitted on one set of documents and scored on others. Ours is the ridge
-# regression in closed form, on standardised features:
-#
-# $$
-# W = \big( Z^\top Z / n + \lambda I \big)^{-1} Z^\top (Y - \bar Y) / n , \qquad \lambda = 10^{-3} .
-# $$ (eq-inside-ridge)
-#
-# The score for the index is $R^2$: 1 for a perfect reading, 0 for always guessing the mean, negative for worse than that.
+# **In the pos stream, and hardly in the sem stream. A dense model without any encoding writes it too.** We look with a *linear probe*, a
+# ridge regression from a state to the index. It is fitted on some documents and scored on others. The score $R^2$ is 1 for a perfect
+# reading, 0 for always guessing the mean, and negative for worse than that.
 #
 # ### What went wrong: a probe that reads positions out of noise
 #
-# Unseen documents are not enough. A position embedding is the same in every document, so a probe can learn its rows by heart. Here is a
-# table of 64 positions and 32 columns drawn at random, with nothing in it that grows with the index, and a little noise on top, different
-# in every text.
+# Unseen documents are not enough. A position embedding is the same in every document, so a probe can learn its rows by heart. Here are 64
+# random rows, in which nothing grows with the index, with a little noise, different in every text.
 
 # %%
 generator = torch.Generator().manual_seed(seed)
@@ -730,10 +667,10 @@ assert by_heart > 0.2 > 0 > really
 print(f"known positions {by_heart:.2f}, unseen positions {really:.2f}")
 
 # %% [markdown]
-# At the positions that it was fitted on, the probe explains {num}`21_inside/random_table_known:.0%` of the variance of the index, in texts
-# that it never saw. At the others it is worse than guessing. A first draft of this chapter had only the first score, and it made every
-# table look like a ruler. From here on the score is the second: **unseen documents and unseen positions**. The first is an upper bound, and
-# we use it only where a claim says that something can *not* be read.
+# At positions that it was fitted on, the probe explains {num}`21_inside/random_table_known:.0%` of the variance of the index, in texts that
+# it never saw. At others it is worse than guessing. With the first score alone, which is all that our first draft had, every table looks
+# like a ruler. From here on we ask for **unseen documents and unseen positions**, except where a claim says that something can *not* be
+# read.
 
 # %% tags=["hide-input"]
 BEFORE = {"label": "_", "marker": "", "linestyle": (0, (1, 2)), "linewidth": 1}
@@ -766,28 +703,27 @@ figures.show(
     alt="Three panels of R squared of a linear probe for the index against depth: "
     "dense models, the pos stream and the sem stream of separated models, one thin "
     "line per seed; dotted lines before training.",
-    caption="A straight line reads the index from the pos stream and hardly from the "
+    caption="A linear probe reads the index from the pos stream and hardly from the "
     "sem stream, in unseen documents and at unseen positions. Best over depths: no "
     f"encoding {none}, RoPE {rope}; separated learned: pos stream {own[0]}, sem stream "
     f"{own[1]}. Values below {told(-0.25)} are drawn there; dotted: before training.",
 )
 
 # %% [markdown]
-# The sem stream hardly shows the index ({verdict}`content-hides-the-position: held`). The dense model *without* an encoding is the
-# interesting one ({verdict}`position-is-readable-without-an-encoding: held`): its input holds no position at all, and only its causal mask
-# tells tokens apart. {cite:t}`haviv2022` found that such models learn where they are, {cite:t}`kazemnejad2023` gave a construction. The
-# first token averages over itself alone, the hundredth over a hundred, and an average over more tokens is a smaller, steadier one.
+# The sem stream hardly shows the index ({verdict}`content-hides-the-position: held`). But a probe finds it in a dense model *without* an
+# encoding ({verdict}`position-is-readable-without-an-encoding: held`), whose input holds no position {cite:p}`haviv2022,kazemnejad2023`.
+# Its causal mask is enough: the first token averages over itself alone, the hundredth over a hundred, and an average over more tokens is
+# smaller and steadier.
 #
-# **Doubt.** The probes are linear: what they miss may be written in another way. And a score inside the trained length does not say that
-# the reading *continues* past it.
+# **Doubt.** What a linear probe misses may be written in another way. And what it finds inside the trained length need not *continue* past
+# it.
 #
 # ## Is there text in the position stream?
 #
-# **Very little, and a probe can still read it.** Between texts lies only {num}`inside/separated-learned/text/pos:.2g` of the variance of
-# the trained pos stream. But a small share can hold everything about a byte: a whisper is quiet, and yet you can understand it. So probes
-# name the current and the previous byte from the pos stream. They do so once from the stream as it is, and once after the mean of each
-# position is taken away, which amplifies the whisper to the loudness of everything else. The baseline is the *majority rate*: how often the
-# most frequent byte is right.
+# **Very little, and a probe can still read it.** Only {num}`inside/separated-learned/text/pos:.2g` of the variance of the trained pos
+# stream lies between texts. But a whisper is quiet too, and you can understand it. So probes name the current and the previous byte, once
+# from the whole stream, and once without the mean of each position, which amplifies the whisper. The baseline is the *majority rate*: how
+# often the most frequent byte is right.
 
 # %% tags=["hide-input"]
 probed = rows("byte probe", method="separated-learned")
@@ -826,16 +762,15 @@ figures.show(
 )
 
 # %% [markdown]
-# So our hypothesis that the pos stream holds almost no text is only half true
-# ({verdict}`pos-stream-carries-almost-no-text: partly`). Its variance is almost all position, as we had written. But a probe names bytes
-# better than the bound that we had set.
+# So our hypothesis that the pos stream holds almost no text is half true ({verdict}`pos-stream-carries-almost-no-text: partly`). Its
+# variance is almost all position, but a probe names bytes better than the bound that we had set.
 #
-# **Doubt.** That a probe can read a byte does not mean that the model does. Whether any head uses this text was not asked.
+# **Doubt.** A probe can read these bytes. Whether any head does was not asked.
 #
 # ## The shape of position
 #
-# **One block makes a smooth curve of position.** Averaged over texts, a pos stream is a table with one row per position, and each depth
-# has its own. The input is the position embedding. The figure draws the rows in the plane of their first two principal components.
+# **One block makes a smooth curve of position.** Averaged over texts, a pos stream is a table with one row per position, and each depth has
+# its own.
 
 # %% tags=["hide-input"]
 drawn = ("separated-learned", "separated-sinusoidal", "none")
@@ -876,11 +811,11 @@ figures.show(
     name="fig-inside-paths",
     alt="Small multiples of paths in a plane, one dot per position coloured from first "
     "to last: rows are methods, columns are depths.",
-    caption="After one block neighbouring positions lie next to each other. Drawn is "
-    "the mean state at each position, in the plane of its first two principal "
-    "components, with the share of variance that the plane holds: the pos streams of "
-    "two separated models, and the whole state of the dense model without an encoding "
-    "(from depth 1 on). First seed.",
+    caption="After one block neighbouring positions lie next to each other. Each dot "
+    "is the mean state at a position, in the plane of the first two principal "
+    "components; titles give the share of variance that the plane holds. Above the pos "
+    "streams of two separated models, below the whole state of the dense model without "
+    "an encoding (from depth 1 on). First seed.",
 )
 
 # %% tags=["hide-cell"]
@@ -906,32 +841,30 @@ figures.show_table(
 )
 
 # %% [markdown]
-# **Doubt.** A plane shows the two largest directions of one seed. The folded table has all seeds: from depth 1 on, nearly all of the
-# variance of every pos stream lies in a plane. No rule asked whether a smooth curve is easier to continue.
+# **Doubt.** The figure shows one seed. The folded table has all: from depth 1 on, nearly all of the variance of every pos stream lies in a
+# plane. Whether a smooth curve is easier to continue was not asked.
 #
 # ## What to take away
 #
-# 1. **A new index reaches the content only through attention.** So a rule for new indices that keeps where heads look keeps everything.
-#    None of the five does: the content moves by {num}`21_inside/drift_five_separated:.2f` of its norm, and in a dense model by
+# 1. **A new index reaches the content only through attention.** A rule that kept where the heads look would keep all of the content. None
+#    of the five does: it moves by {num}`21_inside/drift_five_separated:.2f` of its norm, and in a dense model by
 #    {num}`21_inside/drift_five_dense:.2f`.
-# 2. **A separated model that was trained from index 0 fails past L because of the index.** In the first layer its heads lose what the
-#    position stream contributed, and the contribution of the text is untouched. Slower positions bring much of it back.
+# 2. **A separated model that was trained from index 0 fails past L mostly because of the index.** In the first layer its heads lose what
+#    the position stream contributed, and the part of the text is untouched. Slower positions bring much of it back.
 # 3. **The pos stream holds position, as a smooth curve, and a whisper of text.** The sem stream hardly shows the index.
 #
-# **Limits.** One language, models of less than a million parameters, one budget; models without an encoding, with a learned table dense and
-# separated have six seeds, all others three. Texts of half the trained length at far indices isolate the index; a long text has more keys
-# as well, which is {doc}`another chapter <12_extrapolators>`.
+# **Limits.** One language, models of less than a million parameters, one budget. Models without an encoding and those with a learned table,
+# dense and separated, have six seeds, all others three. A long text has more keys as well as new indices, which is
+# {doc}`another chapter <12_extrapolators>`.
 #
 # **What would change our mind.** About the routing, a single drift with attention held that is not zero. About the pos stream, a nonlinear
-# probe that names bytes from it. About integrity, a rule whose drift stays at that of trained indices: the architecture does not forbid
-# one.
+# probe that names many bytes from it. About integrity, a rule whose drift stays at that of trained indices, which the architecture does not
+# forbid.
 #
 # ## Exercises
 #
-# Try each before you unfold its solution; every solution ends with a check that fails if it is wrong.
-#
-# **1. (easy)** A probe is fitted on a random table of $L$ rows and $w$ columns, without noise and with very little ridge. Which $R^2$ do
-# you expect at the positions that it was fitted on? Check it for 128 rows and 32 columns.
+# **1. (easy)** A probe is fitted on a random table of $L$ rows and $w$ columns, without noise. Which $R^2$ do you expect at the positions
+# that it was fitted on? Check it for 128 rows and 32 columns.
 
 # %% tags=["hide-cell"]
 # Solution. 32 random directions of the 127 that a centred target can have: about w / (L
@@ -947,7 +880,7 @@ assert abs(np.mean(found) - 32 / 127) < 0.05
 
 # %% [markdown]
 # **2. (easy)** In the model of the page, read a text that begins at 2 L at the indices modulo L. What is the loss, and why does this say
-# nothing about a text that is longer than L?
+# nothing about a longer text?
 
 # %% tags=["hide-cell"]
 # Solution. 2 L is a multiple of L, so that every byte is read at the index that it
@@ -975,8 +908,8 @@ assert not moved["pos", "sem"][:, rest].any()
 assert not moved["sem", "sem"][rest][:, rest].any() and moved["sem", "sem"][t].any()
 
 # %% [markdown]
-# **4. (hard)** Move the start index of the first model of the page slowly past L. Somewhere between 3 L and 4 L it reads nearly as well as
-# from 0. Why there? The sinusoid has 16 columns and base 10,000.
+# **4. (hard)** Move the start index of the first model of the page slowly past L. Between 3 L and 4 L it reads nearly as well as from 0.
+# Why there? The sinusoid has 16 columns and base 10,000.
 
 # %% tags=["hide-cell"]
 # Solution. Pair m comes round after 2 pi 10000^(m/8) indices: 6, 20, 63, 199 and 628
