@@ -1,6 +1,5 @@
 """At which positions a model is trained: from 0 on, at a random offset, at random positions, with a position
-gap, in two chunks at their true distance, or segment after segment. Random-offset steps are in
-`sepnb.training.shifts`.
+gap, or in two chunks at their true distance. Random-offset steps are in `sepnb.training.shifts`.
 
 A sampler is a frozen description that yields batches; `TrainingConfig.positions` holds it. Positions come
 from a generator of their own: a random offset leaves the bytes of a run, and their order, as they are.
@@ -11,7 +10,6 @@ Shape letters: B sequences, L tokens in each, the trained length.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -332,47 +330,3 @@ def _even(batch_size: int, length: int, steps: int) -> None:
     at_least(1, batch_size=batch_size, length=length, steps=steps)
     if length % 2:
         raise ValueError(f"length is {length}; two chunks of one size need an even number of tokens")
-
-
-@dataclass(frozen=True)
-class Segments(PositionSampler):
-    """Each sequence is read in `count` segments of L tokens, one a step, at positions 0 to count L - 1; for
-    training with a memory (`sepnb.training.memory`), and without one as its control.
-
-    Then all sequences begin elsewhere, at position 0 again; a memory is emptied there. Every start from which
-    all segments fit into a document is equally likely: documents shorter than count L + 1 bytes are never
-    read.
-    """
-
-    name: ClassVar[str] = "segments"
-
-    count: int
-
-    def __post_init__(self) -> None:
-        at_least(1, count=self.count)
-
-    def batches(
-        self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
-    ) -> Iterator[Batch]:
-        """The texts are those that `text.sample_batches` draws at this seed, of `count` times the length."""
-        at_least(1, batch_size=batch_size, length=length, steps=steps)
-        sizes = {"batch_size": batch_size, "length": self.count * length, "seed": seed}
-        drawn = texts.sample_batches(text, **sizes, steps=-(-steps // self.count))
-        return islice(self._cut(drawn, length), steps)
-
-    def _cut(self, drawn: Iterator[np.ndarray], length: int) -> Iterator[Batch]:
-        for tokens in drawn:  # [B, count L + 1]
-            for start in range(0, self.count * length, length):
-                at = np.arange(start, start + length)
-                yield Batch(tokens[:, at], tokens[:, at + 1], at)
-
-    def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
-        at_least(1, batch_size=batch_size, length=length, steps=steps)
-        return (step % self.count * length + np.arange(length) for step in range(steps))
-
-    def trained_indices(self, length: int) -> int:
-        return self.count * length
-
-    def trained_distances(self, length: int) -> int:
-        """Those within a segment. A memory shows more; a training has it beside its positions."""
-        return length
