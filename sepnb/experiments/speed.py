@@ -31,18 +31,6 @@ VARIANTS = ("separated", "strict")
 REPEATS = {"smoke": 9, "laptop": 15, "gpu": 15}
 CONTENT_STD = 0.5
 
-FLOORS = {
-    **{("separated", parts, 256, 256, 8): floor for parts, floor in {8: 1.08, 4: 1.25, 2: 1.30}.items()},
-    **{("strict", parts, 256, 256, 8): floor for parts, floor in {8: 1.15, 4: 1.55, 2: 2.3}.items()},
-    ("separated", 4, 512, 256, 4): 1.38,
-}
-AIMS = {
-    **{("separated", parts, 256, 256, 8): aim for parts, aim in {8: 1.17, 4: 1.32, 2: 1.40}.items()},
-    **{("strict", parts, 256, 256, 8): aim for parts, aim in {8: 1.25, 4: 1.69, 2: 2.8}.items()},
-}
-"""What a ratio must and should reach, by variant, parts, width, length and batch: targets of the package for
-eager float32 steps on one thread of a CPU, and no rule of a claim."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class SpeedRun(TimedRun):
@@ -106,18 +94,6 @@ class SpeedRun(TimedRun):
         ratio of its own multiply-adds, and all other time, norms and sums too, by that of the maps."""
         maps = self.speedup(*(kind for kind in KINDS if kind != "attention"))
         return 1 / (attention_share / self.speedup("attention") + (1 - attention_share) / maps)
-
-    @property
-    def bounds(self) -> dict[str, float]:
-        """The `floor` and the `aim` of this cell, where they were set."""
-        if self.compiler is not None or self.precision != "float32":
-            return {}
-        shape = (self.variant, self.pos_parts, self.width, self.length, self.batch_size)
-        return {name: of[shape] for name, of in (("floor", FLOORS), ("aim", AIMS)) if shape in of}
-
-    def standing(self, ratio: float) -> dict[str, str]:
-        """Whether a ratio reached each bound: `reached` or `missed`."""
-        return {name: "reached" if ratio >= bound else "missed" for name, bound in self.bounds.items()}
 
     @property
     def method(self) -> str:
