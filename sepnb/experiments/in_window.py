@@ -1,7 +1,7 @@
 """Chapter 11: bits per byte inside the trained length, dense and separated, at equal width and parameters."""
 
 from . import table_sweep
-from .methods import SPINE, facets, run_of
+from .methods import SPINE, has_a_table, model_config, run_of
 from .sweep import STEPS, Sweep
 from .texts import TextExperiment
 
@@ -11,7 +11,7 @@ LR_SCREEN = Sweep(
     name="lr_screen",
     title="Learning rates of the spine",
     order=0,
-    methods=("none", *(name for name in OTHERS if "learned" not in facets(name).encoding)),
+    methods=("none", *(name for name in OTHERS if not has_a_table(name))),
     smoke=("rope", "separated-sinusoidal"),
     config_of=run_of,
     steps=STEPS,
@@ -21,7 +21,7 @@ LR_SCREEN = Sweep(
 """Of what has no learned table: those take scale and rate together, from `table_sweep`."""
 
 SWEEPS = (LR_SCREEN, table_sweep.SWEEP)
-METHODS = ("none", *(name for name in OTHERS if facets(name).streams != "strict"))
+METHODS = ("none", *(name for name in OTHERS if model_config(name).mode != "strict"))
 
 
 EXPERIMENT = TextExperiment(
