@@ -16,6 +16,7 @@ from . import (
     images,
     in_window,
     inside,
+    key_bytes,
     ladder,
     long_texts,
     matched_loss,
@@ -29,7 +30,6 @@ from . import (
     shaw_clip,
     speed,
     stretched,
-    table_sweep,
     task_grid,
     variants,
     volumes,
@@ -41,7 +41,7 @@ _REGISTRY: dict[str, Experiment] = {
     for experiment in sorted(
         (
             in_window.LR_SCREEN,
-            table_sweep.SWEEP,
+            in_window.TABLE_SWEEP,
             in_window.EXPERIMENT,
             extrapolation.EXPERIMENT,
             second_text.EXPERIMENT,
@@ -61,7 +61,7 @@ _REGISTRY: dict[str, Experiment] = {
             encoding_methods.SCREEN,
             encodings.EXPERIMENT,
             matched_loss.SWEEP,
-            matched_loss.KEY_BYTES,
+            key_bytes.EXPERIMENT,
             matched_loss.EXPERIMENT,
             seqpe_geometry.GEOMETRY,
             seqpe_geometry.DISTANCES,

@@ -97,38 +97,20 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
 _TOLD = ("steps", "losses", "about", "cpu_s")
 
 
-class OtherTraining(ValueError):
-    """A whole checkpoint, and of another training than the one that was asked for."""
-
-
 def kept(path: Path, about: dict[str, Any]) -> Checkpoint | None:
-    """The checkpoint at `path`, for whoever begins anew where there is none of this training: then None."""
-    try:
-        return load(path, about)
-    except (FileNotFoundError, OtherTraining):
-        return None
-
-
-def load(path: Path, about: dict[str, Any]) -> Checkpoint:
-    """The checkpoint at `path`.
+    """The checkpoint at `path`; None where there is none, or one of another training than `about` says.
 
     Raises:
-        FileNotFoundError: there is none.
-        OtherTraining: it is not `about` this.
         ValueError: a file that is damaged, or holds what no training gives.
     """
+    if not path.exists():
+        return None
     tensors, told = sealed.read(path)
     try:
         checkpoint = _read(tensors, told)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is no checkpoint of a training ({error}); delete it") from None
-    if checkpoint.about != (asked := _plain(about)):
-        told = checkpoint.about
-        differ = sorted(key for key in {*told, *asked} if told.get(key) != asked.get(key))
-        raise OtherTraining(
-            f"{path} is of another training ({', '.join(differ)}); describe that, or delete it"
-        )
-    return checkpoint
+    return checkpoint if checkpoint.about == _plain(about) else None
 
 
 def _read(tensors: dict[str, Tensor], told: dict[str, Any]) -> Checkpoint:
