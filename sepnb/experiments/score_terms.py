@@ -19,7 +19,7 @@ from ..models import LanguageModel
 from . import stretched, tasks
 from .readings import CHOSEN_AT, WAYS, read_by
 from .run import HERE, At, Found, Rows, Run
-from .stretched import MAIN, TIMES, Slowed, about_the_training, chosen
+from .stretched import MAIN, READ, TIMES, Slowed, about_the_training, chosen
 
 CROSS = ("content-position", "position-content")
 SLOWED = {
@@ -72,9 +72,6 @@ def told(trained: pd.DataFrame, slowed: pd.DataFrame) -> Rows:
         of = table[(table["layer"] == layer) & (table["head"] == head)].drop(columns="moved")
         rows += [{"kind": "term", "read": read, **row} for row in of.round(4).to_dict("records")]
     return rows
-
-
-READ = next(one for one in stretched.EXPERIMENTS if one.task == "mqar")
 
 
 EXPERIMENT = replace(

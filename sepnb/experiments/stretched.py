@@ -18,7 +18,7 @@ from ..training.checkpoints import Checkpoint
 from . import tasks
 from .ablation import COMPARED
 from .methods import POS_SHARE, SPINE, Method, listed
-from .readings import CHOSEN_AT, READINGS, SLOW, read_by
+from .readings import CHOSEN_AT, LOG_ONLY, READINGS, SLOW, read_by
 from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, last, restored
 from .scales import Scales
 from .sweep import MORE_SEEDS, Sweep
@@ -176,3 +176,33 @@ def _stretched(task: str) -> TaskExperiment:
 
 
 EXPERIMENTS = tuple(map(_stretched, TASKS))
+READ = next(experiment for experiment in EXPERIMENTS if experiment.task == "mqar")
+"""That whose trained models are read in other ways too, here and in `score_terms`."""
+
+
+@dataclass(frozen=True)
+class EveryReading(Slowed):
+    """The answers that a trained model finds as it was trained, by every reading, and by log n alone, with
+    positions as they were trained."""
+
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
+        def ways(times: int) -> Iterator[tuple[str, nn.Module]]:
+            yield "native", model
+            if times > 1:
+                yield LOG_ONLY, model.extended(log_scale=True)
+                yield from ((name, read_by(model, name, times)) for name in self.readings)
+
+        metrics, rows = tasks.asked(config, model, at.device, ways, (16,))
+        return metrics | about_the_training(config, model, at.start), rows
+
+
+EVERY = replace(
+    READ,
+    name="every_reading",
+    title="Every way to slow positions down: recall",
+    question="""Does it hang on the way in which positions are slowed down which models recall further, and
+        does it take slower positions at all, or log n alone?""",
+    methods=MAIN,
+    costs={"smoke": 4.0, "laptop": 100.0},
+    plan=partial(plan, READ.sweep, EveryReading(), (1, 16)),
+)
