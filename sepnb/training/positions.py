@@ -29,11 +29,14 @@ class PositionSampler(ABC):
     at_evaluation: ClassVar[bool] = False
     """Whether texts are read at drawn positions too, not at those from 0 on."""
 
-    @abstractmethod
     def batches(
         self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
     ) -> Iterator[Batch]:
-        """`steps` batches of `batch_size` sequences of `length` tokens."""
+        """`steps` batches of `batch_size` sequences of `length` tokens: the bytes of `text.sample_batches` of
+        this seed at `positions`, unless a sampler draws other bytes."""
+        sizes = {"batch_size": batch_size, "length": length, "seed": seed, "steps": steps}
+        pairs = zip(self.positions(**sizes), texts.sample_batches(text, **sizes), strict=True)
+        return (Batch(tokens[:, :-1], tokens[:, 1:], positions) for positions, tokens in pairs)
 
     @abstractmethod
     def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
@@ -41,18 +44,11 @@ class PositionSampler(ABC):
 
     @abstractmethod
     def trained_indices(self, length: int) -> int:
-        """Positions that can occur lie below this; how many of them a run meets is its `coverage`."""
+        """Positions that can occur lie below this."""
 
     @abstractmethod
     def trained_distances(self, length: int) -> int:
         """Distances between a query and a key that can occur lie below this."""
-
-    def coverage(self, *, batch_size: int, length: int, seed: int, steps: int) -> float:
-        """Share of the indices below `trained_indices` at which a run of these sizes and seed has a token."""
-        met = np.zeros(self.trained_indices(length), dtype=bool)
-        for positions in self.positions(batch_size=batch_size, length=length, seed=seed, steps=steps):
-            met[positions] = True
-        return float(met.mean())
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
@@ -76,16 +72,8 @@ class DrawnPositions(PositionSampler):
         at_least(1, maximum=self.maximum)
         one_of("per", self.per, ("step", "sequence"))
 
-    def batches(
-        self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
-    ) -> Iterator[Batch]:
-        """The bytes of `text.sample_batches` of this seed, at drawn positions; ValueError where sequences are
-        longer than `maximum`."""
-        sizes = {"batch_size": batch_size, "length": length, "seed": seed, "steps": steps}
-        pairs = zip(self.positions(**sizes), texts.sample_batches(text, **sizes), strict=True)
-        return (Batch(tokens[:, :-1], tokens[:, 1:], positions) for positions, tokens in pairs)
-
     def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
+        """ValueError where sequences are longer than `maximum`."""
         at_least(1, batch_size=batch_size, length=length, steps=steps)
         if length > self.maximum:
             raise ValueError(
@@ -113,7 +101,7 @@ class RandomOffset(DrawnPositions):
     """Each sequence is read at `length` neighbouring positions that begin at a random one (SHAPE; Kiyono et
     al. 2021).
 
-    The offset is uniform, and all positions below `maximum` can occur; see `coverage` for those that do.
+    The offset is uniform, and all positions below `maximum` can occur.
     """
 
     name: ClassVar[str] = "random-offset"
@@ -208,13 +196,6 @@ class DrawnFactors(PositionSampler):
             which, at = uniform(generator, 2)
             factor = self.factors[int(which * len(self.factors))]
             yield factor, int(at * (factor * self.trained - length + 1))
-
-    def batches(
-        self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
-    ) -> Iterator[Batch]:
-        sizes = {"batch_size": batch_size, "length": length, "seed": seed, "steps": steps}
-        pairs = zip(self.positions(**sizes), texts.sample_batches(text, **sizes), strict=True)
-        return (Batch(tokens[:, :-1], tokens[:, 1:], positions) for positions, tokens in pairs)
 
     def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
         at_least(1, batch_size=batch_size)
