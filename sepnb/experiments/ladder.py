@@ -129,10 +129,10 @@ class Ladder(Slowed):
         how = self.texts.how(config, at.device, self.texts.beyond.longest)
         far = {"recent": length, "stride": length // 2, **how}
         near = {"recent": NEAR, "stride": NEAR, **how}
-        found = shuffled(best, held.tokens, held.documents, self.texts.beyond.edges[1:], **far)
-        found += shuffled(model, short, documents, [2 * NEAR, length], **near)
-        metrics |= {f"shuffled/{row['stop'] // length}x": row["bits_per_byte"] for row in found}
-        return metrics, rows + found
+        mixed = shuffled(best, held.tokens, held.documents, self.texts.beyond.edges[1:], **far)
+        mixed += shuffled(model, short, documents, [2 * NEAR, length], **near)
+        metrics |= {f"shuffled/{row['stop'] // length}x": row["bits_per_byte"] for row in mixed}
+        return metrics, rows + mixed
 
 
 def shuffled(

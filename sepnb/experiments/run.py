@@ -143,7 +143,7 @@ class Run:
         measures: what is asked of the trained model, in this order.
         base: where several runs share one training, the run that is this training; None trains its own.
         besides: settings that a record holds by name and nothing else does.
-        told: what a table calls the run, see `label`.
+        titled: what a table calls the run, see `label`.
     """
 
     experiment: str
@@ -156,14 +156,14 @@ class Run:
     measures: tuple[Measure, ...] = ()
     base: "Run | None" = None
     besides: tuple[tuple[str, Any], ...] = ()
-    told: str = "{name}, learning rate {rate:g}"
+    titled: str = "{name}, learning rate {rate:g}"
 
     @property
     def label(self) -> str:
-        """What a table calls its row: `told`, with its method, rate, steps and last measure."""
+        """What a table calls its row: `titled`, with its method, rate, steps and last measure."""
         about = {"name": self.method.replace("/", ", "), "rate": self.training.learning_rate}
         last = self.measures[-1] if self.measures else None
-        return self.told.format(**about, steps=self.training.steps, last=last)
+        return self.titled.format(**about, steps=self.training.steps, last=last)
 
     @property
     def key(self) -> str:

@@ -57,10 +57,10 @@ class Terms(Slowed):
         (extension, log_scale), trained = WAYS[reading], config.training.length
         slowed = {"extension": extension(CHOSEN_AT, trained), "log_scale": log_scale}
         tables = (score_table(model, texts, length=trained, **how) for how in ({}, slowed))
-        return metrics, rows + told(*tables)
+        return metrics, rows + rows_of(*tables)
 
 
-def told(trained: pd.DataFrame, slowed: pd.DataFrame) -> Rows:
+def rows_of(trained: pd.DataFrame, slowed: pd.DataFrame) -> Rows:
     """Rows of the kind "moved": the attention that each term of a head moves past L, 0 to 1, as trained and
     slowed; and of the kind "term": the two tables of the head that one term moves most as trained."""
     by = ["layer", "head", "term"]

@@ -151,13 +151,13 @@ class SpeedRun(TimedRun):
 
     def fingerprint(self, device: str) -> dict[str, list[float]]:
         """The mean square of each stream that each model puts out, for the first sequence."""
-        content, found = self.content(device)[:1], {}
+        content, squares = self.content(device)[:1], {}
         for name, settings in self.models().items():
             model = built(Transformer, settings, self.seed, device)
             with torch.no_grad(), autocast(device, self.precision):
                 outputs = model(content[..., : settings.streams.widths["sem"]])
-            found[name] = [float(x.float().square().mean()) for x in outputs.values()]
-        return found
+            squares[name] = [float(x.float().square().mean()) for x in outputs.values()]
+        return squares
 
 
 def share_reached(ratio: float, limit: float) -> float:

@@ -60,11 +60,11 @@ RATES = (7.5e-4, 1.5e-3, 3e-3, 6e-3)
 TASKS = {grid.name: grid for grid in GRIDS if grid.name in ("mqar", "latest_value", "needle")}
 
 
-def on_a_shared_training(run: Run, measure: Measure, times: tuple[int, ...], told: str = Run.told) -> Run:
+def on_a_shared_training(run: Run, measure: Measure, times: tuple[int, ...], titled: str = Run.titled) -> Run:
     """The run that measures the trained model of a run, in texts of `times` trained lengths. The training
     alone is shared by the runs of `stretched` and `adapted`."""
     base = replace(run, experiment="trained", data=replace(run.data, times=(1,)))
-    return replace(run, data=replace(run.data, times=times), measures=(measure,), base=base, told=told)
+    return replace(run, data=replace(run.data, times=times), measures=(measure,), base=base, titled=titled)
 
 
 def about_the_training(config: Run, model: LanguageModel, start: Checkpoint) -> Metrics:
@@ -109,8 +109,8 @@ class Slowed(Measure):
                 yield "stretched", read_by(model, reading, times)
 
         metrics, more = tasks.asked(config, model, at.device, ways, APART)
-        told = {"reading": READINGS.index(reading)} | about_the_training(config, model, at.start)
-        return metrics | told, rows + more
+        about = {"reading": READINGS.index(reading)} | about_the_training(config, model, at.start)
+        return metrics | about, rows + more
 
     def begins(self, config: Run, start: Checkpoint, device: str, steps: int) -> Fingerprint:
         """The nats of the model under a slowed reading."""

@@ -90,8 +90,8 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     averages = checkpoint.averages["state"]
     tensors = {f"weights.{name}": tensor for name, tensor in checkpoint.weights.items()}
     tensors |= {f"averages.{of}.{name}": x for of, state in averages.items() for name, x in state.items()}
-    told = {name: getattr(checkpoint, name) for name in _TOLD}
-    sealed.write(path, tensors, told | {"groups": checkpoint.averages["param_groups"]})
+    header = {name: getattr(checkpoint, name) for name in _TOLD}
+    sealed.write(path, tensors, header | {"groups": checkpoint.averages["param_groups"]})
 
 
 _TOLD = ("steps", "losses", "about", "cpu_s")
@@ -105,15 +105,15 @@ def kept(path: Path, about: dict[str, Any]) -> Checkpoint | None:
     """
     if not path.exists():
         return None
-    tensors, told = sealed.read(path)
+    tensors, header = sealed.read(path)
     try:
-        checkpoint = _read(tensors, told)
+        checkpoint = _read(tensors, header)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is no checkpoint of a training ({error}); delete it") from None
     return checkpoint if checkpoint.about == _plain(about) else None
 
 
-def _read(tensors: dict[str, Tensor], told: dict[str, Any]) -> Checkpoint:
+def _read(tensors: dict[str, Tensor], header: dict[str, Any]) -> Checkpoint:
     """What `save` wrote, and could have: counts and finite numbers."""
     parts: dict[str, dict[str, Any]] = {"weights": {}, "averages": {}}
     for name, tensor in tensors.items():
@@ -125,10 +125,10 @@ def _read(tensors: dict[str, Tensor], told: dict[str, Any]) -> Checkpoint:
     for name, tensor in parts["averages"].items():
         of, _, which = name.partition(".")
         state.setdefault(int(of), {})[which] = tensor
-    for loss in told["losses"]:
+    for loss in header["losses"]:
         validation.number("a loss", loss)
-    taken = len(told["losses"])
-    validation.whole("steps", told["steps"], taken, taken, needs=f"it has the losses of {taken}")
-    validation.number("cpu_s", told["cpu_s"], 0)
-    averages = {"state": state, "param_groups": told["groups"]}
-    return Checkpoint(parts["weights"], averages, **{name: told[name] for name in _TOLD})
+    taken = len(header["losses"])
+    validation.whole("steps", header["steps"], taken, taken, needs=f"it has the losses of {taken}")
+    validation.number("cpu_s", header["cpu_s"], 0)
+    averages = {"state": state, "param_groups": header["groups"]}
+    return Checkpoint(parts["weights"], averages, **{name: header[name] for name in _TOLD})
