@@ -413,7 +413,7 @@ DOORS |= {
         train,
         {
             **{"model": LanguageModel(CONFIG, 5), "batches": repeat(READ[:2])},
-            **{"config": TrainingConfig(**SCHEDULE), "device": "cpu", "stop_after": 1},
+            **{"config": TrainingConfig(**SCHEDULE), "device": "cpu", "start": 0, "stop_after": 1},
             **{"adamw": None, "auxiliary": None},
         },
     ),

@@ -1,9 +1,17 @@
-"""A training kept after some step: its weights, the averages of its optimiser and its losses. Under another
-schedule a checkpoint starts a fine-tuning.
+"""A training that was left at some step, whole: weights, the averages of the optimiser, how many steps, and
+what the rest of it draws by.
+
+The learning rate is a function of the step; batches, positions, shift steps and the positions of auxiliary
+losses are drawn by seed and step. `resumed` draws what was read again, drops it, and goes on; so a checkpoint
+that is taken with its seed has the state of all samplers. Of torch's generators, from which dropout draws, it
+has the states too. What is resumed therefore gives what the uninterrupted training gives, bit for bit on one
+thread of one machine. Under another schedule a checkpoint, with a seed or without, starts a fine-tuning.
 """
 
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +22,7 @@ from .. import validation
 from ..records import sealed
 from ..records.store import canonical
 from .device import optimiser
-from .loop import TrainingConfig
+from .loop import TrainingConfig, train
 
 SUFFIX = ".safetensors"
 
@@ -30,6 +38,8 @@ class Checkpoint:
         losses: of each of them, in nats per token.
         about: where it comes from, in plain types; two trainings alike in this give the same checkpoint.
         cpu_s: what it cost.
+        seed: of all that the training draws; None in one that is not to be resumed.
+        noise: with a seed, the states of torch's generators, by the device whose they are.
     """
 
     weights: dict[str, Tensor]
@@ -38,6 +48,8 @@ class Checkpoint:
     losses: list[float]
     about: dict[str, Any]
     cpu_s: float = 0.0
+    seed: int | None = None
+    noise: dict[str, Tensor] | None = None
 
 
 def take(
@@ -46,10 +58,17 @@ def take(
     losses: list[float],
     about: dict[str, Any],
     cpu_s: float = 0.0,
+    *,
+    seed: int | None = None,
 ) -> Checkpoint:
-    """The training of `model` by `adamw` after one step for each of the losses."""
+    """The training of `model` by `adamw` as it stands after one step for each of the losses; to be resumed,
+    it is taken with the seed of its batches and losses, before anything else draws from torch."""
     weights, averages = _copied(dict(model.state_dict())), _copied(adamw.state_dict())
-    return Checkpoint(weights, averages, len(losses), list(losses), _plain(about), cpu_s)
+    noise, device = None, next(model.parameters()).device
+    if seed is not None:
+        noise = {"cpu": torch.get_rng_state()}
+        noise |= {"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {}
+    return Checkpoint(weights, averages, len(losses), list(losses), _plain(about), cpu_s, seed, noise)
 
 
 def _plain(about: dict[str, Any]) -> dict[str, Any]:
@@ -84,17 +103,48 @@ def restore(checkpoint: Checkpoint, model: nn.Module, config: TrainingConfig) ->
     return adamw
 
 
+def resumed(
+    checkpoint: Checkpoint,
+    model: nn.Module,
+    config: TrainingConfig,
+    batches: Callable[[int], Iterator],
+    *,
+    device: str = "cpu",
+    **how: Any,
+) -> tuple[list[float], torch.optim.AdamW]:
+    """Train on where a checkpoint left the schedule; returns the losses of the steps that were left, and the
+    optimiser, so that the training can be left again: `take` wants the losses of all its steps.
+
+    Args:
+        checkpoint, config: taken with its seed, or it is a ValueError; the schedule that was left.
+        model: like the one that was trained, with any weights.
+        batches: of a seed, all batches of a run from its first step on; those that were read are dropped.
+        device, how: as in `train`, with `stop_after` and `on_step`.
+    """
+    if (seed := checkpoint.seed) is None:
+        raise ValueError("the checkpoint has no seed, so that what it read is not known; take it with seed=")
+    adamw = restore(checkpoint, model.to(device), config)
+    auxiliary = config.bound_auxiliary(seed, checkpoint.steps)
+    left = islice(batches(seed), checkpoint.steps, None)
+    torch.set_rng_state(checkpoint.noise["cpu"])
+    if "cuda" in checkpoint.noise and torch.device(device).type == "cuda":
+        torch.cuda.set_rng_state(checkpoint.noise["cuda"], device)
+    how |= {"device": device, "adamw": adamw, "auxiliary": auxiliary}
+    return train(model, left, config, start=checkpoint.steps, seed=seed, **how), adamw
+
+
 def save(path: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint whole or not at all, under a seal: two runs that make the same one do not disturb
     each other, and what a disk has changed is noticed."""
     averages = checkpoint.averages["state"]
     tensors = {f"weights.{name}": tensor for name, tensor in checkpoint.weights.items()}
     tensors |= {f"averages.{of}.{name}": x for of, state in averages.items() for name, x in state.items()}
+    tensors |= {f"noise.{device}": states for device, states in (checkpoint.noise or {}).items()}
     header = {name: getattr(checkpoint, name) for name in _TOLD}
     sealed.write(path, tensors, header | {"groups": checkpoint.averages["param_groups"]})
 
 
-_TOLD = ("steps", "losses", "about", "cpu_s")
+_TOLD = ("steps", "losses", "about", "cpu_s", "seed")
 
 
 def kept(path: Path, about: dict[str, Any]) -> Checkpoint | None:
@@ -115,7 +165,7 @@ def kept(path: Path, about: dict[str, Any]) -> Checkpoint | None:
 
 def _read(tensors: dict[str, Tensor], header: dict[str, Any]) -> Checkpoint:
     """What `save` wrote, and could have: counts and finite numbers."""
-    parts: dict[str, dict[str, Any]] = {"weights": {}, "averages": {}}
+    parts: dict[str, dict[str, Any]] = {"weights": {}, "averages": {}, "noise": {}}
     for name, tensor in tensors.items():
         part, _, rest = name.partition(".")
         parts[part][rest] = tensor
@@ -131,4 +181,5 @@ def _read(tensors: dict[str, Tensor], header: dict[str, Any]) -> Checkpoint:
     validation.whole("steps", header["steps"], taken, taken, needs=f"it has the losses of {taken}")
     validation.number("cpu_s", header["cpu_s"], 0)
     averages = {"state": state, "param_groups": header["groups"]}
-    return Checkpoint(parts["weights"], averages, **{name: header[name] for name in _TOLD})
+    noise = None if header["seed"] is None else parts["noise"]
+    return Checkpoint(parts["weights"], averages, noise=noise, **{name: header[name] for name in _TOLD})

@@ -96,9 +96,9 @@ class TrainingConfig:
                 "TrainingConfig.positions, or leave the positions out"
             )
 
-    def bound_auxiliary(self, seed: int) -> BoundLoss | None:
-        """The auxiliary loss, if any, of a run of this seed, as `train` takes it."""
-        return None if self.auxiliary is None else self.auxiliary.bind(seed)
+    def bound_auxiliary(self, seed: int, start: int = 0) -> BoundLoss | None:
+        """The auxiliary loss, if any, of a run of this seed after `start` steps, as `train` takes it."""
+        return None if self.auxiliary is None else self.auxiliary.bind(seed, start)
 
     @property
     def targets(self) -> int:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ..models import validation as door
-from ..validation import instance, vouched, whole
+from ..validation import instance, option, vouched, whole
 from .batch import Batch
 from .compiled import CompiledSteps
 from .config import TrainingConfig
@@ -42,6 +42,8 @@ def train(
     device: str = "cpu",
     auxiliary: BoundLoss | None = None,
     adamw: torch.optim.AdamW | None = None,
+    start: int = 0,
+    seed: int | None = None,
     stop_after: int | None = None,
     on_step: Callable[[int], None] | None = None,
     together: Together | None = None,
@@ -54,10 +56,13 @@ def train(
         batches: yields one item per step: a `Batch`, with positions where the config draws them, or an
             integer array `[B, L+1]`, in which each token is asked for the next.
         config, device: the schedule; where the model is moved and trained.
-        auxiliary: the config's auxiliary loss, bound to the seed of the run; added to the loss of the tokens
-            before the gradient is taken. What is returned is the loss of the tokens alone.
+        auxiliary: the config's auxiliary loss, bound with the same `start` and `seed`; added to the loss of
+            the tokens before the gradient is taken. What is returned is the loss of the tokens alone.
         adamw: of `optimiser` for this model, continued with the averages that it holds; by default a new one.
-        stop_after: leave the schedule after this many steps (for a fingerprint).
+        start: steps of the schedule that were taken before. `batches` then begins with the batch of this
+            step. `sepnb.training.checkpoints.resumed` sees to all that a resumed training needs.
+        seed: of the run that is resumed; asked for where it has an auxiliary loss.
+        stop_after: leave the schedule after this many steps in all, more than `start` (for a fingerprint).
         on_step: called after each step with its number, counted from 0.
         together: the processes that share every batch; all of them call this with the same arguments.
         runs: what compiles the forward passes where the config says so, for whoever asks how many were.
@@ -66,11 +71,14 @@ def train(
         Diverged: a loss is not finite, that of the tokens or the sum with the auxiliary one; told soon after
             its step, on a GPU some steps late.
         ValueError: batches that end before the steps do or have another form than the config says; another
-            auxiliary loss than the config's.
+            auxiliary loss than the config's; no step left.
     """
     steps = instance("config", config, TrainingConfig).steps
     end = steps if stop_after is None else min(whole("stop_after", stop_after), steps)
-    check_bound(config.auxiliary, auxiliary)
+    option("start", start, int)
+    if not 0 <= start < end:
+        raise ValueError(f"start is {start}; of {end} steps give 0 to {end - 1}, those taken before")
+    check_bound(config.auxiliary, auxiliary, start, seed)
     instance("batches", batches, Iterator, "iter(batches)")
     placed(instance("model", model, nn.Module), device).train()
     adamw, runs = optimiser(model, config, adamw), CompiledSteps() if runs is None else runs
@@ -81,7 +89,7 @@ def train(
     if together is not None:
         together.begin(model)
     with runs.forward(model, config, device) as forward:
-        for step in range(end):
+        for step in range(start, end):
             if (batch := next(batches, None)) is None:
                 raise ValueError(f"the batches ended at step {step} of {steps}; give one batch per step")
             config.check(batch := Batch.of(batch))
@@ -94,7 +102,7 @@ def train(
                 tokens, targets, positions, weights = together.rows(tokens, targets, positions, weights)
             for group in adamw.param_groups:
                 group["lr"] = config.rate(step)
-            with autocast(device, config.precision), vouched(model, drawing or step > 0):  # its own recur
+            with autocast(device, config.precision), vouched(model, drawing or step > start):  # its own recur
                 each = target_losses(forward, tokens, targets, positions)
                 loss = mean(each, weights)
                 objective = loss if auxiliary is None else loss + auxiliary(model)

@@ -43,11 +43,14 @@ class BoundLoss:
 
     Args:
         value: the weighted loss as a function of the model, called once in every step.
+        seed, start: the seed and the step from which it draws; `train` compares them with its own.
         refuse: called before every step with its number and its positions; raises ValueError for positions
             that the loss does not expect, because it draws by another seed.
     """
 
     value: Callable[[nn.Module], Tensor]
+    seed: int
+    start: int = 0
     refuse: Callable[[int, np.ndarray | None], None] = lambda step, positions: None
 
     def __call__(self, model: nn.Module) -> Tensor:
@@ -61,8 +64,9 @@ class AuxiliaryLoss(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def bind(self, seed: int) -> BoundLoss:
-        """The loss itself, for a run of this seed."""
+    def bind(self, seed: int, start: int = 0) -> BoundLoss:
+        """The loss itself, for a run of this seed. What `start` steps drew before is drawn again and dropped,
+        so that a training which is resumed goes on as one that was not interrupted."""
 
     def check(  # noqa: B027 (most refuse nothing)
         self, positions: PositionSampler | GridShiftSteps | None, length: int
@@ -83,12 +87,24 @@ class AuxiliaryLoss(ABC):
         return {"name": self.name, **asdict(self)}
 
 
-def check_bound(config: AuxiliaryLoss | None, bound: BoundLoss | None) -> None:
-    """Refuse an auxiliary loss that the config does not name, and none where it names one."""
-    if config is not None and bound is None:
-        raise ValueError(f"give auxiliary=, the bound loss of the config's {config!r}")
-    if config is None and bound is not None:
+def check_bound(config: AuxiliaryLoss | None, bound: BoundLoss | None, start: int, seed: int | None) -> None:
+    """Refuse another auxiliary loss than the config's, or one that is bound to another start or seed."""
+    if bound is None:
+        if config is not None:
+            raise ValueError(f"give auxiliary=, the bound loss of the config's {config!r}")
+        return
+    if config is None:
         raise ValueError(
             f"auxiliary={shown(bound)} is given and the config names none, so that no record would; set "
             f"TrainingConfig.auxiliary, or leave it out"
+        )
+    if bound.start != start:
+        raise ValueError(
+            f"start is {start}, and an auxiliary loss draws from step {bound.start} on, so that what was "
+            f"left is not resumed; bind it with start={start}"
+        )
+    if start and bound.seed != seed:
+        raise ValueError(
+            f"seed is {seed}, and an auxiliary loss draws by seed {bound.seed}; give both that of the run "
+            f"which is resumed"
         )

@@ -133,12 +133,13 @@ class SeqPELosses(AuxiliaryLoss):
             None if self.windows is None else self.windows.draw(generator),
         )
 
-    def bind(self, seed: int) -> BoundLoss:
+    def bind(self, seed: int, start: int = 0) -> BoundLoss:
         """The loss as a function of a model that holds one `SequentialPositionEncoder`, or of this itself.
 
         Where windows teach beside shift steps, `train` refuses a step that is read elsewhere and that these
         draws take for one at the trained window: batches of another seed.
         """
+        at_least(0, start=start)
         generator = generator_of(seed, "seqpe-losses")
         shifted, told = (self.shifts.decisions(seed) if self.shifts else repeat(False) for _ in range(2))
         steps = count()
@@ -165,7 +166,10 @@ class SeqPELosses(AuxiliaryLoss):
                 f"which teaches: they draw by seed {seed}; draw the batches by that seed"
             )
 
-        return BoundLoss(loss, refuse)
+        for _ in range(start):
+            drawn()
+            next(told)
+        return BoundLoss(loss, seed, start, refuse)
 
     def of(
         self, encoder: SequentialPositionEncoder, candidates: Candidates | None, windows: Windows | None

@@ -146,10 +146,13 @@ class ToeplitzClamp(AuxiliaryLoss):
         back = ((self.reach + 1.0) ** drawn[1:]).astype(np.int64) - 1
         return start + self.reach - 1 - np.sort(np.append(back, 0))[::-1]
 
-    def bind(self, seed: int) -> BoundLoss:
+    def bind(self, seed: int, start: int = 0) -> BoundLoss:
         """The loss as a function of a language model with an untied transformer; ValueError for one that has
         no position logits, or none at the farthest index."""
+        at_least(0, start=start)
         generator = generator_of(seed, "toeplitz-clamp")
+        for _ in range(start):
+            self.indices(generator)
 
         def loss(model: nn.Module) -> Tensor:
             transformer = model.transformer
@@ -167,4 +170,4 @@ class ToeplitzClamp(AuxiliaryLoss):
                 losses = [clamp_loss(s, far, t) for s, t in zip(students, teachers, strict=True)]
                 return self.weight * torch.stack(losses).mean()
 
-        return BoundLoss(loss)
+        return BoundLoss(loss, seed, start)

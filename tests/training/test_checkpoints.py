@@ -1,8 +1,9 @@
-"""A training is kept in a file and comes back as it was, or the file is refused."""
+"""A training that is left and resumed gives what the uninterrupted one gives, to the last bit."""
 
 import dataclasses
 from collections.abc import Iterator
 from enum import StrEnum
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from torch import Tensor
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, checkpoints, optimiser, train
+from sepnb.training.losses import AuxiliaryLoss, BoundLoss
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 CONFIG = TrainingConfig(steps=12, batch_size=4, length=8, learning_rate=1e-2)
@@ -44,6 +46,21 @@ def halfway() -> checkpoints.Checkpoint:
     adamw = optimiser(m, CONFIG)
     losses = train(m, batches(), CONFIG, adamw=adamw, stop_after=5)
     return checkpoints.take(m, adamw, losses, {"what": "halfway", "seed": 0}, cpu_s=1.5)
+
+
+def test_resumed_from_a_file_is_uninterrupted_bit_for_bit(halfway, tmp_path):
+    whole = model()
+    curve = train(whole, batches(), CONFIG)
+
+    path = tmp_path / "deep" / "halfway.safetensors"
+    checkpoints.save(path, halfway)
+    found = checkpoints.kept(path, {"what": "halfway", "seed": 0})
+    resumed = model(seed=9)
+    adamw = checkpoints.restore(found, resumed, CONFIG)
+    later = train(resumed, islice(batches(), found.steps, None), CONFIG, adamw=adamw, start=found.steps)
+    assert found.losses + later == curve
+    assert found.steps == 5 and found.cpu_s == 1.5
+    assert same(weights(resumed), weights(whole))
 
 
 def test_a_checkpoint_is_a_copy_that_later_steps_leave_alone(halfway):
@@ -120,6 +137,12 @@ def test_the_weights_of_another_model_are_refused(halfway):
         checkpoints.restore(halfway, model(width=16), CONFIG)
 
 
+@pytest.mark.parametrize("start", [-1, 12, 13])
+def test_a_start_outside_the_schedule_is_refused(start):
+    with pytest.raises(ValueError, match=f"start is {start}; of 12 steps give 0 to 11"):
+        train(model(), batches(), CONFIG, start=start)
+
+
 def test_names_of_a_command_line_are_kept_as_the_text_they_are(tmp_path, halfway):
     """A profile arrives as a member of an enumeration, and is read back as text."""
 
@@ -132,3 +155,34 @@ def test_names_of_a_command_line_are_kept_as_the_text_they_are(tmp_path, halfway
     for asked in (about, {"profile": "smoke", "sizes": [1, 2]}):
         assert checkpoints.kept(tmp_path / "one.safetensors", asked).steps == 1
     assert checkpoints.kept(tmp_path / "one.safetensors", {"profile": "laptop", "sizes": [1, 2]}) is None
+
+
+class Nothing(AuxiliaryLoss):
+    """An auxiliary loss of zero, which notes how it was bound."""
+
+    name = "nothing"
+
+    def bind(self, seed, start=0):
+        return BoundLoss(lambda model: next(model.parameters()).new_zeros(()), seed, start)
+
+
+def test_an_auxiliary_loss_that_draws_from_another_step_or_by_another_seed_is_refused():
+    config = dataclasses.replace(CONFIG, auxiliary=Nothing())
+
+    def go_on(auxiliary, **how):
+        return train(model(), batches(), config, auxiliary=auxiliary, start=5, stop_after=6, **how)
+
+    with pytest.raises(ValueError, match="start is 5, and an auxiliary loss draws from step 0 on"):
+        go_on(Nothing().bind(0), seed=0)
+    for how in ({"seed": 1}, {}):
+        with pytest.raises(ValueError, match=f"seed is {how.get('seed')}, and an auxiliary loss draws by se"):
+            go_on(Nothing().bind(0, 5), **how)
+    assert len(go_on(Nothing().bind(0, 5), seed=0)) == 1
+
+
+def test_a_checkpoint_without_a_seed_is_not_resumed_and_comes_back_without_one(halfway, tmp_path):
+    checkpoints.save(tmp_path / "one.safetensors", halfway)
+    found = checkpoints.kept(tmp_path / "one.safetensors", halfway.about)
+    assert found.seed is None and found.noise is None
+    with pytest.raises(ValueError, match="the checkpoint has no seed"):
+        checkpoints.resumed(found, model(), CONFIG, lambda seed: batches())

@@ -307,8 +307,8 @@ class Shrink(AuxiliaryLoss):
 
     weight: float
 
-    def bind(self, seed):
-        return BoundLoss(lambda model: self.weight * model.embedding.weight.square().sum() / 2)
+    def bind(self, seed, start=0):
+        return BoundLoss(lambda model: self.weight * model.embedding.weight.square().sum() / 2, seed, start)
 
 
 def test_an_auxiliary_loss_changes_the_gradient_and_not_the_losses_told():

@@ -158,6 +158,8 @@ def test_a_seed_repeats_its_steps_and_another_differs():
     first = [one(made).item() for _ in range(3)]
     assert first == [again(made).item() for _ in range(3)]
     assert len(set(first)) == 3 and first != [other(made).item() for _ in range(3)]
+    with pytest.raises(ValueError, match="start is -1"):
+        BOTH.bind(1, start=-1)
 
 
 def test_the_teacher_is_read_without_dropout():

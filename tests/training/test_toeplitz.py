@@ -122,14 +122,18 @@ def test_the_gradient_is_that_of_the_students_alone(pos_stream):
     assert reached and not any(".sem" in name or "embedding" in name or "head" in name for name in reached)
 
 
-def test_a_seed_repeats_another_differs_and_the_global_generators_are_left_alone():
+def test_a_seed_repeats_resumed_too_another_differs_and_the_global_generators_are_left_alone():
     np.random.seed(0), torch.manual_seed(0)
     made = model()
     before = np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
     one, again, other = (CLAMP.bind(seed) for seed in (1, 1, 2))
     values = [[loss(made).item() for _ in range(3)] for loss in (one, again, other)]
     assert values[0] == values[1] != values[2] and len(set(values[0])) == 3
+    later = CLAMP.bind(1, start=2)
+    assert later(made).item() == values[0][2] and (later.seed, later.start) == (1, 2)
     assert before == (np.random.get_state()[1].tolist(), torch.get_rng_state().tolist())
+    with pytest.raises(ValueError, match="start is -1"):
+        CLAMP.bind(7, start=-1)
 
 
 @pytest.mark.parametrize(
