@@ -30,8 +30,7 @@ import pandas as pd
 import torch
 
 from sepnb import claims, experiments
-from sepnb.experiments.encoding_methods import METHODS
-from sepnb.experiments.encodings import DRAWS
+from sepnb.experiments.encoding_methods import DRAWS, METHODS
 from sepnb.extrapolators import CONTROLS
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.plots import figures, shapes

@@ -405,7 +405,7 @@ DOORS |= {
         TrainingConfig,
         {
             **SCHEDULE,
-            **{"warmup": 0.2, "weight_decay": 0.0, "clip": 2.0, "precision": "bfloat16", "memory": 0},
+            **{"warmup": 0.2, "weight_decay": 0.0, "clip": 2.0, "precision": "bfloat16"},
             **{"betas": (0.8, 0.9), "positions": None, "auxiliary": None},
         },
     ),

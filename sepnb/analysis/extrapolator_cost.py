@@ -1,7 +1,6 @@
-"""What many positions cost: the time of an extrapolator in units of that of writing its rows, and why.
+"""What many positions cost: the time of an extrapolator in units of that of writing its rows.
 
-How near a rule comes to that bound is timed, in turns with the writing of an array of the same shape, and
-counted: what its operations write on the way, which no machine changes.
+It is timed in turns with the writing of an array of the same shape.
 `learned` is held to no aim: a perceptron at every position, and its training, are no matter of writing.
 
 Shape letters: L rows of the table (the trained length), d_pos its columns, N positions.
@@ -12,8 +11,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from ..extrapolators import CONTROLS, FORMS, METHODS, extrapolate
 from ..validation import at_least
@@ -27,9 +24,6 @@ HELD = tuple(method for method in METHODS if method != "learned")
 
 MILLION = 10**6
 TABLE_LENGTH = 128
-
-CURVES = frozenset({"cos", "erf", "exp", "expm1", "log", "log1p", "polar", "pow", "sigmoid", "sin", "tanh"})
-"""Operations that take a series for every entry, and not one or two instructions."""
 
 
 class Cost(NamedTuple):
@@ -89,37 +83,3 @@ def call_of(method: str, form: str, table: Tensor, positions: Tensor) -> Callabl
     """One call of `extrapolate`; `interpolate` is told how many positions there are."""
     options = {"length": max(len(positions), len(table))} if method == "interpolate" else {}
     return lambda: extrapolate(table, positions, method, form=form, **options)
-
-
-class Work(NamedTuple):
-    """How many numbers the operations of a call write, a complex one as two, and how many of these an
-    operation of `CURVES` computes."""
-
-    written: int
-    curves: int
-
-
-class _Counter(TorchDispatchMode):
-    """Adds up what every operation writes; a view and a fresh allocation write nothing."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = self.curves = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        name = func._schema.name.removeprefix("aten::").rstrip("_")
-        aliases = [one.alias_info for one in func._schema.returns]
-        views = any(alias is not None and not alias.is_write for alias in aliases)
-        if not views and "empty" not in name and name != "_unsafe_view":
-            entries = sum(x.numel() * (1 + x.is_complex()) for x in tree_leaves(out) if isinstance(x, Tensor))
-            self.written += entries
-            self.curves += entries * (name in CURVES)
-        return out
-
-
-def work_of(call: Callable[[], object]) -> Work:
-    """What one call writes, its results and everything on the way."""
-    with _Counter() as counter:
-        call()
-    return Work(counter.written, counter.curves)

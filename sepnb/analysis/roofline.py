@@ -39,7 +39,7 @@ class _Followed(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[Work] = []
+        self.work: list[Work] = []
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, result = kwargs or {}, []
@@ -50,7 +50,7 @@ class _Followed(TorchDispatchMode):
         if not views and not {"empty", "detach", "view"} & set(schema.name.replace("::", "_").split("_")):
             tensors = [one for one in tree_leaves((args, kwargs, out)) if isinstance(one, Tensor)]
             if moved := sum(one.numel() * one.itemsize for one in tensors):
-                self.found.append(Work(schema.name, counted, moved))
+                self.work.append(Work(schema.name, counted, moved))
         return out
 
 
@@ -58,7 +58,7 @@ def work_of(step: Callable[[], object]) -> list[Work]:
     """What each operation of one call does, in their order."""
     with _Followed() as followed:
         step()
-    return followed.found
+    return followed.work
 
 
 def roofline(work: Iterable[Work], balance: float | int) -> float:

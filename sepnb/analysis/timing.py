@@ -104,8 +104,8 @@ def interleaved(
         finally:
             if collecting:
                 gc.enable()
-    for name, found in times.items():
-        if min(found) <= 0:
+    for name, spent in times.items():
+        if min(spent) <= 0:
             raise ValueError(f"{name!r} took no measurable time; give it more work")
     return times
 

@@ -110,13 +110,11 @@ class Protocol:
 
 
 def trained_sides(training: TrainingConfig) -> tuple[int, int]:
-    """Positions and differences of positions below these can occur in a training: in its texts, between a
-    segment and what a memory still holds, or in its auxiliary loss."""
+    """Positions and differences of positions below these can occur in a training: in its texts or
+    in its auxiliary loss."""
     length = training.length
     told = [part for part in (training.positions, training.auxiliary) if part is not None]
     distances = [length, *(part.trained_distances(length) for part in told)]
-    if training.memory:  # of a text that ends, too
-        distances.append(min(length + training.memory, training.positions.trained_indices(length)))
     return max([length, *(part.trained_indices(length) for part in told)]), max(distances)
 
 

@@ -229,8 +229,9 @@ class OfTuning(Measure):
     ) -> tuple[LanguageModel, Metrics, Rows]:
         """See `best_of`; where all tunings diverged, the model as it was trained."""
         tune, slow = partial(self.tune, config, at.start, device=at.device), self.tuning.reader
-        found = best_of(self.tuning.tried, tune, lambda tuned: scored(slow(tuned, TIMES)), **unit)
-        best, metrics, rows = found
+        best, metrics, rows = best_of(
+            self.tuning.tried, tune, lambda tuned: scored(slow(tuned, TIMES)), **unit
+        )
         return model if best is None else best, metrics, rows
 
     def begins(self, config: Run, start: Checkpoint, device: str, steps: int) -> Fingerprint:
@@ -274,8 +275,8 @@ class Tuned(OfTuning):
             yield "adapted", self.tuning.reader(best, times)
 
         more, asked = tasks.asked(config, model, at.device, ways, READ[1:])
-        told = about_the_training(config, model, at.start) | {"tuned_numbers": self.tuning.numbers(model)}
-        return metrics | told | more, rows + asked
+        about = about_the_training(config, model, at.start) | {"tuned_numbers": self.tuning.numbers(model)}
+        return metrics | about | more, rows + asked
 
 
 def plan(of: TaskExperiment, experiment: str, profile: str, cell: str, seed: int) -> Run:

@@ -172,7 +172,7 @@ class Experiment:
         rows that have one, and `attrs["profile"]` the profile.
         """
         records = (store or Store()).load(check_profile(profile), self.name)
-        rows, found, grid = [], [], self.grid(profile)
+        rows, present, grid = [], [], self.grid(profile)
         for config in grid:
             record = records.get(config.key)
             record = record and record.held_to(config)
@@ -180,12 +180,12 @@ class Experiment:
             row = {"method": config.method, "label": config.label, "seed": config.seed, "status": status}
             if record is not None:
                 row |= record.metrics
-                found.append(record)
+                present.append(record)
             rows.append(row)
         table = pd.DataFrame(rows)
-        for name, told in self.columns.items():
-            table[name] = [told(config) for config in grid]
-        table.attrs = {"profile": profile, "experiment": self.name, "records": Records(found)}
+        for name, value_of in self.columns.items():
+            table[name] = [value_of(config) for config in grid]
+        table.attrs = {"profile": profile, "experiment": self.name, "records": Records(present)}
         return table
 
     def rows(self, profile: str, kind: str, store: Store | None = None) -> pd.DataFrame:

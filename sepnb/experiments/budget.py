@@ -76,7 +76,7 @@ def plan(experiment: str, profile: str, cell: tuple[str, int], seed: int) -> Run
     method, budget = cell
     run = SWEEPS[budget].tuned(experiment, profile, method, seed)
     besides = (("budget", budget),)
-    return replace(run, measures=(lm.INSIDE,), besides=besides, told="{name}, {steps} steps")
+    return replace(run, measures=(lm.INSIDE,), besides=besides, titled="{name}, {steps} steps")
 
 
 def waits(run: Run) -> None:

@@ -172,10 +172,10 @@ class Views(Measure):
     def __call__(self, config: Run, model: nn.Module, at: At = HERE) -> Found:
         metrics, rows = score(config, model, config.data.held_out("test"), at.device), []
         for view in config.data.views(config, model):
-            found = score(config, view.reader, view.asked, at.device)
-            metrics[view.column] = found["accuracy"]
+            scores = score(config, view.reader, view.asked, at.device)
+            metrics[view.column] = scores["accuracy"]
             if view.about is not None:
-                rows.append({**view.about, **found})
+                rows.append({**view.about, **scores})
         return metrics, rows
 
 

@@ -196,7 +196,7 @@ def plan(experiment: str, profile: str, cell: str, seed: int) -> Run:
     extended = Extended(near, None if far == near else far, tunings)
     asked = tuple(one for stage in stages_of(extended, beyond).values() for one in stage)
     extended = replace(extended, texts=LongTexts(beyond, blocks_of(seed), asked))
-    return replace(base, method=cell, measures=(extended,), base=base, told="{name}")
+    return replace(base, method=cell, measures=(extended,), base=base, titled="{name}")
 
 
 EXPERIMENT = Experiment(

@@ -6,12 +6,20 @@ steps and its two losses. Options are those of the sources unless a line here sa
 
 RoPE trained behind a sliding window is not among them: a window is a mask and no way to tell positions. Any
 of these models can be trained with one, `TransformerConfig(window=...)`.
+
+The experiment `encodings` puts all of them into one table: inside the trained length, and by position to
+eight times of it. Three seeds show the size of a difference and leave comparisons undecided. Each reads two
+of the six blocks of `extrapolation`: together they read what six seeds read there.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..encodings import DistanceAware, Fire, Kerple, Learned, RoPE, Shaw
+from ..evaluation.long_windows import Beyond, blocks_of
+from ..evaluation.protocols import SLIDING_WINDOW, Protocol, masks, needed, sliding_windows
+from ..extrapolators import CONTROLS
 from ..seqpe import SeqPE
 from ..seqpe.sampling import CandidateSampler, WindowSampler
 from ..training.positions import RandomPositions
@@ -19,8 +27,14 @@ from ..training.seqpe_losses import SeqPELosses
 from ..training.shifts import ShiftSteps
 from . import language_modelling as lm
 from . import methods
+from .base import SHOWN
+from .extrapolation import BEYOND
+from .in_window import SWEEPS
+from .long_windows import LongTexts
 from .methods import Method, listed, run_of
+from .run import Measure, Run
 from .sweep import STEPS, Sweep
+from .texts import TextExperiment
 
 SPINE = ("none", "sinusoidal", "learned", "rope", "alibi")
 """The dense methods of `language_modelling`; their rates are those of `lr_screen`."""
@@ -101,9 +115,7 @@ SCREEN = Sweep(
     name="encoding_screen",
     title="Learning rates of the encodings",
     order=6,
-    methods=tuple(
-        name for name in METHODS if name not in SPINE and "learned" not in methods.facets(name).encoding
-    ),
+    methods=tuple(name for name in METHODS if name not in SPINE and not methods.has_a_table(name)),
     smoke=("t5", "rope-randomised"),
     config_of=run_of,
     steps=STEPS,
@@ -116,3 +128,63 @@ SCREEN = Sweep(
 """Those over the whole schedule begin without knowing the order of the bytes, their tables being zero or the
 embeddings of neighbours alike, or meet new positions in every step. Named before any was run. What has a
 learned table is in `table_sweep`."""
+
+DRAWS = 4
+"""How often a window is read at drawn positions; the mean counts."""
+
+
+def readings(run: Run, beyond: Beyond) -> tuple[Protocol, ...]:
+    """`native` is the encoding's own rule; a table has none, and `clamp`, its last row repeated, takes
+    its place, with the four other controls beside it. `-log` multiplies logits by the logarithm of the
+    number of keys, `-window` and `-window-sinks` hide keys and keep the indices. The sliding-window
+    baselines begin at index 0 in every pass. A randomised model reads at drawn positions, drawn anew for
+    each pass of its baselines, and, in `contiguous`, at those from 0 on; it is not asked to begin far
+    out. All are read on the same windows: what begins far out has its partner in the first bin of the
+    rule.
+    """
+    length, longest = beyond.length, beyond.longest
+    slid = tuple(
+        one if one.id == SLIDING_WINDOW else replace(one, scope="part") for one in sliding_windows(length)
+    )
+    sampler = run.training.positions
+    rule = "clamp" if run.model.encodings[0].name == "learned" else "native"
+    how = {"extrapolator": rule if rule != "native" else None}
+    own = (
+        Protocol(rule, **how),
+        Protocol(f"{rule}-log", log_scale=True, **how),
+        *(Protocol(f"{rule}-{name}", **mask, **how) for name, mask in masks(length).items()),
+    )
+    if sampler is not None and sampler.at_evaluation:
+        own = tuple(replace(reading, drawn=sampler, draws=DRAWS) for reading in own)
+        at_drawn = tuple(replace(oracle, drawn=sampler) for oracle in slid)
+        return (*at_drawn, *own, Protocol("contiguous"))
+    if rule == "clamp":
+        own += tuple(
+            Protocol(name, extrapolator=name, options=needed(name, longest))
+            for name in CONTROLS
+            if name != rule
+        )
+    far = Protocol(f"{rule}-at-{longest // length - 1}x", start=longest - length, **how)
+    return (*slid, *own, far)
+
+
+def measures(run: Run) -> tuple[Measure, ...]:
+    """As in `extrapolation`, but at stride 1 half as many novels are read in each of the two blocks."""
+    beyond = BEYOND[run.profile]
+    beyond = replace(beyond, tight=-(-beyond.tight // 2))
+    return lm.INSIDE, LongTexts(beyond, blocks_of(run.seed, 2), readings(run, beyond))
+
+
+EXPERIMENT = TextExperiment(
+    name="encodings",
+    title="Every encoding in one table",
+    question="""What does each position encoding pay inside the trained length, and what is left of it at
+        one to eight times that length?""",
+    order=7,
+    sweeps=(*SWEEPS, SCREEN),
+    methods=tuple(METHODS),
+    smoke=("t5", "rope-randomised"),
+    seeds=SHOWN,
+    costs={"smoke": 3.0, "laptop": 250.0},
+    measures=measures,
+)

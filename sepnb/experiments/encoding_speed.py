@@ -120,8 +120,8 @@ class EncodingSpeedRun(TimedRun):
                 cores[name] = own(model), list(model.parameters())
         if (bare := route(model, self, device)) is not None:
             cores["route"] = bare, ()
-        if (found := peer.attention(self.method, self.n_heads, self.head_width)) is not None:
-            cores[peer.NAME] = core, leaves = found
+        if (theirs := peer.attention(self.method, self.n_heads, self.head_width)) is not None:
+            cores[peer.NAME] = core, leaves = theirs
             if self.compiler is not None:
                 cores[peer.COMPILED] = torch.compile(core, backend=self.compiler), leaves
         steps = {}
@@ -158,8 +158,8 @@ class EncodingSpeedRun(TimedRun):
         # called, and what was compiled is not called any more until all is compiled anew.
         products = products_of(steps["fused"]) / products_of(steps[self.ours])
         target = TARGETS.get((self.method, self.length))
-        told = {} if target is None else {"target": target}
-        return {"length": self.length, "products": products, **told}
+        aim = {} if target is None else {"target": target}
+        return {"length": self.length, "products": products, **aim}
 
     def rows(self, times: Times) -> Rows:
         version = peer.version() if peer.NAME in times else "not installed, or without it"

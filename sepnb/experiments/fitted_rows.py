@@ -219,7 +219,7 @@ def recovered(config: Run, fitting: Fitted, model: LanguageModel, *, device: str
         bits = evaluate(reader, windows, **how).bits[:, length // 2 :]
         return {"kind": "recovered", "rows": rows, "bits_per_byte": float(bits.mean())}
 
-    told = [level("trained", model), level("repeated", halved)]
+    rows = [level("trained", model), level("repeated", halved)]
     fit_rows(
         halved,
         length // 2,
@@ -227,7 +227,7 @@ def recovered(config: Run, fitting: Fitted, model: LanguageModel, *, device: str
         replace(fitting.fit, length=length),
         device=device,
     )
-    return [*told, level("fitted", halved)]
+    return [*rows, level("fitted", halved)]
 
 
 def divergences(
@@ -292,7 +292,7 @@ def fitting(run: Run, rate: float) -> Fitted:
     return Fitted(LongTexts(beyond, blocks_of(run.seed), (*formulas(beyond), *own)), fit)
 
 
-TOLD = "{name}, learning rate {rate:g}, rows {last.fit.learning_rate:g}"
+TITLED = "{name}, learning rate {rate:g}, rows {last.fit.learning_rate:g}"
 
 
 def measures(run: Run) -> tuple[Measure, ...]:
@@ -314,7 +314,7 @@ EXPERIMENT = TextExperiment(
     smoke=("separated-learned", "separated-sinusoidal"),
     costs={"smoke": 4.0, "laptop": 450.0},
     measures=measures,
-    told=TOLD,
+    titled=TITLED,
     waits=waits,
 )
 
@@ -322,7 +322,7 @@ EXPERIMENT = TextExperiment(
 def tried(sweep: str, profile: str, method: str, seed: int, rate: float) -> Run:
     """The training of the grid, at the rate of the published sweeps, and one fit."""
     run = replace(EXPERIMENT.training_of(profile, method, seed), experiment=sweep)
-    return replace(run, measures=(Validated(fitting(run, rate)),), told=TOLD)
+    return replace(run, measures=(Validated(fitting(run, rate)),), titled=TITLED)
 
 
 def needs(run: Run) -> None:

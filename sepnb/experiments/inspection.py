@@ -141,9 +141,9 @@ def _each(
     names = model.config.streams.names if model.config.separated else ()
     for stream in (*names, "joint"):
         for depth, together in enumerate(zip(*states, strict=True)):
-            found = [analysis.stream_state(model, state, stream) for state in together]
-            if found[0] is not None:
-                yield stream, depth, found
+            parts = [analysis.stream_state(model, state, stream) for state in together]
+            if parts[0] is not None:
+                yield stream, depth, parts
 
 
 def position_rows(model: LanguageModel, read: Sample, state: str) -> Rows:
@@ -229,16 +229,16 @@ def geometry_rows(model: LanguageModel, read: Sample, points: int) -> Rows:
     states = analysis.residual_states(model, torch.cat([read.fit, read.scored]))
     wanted = "pos" if model.config.separated else "joint"
     rows: Rows = []
-    for stream, depth, (found,) in _each(model, states):
+    for stream, depth, (state,) in _each(model, states):
         if stream != wanted:
             continue
-        table = analysis.position_mean(found)
+        table = analysis.position_mean(state)
         about = {"stream": stream, "depth": depth}
         described = describe(table - table.mean(0))
-        told = {"median_step": described.median_step, "mean_row_norm": described.mean_row_norm}
-        told |= {"frequencies_8": described.frequency_energy[8]}
-        told |= {f"components_{k}": described.component_energy[k] for k in (2, 8)}
-        rows.append({"kind": "geometry", **about, **told})
+        shape = {"median_step": described.median_step, "mean_row_norm": described.mean_row_norm}
+        shape |= {"frequencies_8": described.frequency_energy[8]}
+        shape |= {f"components_{k}": described.component_energy[k] for k in (2, 8)}
+        rows.append({"kind": "geometry", **about, **shape})
         shares = analysis.frequency_shares(table)
         rows.append({"kind": "spectrum", **about, "shares": [round(float(share), 5) for share in shares]})
         paths, along = analysis.principal_trajectory(table, 2)
@@ -261,8 +261,8 @@ def leak_rows(model: LanguageModel, read: Sample, inspection: Inspection, state:
     rows: Rows = []
     for depth in range(1, model.config.n_layers):
         for weights in ("frozen", "live"):
-            found = [analysis.leakage(model, one[None], depth, frozen=weights == "frozen") for one in texts]
-            for direction in zip(*found, strict=True):
+            leaks = [analysis.leakage(model, one[None], depth, frozen=weights == "frozen") for one in texts]
+            for direction in zip(*leaks, strict=True):
                 about = {"state": state, "weights": weights, "depth": depth}
                 about |= {"source": direction[0].source, "target": direction[0].target}
                 largest = max(one.largest for one in direction)

@@ -9,7 +9,7 @@ which was swept on shorter texts and for fewer steps.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,16 @@ from ..evaluation import evaluate, sliding
 from ..evaluation.context import with_replaced_context, with_shuffled_context
 from ..evaluation.key_tokens import apart, drawn_bytes, found, key_bytes, listed
 from ..evaluation.long_windows import BLOCKS, Beyond
-from ..evaluation.losses import Losses
 from ..evaluation.protocols import Protocol, sliding_windows
 from ..models import LanguageModel
 from ..records.store import Store, digest
-from . import encoding_methods, methods
+from . import ablation, encoding_methods, methods
 from . import language_modelling as lm
-from .extrapolation import trained_long
-from .long_windows import LongTexts
-from .run import HERE, At, Found, Measure, Metrics, Rows, Run
+from .budget import BUDGETS, sizes_of
+from .extrapolation import BEYOND as OF_NOVELS
+from .extrapolation import TIMES, trained_long
+from .long_windows import LongTexts, costs
+from .run import HERE, At, Found, Measure, Metrics, Run
 from .texts import TextExperiment
 
 SHARE = 0.02
@@ -37,8 +38,13 @@ SHARE = 0.02
 NEAR = 8
 """Bytes of context: whoever gains little from more than these knows little of a text that is far."""
 
-SELECTOR = "t5-long"
 METHODS = methods.listed(trained_long("t5"))
+
+SIZES = sizes_of(BUDGETS[-1]) | {"smoke": ablation.SIZES["smoke"]}
+BEYOND = OF_NOVELS | {
+    "laptop": Beyond(64, TIMES, documents=20, windows=9, part=9, tight=20, batch_bytes=2048),
+}
+"""Of the models that are compared. Every novel is read byte by byte: 20 windows a seed."""
 
 DRAWN = "drawn"
 """In the place of the digest of a list: bytes drawn at random, in smoke runs, which publish nothing."""
@@ -81,60 +87,56 @@ class Chosen(Measure):
         return metrics, listed(marked, held, names_of(texts, config))
 
 
-def choosing(beyond: Mapping[str, Beyond], run: Run) -> tuple[Measure, ...]:
+def choosing(run: Run) -> tuple[Measure, ...]:
     """The selector reads all blocks, with a long and a short context."""
-    read = beyond[run.profile]
-    _, coarse, _ = sliding_windows(read.length)
+    beyond = BEYOND[run.profile]
+    _, coarse, _ = sliding_windows(beyond.length)
     readings = Protocol("native"), replace(coarse, scope="part")
-    return lm.INSIDE, Chosen(LongTexts(read, tuple(range(BLOCKS)), readings))
+    return lm.INSIDE, Chosen(LongTexts(beyond, tuple(range(BLOCKS)), readings))
 
 
-def selector(beyond: Mapping[str, Beyond], **about: Any) -> TextExperiment:
-    """The experiment that chooses the key bytes of one size of model.
-
-    Args:
-        beyond: what is read, by profile.
-        about: name, title, costs, and the sizes.
-    """
-    return TextExperiment(
-        **about,
-        question="""Which bytes of the test text does a model trained on long windows predict better from
-            eight trained lengths than from one?""",
-        chooses=True,
-        order=9,
-        sweeps=(encoding_methods.SCREEN,),
-        methods=tuple(METHODS),
-        smoke=tuple(METHODS),
-        seeds=(7,),
-        measures=partial(choosing, beyond),
-    )
+EXPERIMENT = TextExperiment(
+    name="key_bytes_small",
+    title="Bytes that profit from far context, for shorter windows",
+    question="""Which bytes of the test text does a model trained on long windows predict better from eight
+        trained lengths than from one?""",
+    chooses=True,
+    order=9,
+    sizes=SIZES,
+    sweeps=(encoding_methods.SCREEN,),
+    methods=tuple(METHODS),
+    smoke=tuple(METHODS),
+    seeds=(7,),
+    costs={"smoke": 4.0, "laptop": 600.0},
+    measures=choosing,
+)
 
 
-def published(selector: TextExperiment, profile: str) -> Mapping[str, list[int]] | None:
+def published(profile: str) -> Mapping[str, list[int]] | None:
     """The list of a profile by document, from the records published with the code; None where there is none,
     as of smoke."""
-    (config,) = selector.grid(profile)
-    path = Store(paths.root() / "results").path(profile, selector.name, config.key)
+    (config,) = EXPERIMENT.grid(profile)
+    path = Store(paths.root() / "results").path(profile, EXPERIMENT.name, config.key)
     there = profile != "smoke" and path.exists()
     return _listed(path, path.stat().st_mtime_ns) if there else None
 
 
-def digest_of(selector: TextExperiment, profile: str) -> str:
+def digest_of(profile: str) -> str:
     """Which list the runs of a profile are scored on: a part of their keys."""
-    keys = published(selector, profile)
+    keys = published(profile)
     return DRAWN if keys is None else digest(keys)[:12]
 
 
-def require(selector: TextExperiment, config: Run) -> None:
+def require(config: Run) -> None:
     """Refuse to train for a record what has no list to be scored on. Of smoke runs nothing is published.
 
     Raises:
         ValueError: no list is published; the message says how it comes about.
     """
-    if config.profile != "smoke" and published(selector, config.profile) is None:
+    if config.profile != "smoke" and published(config.profile) is None:
         raise ValueError(
             f"no published record says which bytes are key bytes for {config.profile!r}; run "
-            f"`sepnb run {selector.name} --profile {config.profile}` and commit what it writes"
+            f"`sepnb run {EXPERIMENT.name} --profile {config.profile}` and commit what it writes"
         )
 
 
@@ -160,13 +162,11 @@ class AtKeyBytes(Measure):
 
     Args:
         texts: what is read.
-        selector: the experiment that chose the bytes.
-        keys: by which list of it.
+        keys: the list of the bytes, by its digest.
         rule: what is read of a table past its rows; None: the encoding's own rule.
     """
 
     texts: LongTexts
-    selector: TextExperiment
     keys: str
     rule: str | None = None
 
@@ -191,28 +191,25 @@ class AtKeyBytes(Measure):
             "replaced": with_replaced_context(reader, *texts, **recent, **how),
             "shuffled": with_shuffled_context(reader, *texts, **recent, **how),
         }
-        if (keys := published(self.selector, config.profile)) is None:
+        if (keys := published(config.profile)) is None:
             marked = drawn_bytes(native.bits.shape, share=SHARE, first=length)
         else:
             marked = found(keys, held, names_of(of, config))
         metrics: Metrics = {}
         for name, losses in read.items():
             metrics[f"key/{name}"], metrics[f"rest/{name}"] = apart(losses, marked, length)
-        rows: Rows = []
-        for kind, name in (("gain", "replaced"), ("shuffled", "shuffled")):
-            cost = Losses(read[name].bits - native.bits, native.documents)
-            bins = cost.by_position(of.beyond.edges[1:])
-            rows += [{"kind": kind, **row} for row in bins]
-            metrics |= {f"{kind}/{row['stop'] // length}x": row["bits_per_byte"] for row in bins}
+        rows = costs("gain", read["replaced"], native, of.beyond.edges[1:])
+        rows += costs("shuffled", read["shuffled"], native, of.beyond.edges[1:])
+        metrics |= {f"{row['kind']}/{row['stop'] // length}x": row["bits_per_byte"] for row in rows}
         metrics[f"beyond/{NEAR}"] = beyond_near(model, held.tokens[:, : length + 1], short)
         at.done(1, 1)
         return metrics, rows
 
 
-def keyed(run: Run, texts: LongTexts, selector: TextExperiment) -> tuple[Measure, ...]:
+def keyed(run: Run, texts: LongTexts) -> tuple[Measure, ...]:
     """What is read of long texts, and what of it at the key bytes: of a table by its last row."""
     rule = "clamp" if run.model.encodings[0].name == "learned" else None
-    return lm.INSIDE, texts, AtKeyBytes(texts, selector, digest_of(selector, run.profile), rule)
+    return lm.INSIDE, texts, AtKeyBytes(texts, digest_of(run.profile), rule)
 
 
 def beyond_near(model: LanguageModel, windows: np.ndarray, how: Mapping[str, Any]) -> float:

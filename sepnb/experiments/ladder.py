@@ -23,13 +23,13 @@ from ..encodings.base import Extendable
 from ..encodings.context import Extension
 from ..evaluation.context import with_shuffled_context
 from ..evaluation.long_windows import Beyond, blocks_of
-from ..evaluation.losses import Losses, evaluate
+from ..evaluation.losses import evaluate
 from ..models import LanguageModel, TransformerConfig
 from . import language_modelling as lm
 from .ablation import FULL
 from .encoding_methods import METHODS as ENCODED
 from .long_texts import SLOWED, Slowed, untuned
-from .long_windows import LongTexts
+from .long_windows import LongTexts, costs
 from .methods import EQUAL, SPINE, Method, listed, model_config, part_for_position, run_of
 from .readings import READINGS, WAYS, read_by
 from .run import HERE, At, Found, Measure, Rows, Run
@@ -129,10 +129,10 @@ class Ladder(Slowed):
         how = self.texts.how(config, at.device, self.texts.beyond.longest)
         far = {"recent": length, "stride": length // 2, **how}
         near = {"recent": NEAR, "stride": NEAR, **how}
-        found = shuffled(best, held.tokens, held.documents, self.texts.beyond.edges[1:], **far)
-        found += shuffled(model, short, documents, [2 * NEAR, length], **near)
-        metrics |= {f"shuffled/{row['stop'] // length}x": row["bits_per_byte"] for row in found}
-        return metrics, rows + found
+        mixed = shuffled(best, held.tokens, held.documents, self.texts.beyond.edges[1:], **far)
+        mixed += shuffled(model, short, documents, [2 * NEAR, length], **near)
+        metrics |= {f"shuffled/{row['stop'] // length}x": row["bits_per_byte"] for row in mixed}
+        return metrics, rows + mixed
 
 
 def shuffled(
@@ -147,8 +147,7 @@ def shuffled(
 ) -> Rows:
     """What it costs where all but the recent words stand in another order, in bins: rows of that kind."""
     mixed = with_shuffled_context(model, windows, documents, recent=recent, stride=stride, **how)
-    cost = Losses(mixed.bits - evaluate(model, windows, documents, **how).bits, documents)
-    return [{"kind": "shuffled", **row} for row in cost.by_position(edges)]
+    return costs("shuffled", mixed, evaluate(model, windows, documents, **how), edges)
 
 
 @cache

@@ -138,8 +138,8 @@ class Slowed(Measure):
             {"kind": "slowed", "reading": name, "bits_per_byte": level} for name, level in scores.items()
         ]
         metrics = about_the_training(model) | metrics_of(rows, texts.beyond.length)
-        told = {"reading": READINGS.index(best)} if best else {}
-        return metrics | told | {"bits_per_byte": metrics["native/1x"]}, rows + chosen
+        choice = {"reading": READINGS.index(best)} if best else {}
+        return metrics | choice | {"bits_per_byte": metrics["native/1x"]}, rows + chosen
 
     def begins(self, config: Run, start: Checkpoint, device: str, steps: int) -> Fingerprint:
         """The score of the model at slowed positions."""
@@ -164,7 +164,7 @@ class Tuned(OfTuning):
 
     def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         texts, length = self.texts, self.texts.beyond.length
-        best, metrics, told = self.best(
+        best, metrics, tunings = self.best(
             config,
             model,
             at,
@@ -179,7 +179,7 @@ class Tuned(OfTuning):
         rows += slowed_rows(config, texts, lambda factor: self.tuning.reader(best, factor), at.device)
         metrics |= about_the_training(model) | {"tuned_numbers": self.tuning.numbers(model)}
         metrics |= metrics_of(rows, length)
-        return metrics | {"bits_per_byte": metrics["oracle/1x"]}, rows + told
+        return metrics | {"bits_per_byte": metrics["oracle/1x"]}, rows + tunings
 
 
 OWN = "adapted-oracle"

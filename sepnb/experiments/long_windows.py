@@ -163,6 +163,12 @@ def about_the_table(texts: LongTexts, model: LanguageModel) -> Rows:
     return rows
 
 
+def costs(kind: str, changed: Losses, native: Losses, edges: Sequence[int]) -> Rows:
+    """What it costs to change a text, in bits per byte and by bin: rows of this kind."""
+    cost = Losses(changed.bits - native.bits, native.documents)
+    return [{"kind": kind, **row} for row in cost.by_position(edges)]
+
+
 @dataclass(frozen=True)
 class ReplacedContext(Measure):
     """What replaced context costs, per bin: rows of the kind "gain", and `gain/<k>x`, in bits per byte.
@@ -191,7 +197,6 @@ class ReplacedContext(Measure):
         how = self.texts.how(config, at.device, beyond.longest)
         native = Protocol("native").losses(model, held.tokens, held.documents, **how)
         foreign = with_replaced_context(model, held.tokens, held.documents, **self.foreign, **how)
-        bins = Losses(foreign.bits - native.bits, native.documents).by_position(beyond.edges[1:])
+        rows = costs("gain", foreign, native, beyond.edges[1:])
         at.done(1, 1)
-        metrics = {f"gain/{row['stop'] // beyond.length}x": row["bits_per_byte"] for row in bins}
-        return metrics, [{"kind": "gain", **row} for row in bins]
+        return {f"gain/{row['stop'] // beyond.length}x": row["bits_per_byte"] for row in rows}, rows

@@ -9,17 +9,13 @@ Beside the tables stands the untied model with a constant position stream, and w
 the stream that evolves, more parameters, and the term of its score in a dense model of full width.
 """
 
-from functools import partial
-
 from ..encodings import Tupe
-from ..evaluation.long_windows import Beyond, blocks_of
+from ..evaluation.long_windows import blocks_of
 from . import ablation, extrapolation, key_bytes
 from . import methods as book
 from .ablation import COMPARED, CONCATENATED
-from .budget import BUDGETS, sizes_of
 from .budget import LONG as OF_BUDGET
-from .extrapolation import BEYOND as OF_NOVELS
-from .extrapolation import TIMES
+from .key_bytes import BEYOND, SIZES
 from .long_windows import LongTexts
 from .methods import EQUAL, POS_SHARE, SPINE, Method, listed, part_for_position
 from .run import Measure, Run
@@ -27,13 +23,6 @@ from .scales import Scales
 from .sweep import Sweep
 from .texts import TextExperiment
 from .variant_methods import VARIANTS
-
-SIZES = sizes_of(BUDGETS[-1]) | {"smoke": ablation.SIZES["smoke"]}
-
-BEYOND = OF_NOVELS | {
-    "laptop": Beyond(64, TIMES, documents=20, windows=9, part=9, tight=20, batch_bytes=2048),
-}
-"""Every novel is read byte by byte: 20 windows a seed."""
 
 CONSTANT = "untied-constant"
 TWINS = listed(
@@ -97,19 +86,11 @@ SWEEP = Sweep(
 """Over the whole schedule: a shorter one prefers a larger rate. Of those that are in `budget`, its sweep has
 the rates."""
 
-KEY_BYTES = key_bytes.selector(
-    BEYOND,
-    name="key_bytes_small",
-    title="Bytes that profit from far context, for shorter windows",
-    sizes=SIZES,
-    costs={"smoke": 4.0, "laptop": 600.0},
-)
-
 
 def measures(run: Run) -> tuple[Measure, ...]:
     beyond = BEYOND[run.profile]
     texts = LongTexts(beyond, blocks_of(run.seed), extrapolation.asked(run, beyond))
-    return key_bytes.keyed(run, texts, KEY_BYTES)
+    return key_bytes.keyed(run, texts)
 
 
 EXPERIMENT = TextExperiment(
@@ -125,5 +106,5 @@ EXPERIMENT = TextExperiment(
     smoke=("learned", CONSTANT),
     costs={"smoke": 4.0, "laptop": 300.0},
     measures=measures,
-    waits=partial(key_bytes.require, KEY_BYTES),
+    waits=key_bytes.require,
 )

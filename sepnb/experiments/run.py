@@ -14,8 +14,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from .. import paths
 from ..models import TransformerConfig
-from ..records.provenance import Clock
+from ..records.provenance import Clock, code_state
 from ..records.settings import plain
 from ..records.store import Record, digest
 from ..training import checkpoints
@@ -24,7 +25,6 @@ from ..training.compiled import CompiledSteps
 from ..training.config import TrainingConfig
 from ..training.device import optimiser
 from ..training.loop import Diverged, train
-from .shared_training import trained_once
 
 FINGERPRINT_STEPS = 5
 
@@ -143,7 +143,7 @@ class Run:
         measures: what is asked of the trained model, in this order.
         base: where several runs share one training, the run that is this training; None trains its own.
         besides: settings that a record holds by name and nothing else does.
-        told: what a table calls the run, see `label`.
+        titled: what a table calls the run, see `label`.
     """
 
     experiment: str
@@ -156,14 +156,14 @@ class Run:
     measures: tuple[Measure, ...] = ()
     base: "Run | None" = None
     besides: tuple[tuple[str, Any], ...] = ()
-    told: str = "{name}, learning rate {rate:g}"
+    titled: str = "{name}, learning rate {rate:g}"
 
     @property
     def label(self) -> str:
-        """What a table calls its row: `told`, with its method, rate, steps and last measure."""
+        """What a table calls its row: `titled`, with its method, rate, steps and last measure."""
         about = {"name": self.method.replace("/", ", "), "rate": self.training.learning_rate}
         last = self.measures[-1] if self.measures else None
-        return self.told.format(**about, steps=self.training.steps, last=last)
+        return self.titled.format(**about, steps=self.training.steps, last=last)
 
     @property
     def key(self) -> str:
@@ -182,8 +182,8 @@ class Run:
 
     def of(self, kind: type[Kind]) -> Kind:
         """Its one measure of this kind."""
-        (found,) = (one for one in self.measures if isinstance(one, kind))
-        return found
+        (measure,) = (measure for measure in self.measures if isinstance(measure, kind))
+        return measure
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types. What was added when records existed is left out at its default:
@@ -215,8 +215,8 @@ def record_of(config: Run, *, device: str = "cpu", progress: Progress | None = N
     get = _trained_here if config.base is None else _trained_before
     model, start, metrics, rows, fingerprint = get(config, device, report(0))
     for measure in config.measures if model is not None else ():
-        found, more = measure(config, model, At(device, start, report(done)))
-        metrics, rows, done = metrics | found, rows + more, done + measure.looks
+        own, more = measure(config, model, At(device, start, report(done)))
+        metrics, rows, done = metrics | own, rows + more, done + measure.looks
     trainings = (config.training, *(tuning for measure in config.measures for tuning in measure.tunings))
     return recorded(config, clock, metrics, rows, fingerprint, **config.data.sources(config, trainings))
 
@@ -229,9 +229,9 @@ def _trained_here(
     watch = data.watch(config, model, device)
     losses, metrics = attempted(config, model, device, progress, watch)
     ended = None if "diverged_at_step" in metrics else model
-    told, rows = data.ends(config, ended, losses, watch, device)
+    own, rows = data.ends(config, ended, losses, watch, device)
     fingerprint["first_losses"] = losses[:FINGERPRINT_STEPS]
-    return ended, None, metrics | told, rows, fingerprint
+    return ended, None, metrics | own, rows, fingerprint
 
 
 def _trained_before(
@@ -245,6 +245,30 @@ def _trained_before(
         return None, None, metrics | {"diverged_at_step": error.step}, [], begun
     metrics["train_cpu_s"] = start.cpu_s
     return restored(config, start, device), start, metrics, [], begun
+
+
+def trained_once(base: Run, *, device: str = "cpu", progress: Progress | None = None) -> Checkpoint:
+    """The training that several runs share, as the run `base`: made once and kept in `build/checkpoints` for
+    the runs of one commit. A tree with uncommitted changes keeps none and takes none.
+
+    Raises:
+        Diverged: a loss is not finite.
+    """
+    commit, dirty = code_state()
+    about = {"commit": commit, "data": base.data.sources(base, ()).get("data", {}), "device": device}
+    about |= {"torch": str(torch.__version__), "config": base.resolved()}
+    path = paths.build() / "checkpoints" / f"{digest(about)[:24]}{checkpoints.SUFFIX}"
+    if dirty is False and (kept := checkpoints.kept(path, about)):
+        return kept
+    clock, training = Clock(device), base.training
+    model = base.build().to(device)
+    adamw = optimiser(model, training)
+    on_step = None if progress is None else lambda step: progress(step + 1, training.steps)
+    losses = trained(base, model, device=device, adamw=adamw, on_step=on_step)
+    checkpoint = checkpoints.take(model, adamw, losses, about, cpu_s=clock.cpu_s)
+    if dirty is False:
+        checkpoints.save(path, checkpoint)
+    return checkpoint
 
 
 def restored(config: Run, start: Checkpoint, device: str) -> Any:
@@ -306,15 +330,15 @@ def fingerprint(config: Run, *, device: str = "cpu", steps: int = FINGERPRINT_ST
     """The first numbers of a run, in about a second: what the untrained model pays, the losses of the first
     `steps` of its schedule in nats and, on a shared training, what its measures begin with."""
     model = config.build().to(device)
-    found = config.data.begins(config, model, device)
+    numbers = config.data.begins(config, model, device)
     adamw = optimiser(model, config.training)
     losses = trained(config, model, device=device, adamw=adamw, stop_after=steps)
-    found["first_losses"] = losses
+    numbers["first_losses"] = losses
     if config.base is not None:
         start = checkpoints.take(model, adamw, losses, {})
         for measure in config.measures:
-            found |= measure.begins(config, start, device, steps)
-    return found
+            numbers |= measure.begins(config, start, device, steps)
+    return numbers
 
 
 def last(config: Run, losses: list[float]) -> float:

@@ -19,7 +19,7 @@ from ..models import LanguageModel
 from . import stretched, tasks
 from .readings import CHOSEN_AT, WAYS, read_by
 from .run import HERE, At, Found, Rows, Run
-from .stretched import MAIN, TIMES, Slowed, about_the_training, chosen
+from .stretched import MAIN, READ, TIMES, Slowed, about_the_training, chosen
 
 CROSS = ("content-position", "position-content")
 SLOWED = {
@@ -57,10 +57,10 @@ class Terms(Slowed):
         (extension, log_scale), trained = WAYS[reading], config.training.length
         slowed = {"extension": extension(CHOSEN_AT, trained), "log_scale": log_scale}
         tables = (score_table(model, texts, length=trained, **how) for how in ({}, slowed))
-        return metrics, rows + told(*tables)
+        return metrics, rows + rows_of(*tables)
 
 
-def told(trained: pd.DataFrame, slowed: pd.DataFrame) -> Rows:
+def rows_of(trained: pd.DataFrame, slowed: pd.DataFrame) -> Rows:
     """Rows of the kind "moved": the attention that each term of a head moves past L, 0 to 1, as trained and
     slowed; and of the kind "term": the two tables of the head that one term moves most as trained."""
     by = ["layer", "head", "term"]
@@ -72,9 +72,6 @@ def told(trained: pd.DataFrame, slowed: pd.DataFrame) -> Rows:
         of = table[(table["layer"] == layer) & (table["head"] == head)].drop(columns="moved")
         rows += [{"kind": "term", "read": read, **row} for row in of.round(4).to_dict("records")]
     return rows
-
-
-READ = next(one for one in stretched.EXPERIMENTS if one.task == "mqar")
 
 
 EXPERIMENT = replace(

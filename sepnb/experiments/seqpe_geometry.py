@@ -199,10 +199,10 @@ def trained(
     return encoder, [float(value) for value in curve]
 
 
-def finite(**found: float) -> dict[str, float]:
+def finite(**measures: float) -> dict[str, float]:
     """Measures with six digits, as a record holds them; without those that embeddings which are all alike do
     not have."""
-    return {name: float(f"{value:.6g}") for name, value in found.items() if isfinite(value)}
+    return {name: float(f"{value:.6g}") for name, value in measures.items() if isfinite(value)}
 
 
 def windows_of(encoder: SequentialPositionEncoder, state: str) -> list[dict[str, Any]]:
@@ -215,11 +215,11 @@ def windows_of(encoder: SequentialPositionEncoder, state: str) -> list[dict[str,
         for group, begun in (starts(encoder.base) | {SPREAD: (0,)}).items():
             for start in begun:
                 embeddings = encoder(STEP * within if group == SPREAD else start + within)
-                found = geometry(embeddings, within)._asdict()
+                measures = geometry(embeddings, within)._asdict()
                 if group != SPREAD:
-                    found["likeness"] = likeness(own, embeddings)
+                    measures["likeness"] = likeness(own, embeddings)
                 about = {"kind": "window", "state": state, "group": group, "start": start}
-                rows.append(about | finite(**found))
+                rows.append(about | finite(**measures))
     return rows
 
 
@@ -243,12 +243,12 @@ def fresh(encoder: SequentialPositionEncoder, seed: int) -> dict[str, float]:
 def metrics_of(rows: Sequence[Mapping[str, Any]], state: str) -> dict[str, float]:
     """The mean of every measure over the windows of a group, as `<measure>/<group>`, of the randomly
     initialised encoder as `drawn/<measure>/<group>`; without those that some window has not."""
-    found: dict[str, list[float | None]] = {}
+    every: dict[str, list[float | None]] = {}
     for row in rows:
         for measure in ("order", "adjacency", "norm", "distance", "likeness"):
             name = f"{measure}/{row['group']}"
-            found.setdefault(name if state == "trained" else f"{state}/{name}", []).append(row.get(measure))
-    return {name: float(np.mean(values)) for name, values in found.items() if None not in values}
+            every.setdefault(name if state == "trained" else f"{state}/{name}", []).append(row.get(measure))
+    return {name: float(np.mean(values)) for name, values in every.items() if None not in values}
 
 
 def run(config: SeqPEGeometryRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:

@@ -127,16 +127,16 @@ def starts(length: int) -> dict[str, int]:
     three quarters of the way; those never seen at about twice it, and near the end of what five digits write.
     """
     unit, step, largest = period(length), misaligned(length), RANDOM_POSITIONS * length
-    found = {}
+    begun = {}
     for group, near in (
         ("covered", (largest / 4, 3 * largest / 4)),
         ("never-seen", (2 * largest, FAR)),
     ):
         for number, about in enumerate(near, 1):
             start = round(about / unit) * unit
-            found[f"{group}-aligned-{number}"] = start
-            found[f"{group}-misaligned-{number}"] = start + step
-    return found
+            begun[f"{group}-aligned-{number}"] = start
+            begun[f"{group}-misaligned-{number}"] = start + step
+    return begun
 
 
 OF = {

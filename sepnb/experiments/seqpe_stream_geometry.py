@@ -70,11 +70,11 @@ def windows_of(encoder: SequentialPositionEncoder, length: int, state: str) -> l
         unit = spread(own) or float("nan")
         for name, start in {"trained": 0, **starts(length)}.items():
             window = encoder(start + within)
-            found = {"spread": spread(window), **geometry(window, within)._asdict()}
+            measures = {"spread": spread(window), **geometry(window, within)._asdict()}
             if start:
-                found["moved"] = displacement(own, window) / unit
-                found |= {"narrowed": found["spread"] / unit, "likeness": likeness(own, window)}
-            rows.append({"kind": "window", "state": state, "name": name, "start": start} | finite(**found))
+                measures["moved"] = displacement(own, window) / unit
+                measures |= {"narrowed": measures["spread"] / unit, "likeness": likeness(own, window)}
+            rows.append({"kind": "window", "state": state, "name": name, "start": start} | finite(**measures))
     return rows
 
 
@@ -83,13 +83,13 @@ def window_metrics(rows: Sequence[dict[str, Any]], state: str) -> Metrics:
     `drawn/<measure>/<name>`; and `resolution`, the spread of the trained window over the mean length of its
     embeddings: what a layer is given of a place, since it reads a state at unit scale."""
     prefix = "" if state == "trained" else f"{state}/"
-    found = {}
+    metrics = {}
     for row in rows:
         measures = row.keys() - {"kind", "state", "name", "start"}
-        found |= {f"{prefix}{measure}/{row['name']}": row[measure] for measure in sorted(measures)}
+        metrics |= {f"{prefix}{measure}/{row['name']}": row[measure] for measure in sorted(measures)}
         if row["name"] == "trained" and row["norm"]:
-            found[f"{prefix}resolution"] = row["spread"] / row["norm"]
-    return found
+            metrics[f"{prefix}resolution"] = row["spread"] / row["norm"]
+    return metrics
 
 
 def folds_of(config: Run, texts: LongTexts, model: LanguageModel, *, device: str = "cpu") -> Found:

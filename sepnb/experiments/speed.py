@@ -31,18 +31,6 @@ VARIANTS = ("separated", "strict")
 REPEATS = {"smoke": 9, "laptop": 15, "gpu": 15}
 CONTENT_STD = 0.5
 
-FLOORS = {
-    **{("separated", parts, 256, 256, 8): floor for parts, floor in {8: 1.08, 4: 1.25, 2: 1.30}.items()},
-    **{("strict", parts, 256, 256, 8): floor for parts, floor in {8: 1.15, 4: 1.55, 2: 2.3}.items()},
-    ("separated", 4, 512, 256, 4): 1.38,
-}
-AIMS = {
-    **{("separated", parts, 256, 256, 8): aim for parts, aim in {8: 1.17, 4: 1.32, 2: 1.40}.items()},
-    **{("strict", parts, 256, 256, 8): aim for parts, aim in {8: 1.25, 4: 1.69, 2: 2.8}.items()},
-}
-"""What a ratio must and should reach, by variant, parts, width, length and batch: targets of the package for
-eager float32 steps on one thread of a CPU, and no rule of a claim."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class SpeedRun(TimedRun):
@@ -108,18 +96,6 @@ class SpeedRun(TimedRun):
         return 1 / (attention_share / self.speedup("attention") + (1 - attention_share) / maps)
 
     @property
-    def bounds(self) -> dict[str, float]:
-        """The `floor` and the `aim` of this cell, where they were set."""
-        if self.compiler is not None or self.precision != "float32":
-            return {}
-        shape = (self.variant, self.pos_parts, self.width, self.length, self.batch_size)
-        return {name: of[shape] for name, of in (("floor", FLOORS), ("aim", AIMS)) if shape in of}
-
-    def standing(self, ratio: float) -> dict[str, str]:
-        """Whether a ratio reached each bound: `reached` or `missed`."""
-        return {name: "reached" if ratio >= bound else "missed" for name, bound in self.bounds.items()}
-
-    @property
     def method(self) -> str:
         return self.variant
 
@@ -175,13 +151,13 @@ class SpeedRun(TimedRun):
 
     def fingerprint(self, device: str) -> dict[str, list[float]]:
         """The mean square of each stream that each model puts out, for the first sequence."""
-        content, found = self.content(device)[:1], {}
+        content, squares = self.content(device)[:1], {}
         for name, settings in self.models().items():
             model = built(Transformer, settings, self.seed, device)
             with torch.no_grad(), autocast(device, self.precision):
                 outputs = model(content[..., : settings.streams.widths["sem"]])
-            found[name] = [float(x.float().square().mean()) for x in outputs.values()]
-        return found
+            squares[name] = [float(x.float().square().mean()) for x in outputs.values()]
+        return squares
 
 
 def share_reached(ratio: float, limit: float) -> float:

@@ -18,7 +18,7 @@ from ..training.checkpoints import Checkpoint
 from . import tasks
 from .ablation import COMPARED
 from .methods import POS_SHARE, SPINE, Method, listed
-from .readings import CHOSEN_AT, READINGS, SLOW, read_by
+from .readings import CHOSEN_AT, LOG_ONLY, READINGS, SLOW, read_by
 from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, last, restored
 from .scales import Scales
 from .sweep import MORE_SEEDS, Sweep
@@ -60,11 +60,11 @@ RATES = (7.5e-4, 1.5e-3, 3e-3, 6e-3)
 TASKS = {grid.name: grid for grid in GRIDS if grid.name in ("mqar", "latest_value", "needle")}
 
 
-def on_a_shared_training(run: Run, measure: Measure, times: tuple[int, ...], told: str = Run.told) -> Run:
+def on_a_shared_training(run: Run, measure: Measure, times: tuple[int, ...], titled: str = Run.titled) -> Run:
     """The run that measures the trained model of a run, in texts of `times` trained lengths. The training
     alone is shared by the runs of `stretched` and `adapted`."""
     base = replace(run, experiment="trained", data=replace(run.data, times=(1,)))
-    return replace(run, data=replace(run.data, times=times), measures=(measure,), base=base, told=told)
+    return replace(run, data=replace(run.data, times=times), measures=(measure,), base=base, titled=titled)
 
 
 def about_the_training(config: Run, model: LanguageModel, start: Checkpoint) -> Metrics:
@@ -109,8 +109,8 @@ class Slowed(Measure):
                 yield "stretched", read_by(model, reading, times)
 
         metrics, more = tasks.asked(config, model, at.device, ways, APART)
-        told = {"reading": READINGS.index(reading)} | about_the_training(config, model, at.start)
-        return metrics | told, rows + more
+        about = {"reading": READINGS.index(reading)} | about_the_training(config, model, at.start)
+        return metrics | about, rows + more
 
     def begins(self, config: Run, start: Checkpoint, device: str, steps: int) -> Fingerprint:
         """The nats of the model under a slowed reading."""
@@ -176,3 +176,33 @@ def _stretched(task: str) -> TaskExperiment:
 
 
 EXPERIMENTS = tuple(map(_stretched, TASKS))
+READ = next(experiment for experiment in EXPERIMENTS if experiment.task == "mqar")
+"""That whose trained models are read in other ways too, here and in `score_terms`."""
+
+
+@dataclass(frozen=True)
+class EveryReading(Slowed):
+    """The answers that a trained model finds as it was trained, by every reading, and by log n alone, with
+    positions as they were trained."""
+
+    def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
+        def ways(times: int) -> Iterator[tuple[str, nn.Module]]:
+            yield "native", model
+            if times > 1:
+                yield LOG_ONLY, model.extended(log_scale=True)
+                yield from ((name, read_by(model, name, times)) for name in self.readings)
+
+        metrics, rows = tasks.asked(config, model, at.device, ways, (16,))
+        return metrics | about_the_training(config, model, at.start), rows
+
+
+EVERY = replace(
+    READ,
+    name="every_reading",
+    title="Every way to slow positions down: recall",
+    question="""Does it hang on the way in which positions are slowed down which models recall further, and
+        does it take slower positions at all, or log n alone?""",
+    methods=MAIN,
+    costs={"smoke": 4.0, "laptop": 100.0},
+    plan=partial(plan, READ.sweep, EveryReading(), (1, 16)),
+)

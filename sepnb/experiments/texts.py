@@ -31,7 +31,7 @@ class TextExperiment(Experiment):
         of: methods, each with the one whose rate it takes instead.
         tables: where scales are chosen by other sweeps than rates.
         measures: what is asked of the trained model of a run.
-        sizes, told: of its runs, see `Run`.
+        sizes, titled: of its runs, see `Run`.
         parts: cells that are no methods: the method of each, and what `measures` is told besides.
         shared: whether other experiments have the same trainings, so that each is made once.
     """
@@ -41,7 +41,7 @@ class TextExperiment(Experiment):
     tables: Scales | None = None
     measures: Callable[..., tuple[Measure, ...]] = inside
     sizes: Mapping[str, lm.Size] = field(default_factory=lambda: lm.SIZES)
-    told: str = Run.told
+    titled: str = Run.titled
     parts: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
     shared: bool = False
 
@@ -72,7 +72,7 @@ class TextExperiment(Experiment):
         run = self.training_of(profile, method, seed)
         base = replace(run, experiment="trained") if self.shared else None
         measures = self.measures(run, *besides)
-        return replace(run, method=cell, measures=measures, base=base, told=self.told)
+        return replace(run, method=cell, measures=measures, base=base, titled=self.titled)
 
     def refuse(self, config: Run) -> None:
         method = (config.base or config).method

@@ -134,11 +134,11 @@ def built(kind: type[Built], model: TransformerConfig, seed: int, device: str) -
 
 def quartiles(ratios: Ratios, times: Times) -> Metrics:
     """The median of every ratio over the rounds by its name, and its quartiles."""
-    found: Metrics = {}
+    metrics: Metrics = {}
     for name, (above, below) in ratios.items():
         ratio = paired_ratio(times[above], times[below])
-        found |= {name: ratio.median, f"{name}_lower": ratio.lower, f"{name}_upper": ratio.upper}
-    return found
+        metrics |= {name: ratio.median, f"{name}_lower": ratio.lower, f"{name}_upper": ratio.upper}
+    return metrics
 
 
 def run(config: TimedRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
@@ -156,10 +156,10 @@ def run(config: TimedRun, *, device: str = "cpu", progress: Progress | None = No
     config.check(steps)
     on_repeat = None if progress is None else lambda repeat: progress(repeat + 1, config.repeats)
     times = interleaved(steps, repeats=config.repeats, device=device, on_repeat=on_repeat)
-    told = quartiles(config.ratios(times), times) | config.counted(times, steps) | {"timed_threads": 1}
+    metrics = quartiles(config.ratios(times), times) | config.counted(times, steps) | {"timed_threads": 1}
     if config.compiler is not None:
         torch.compiler.reset()
-    return recorded(config, clock, told, config.rows(times), config.fingerprint(device))
+    return recorded(config, clock, metrics, config.rows(times), config.fingerprint(device))
 
 
 def fingerprint(config: TimedRun, *, device: str = "cpu", **_: object) -> dict[str, list[float]]:

@@ -140,48 +140,30 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     tensors = {f"weights.{name}": tensor for name, tensor in checkpoint.weights.items()}
     tensors |= {f"averages.{of}.{name}": x for of, state in averages.items() for name, x in state.items()}
     tensors |= {f"noise.{device}": states for device, states in (checkpoint.noise or {}).items()}
-    told = {name: getattr(checkpoint, name) for name in _TOLD}
-    sealed.write(path, tensors, told | {"groups": checkpoint.averages["param_groups"]})
+    header = {name: getattr(checkpoint, name) for name in _TOLD}
+    sealed.write(path, tensors, header | {"groups": checkpoint.averages["param_groups"]})
 
 
 _TOLD = ("steps", "losses", "about", "cpu_s", "seed")
 
 
-class OtherTraining(ValueError):
-    """A whole checkpoint, and of another training than the one that was asked for."""
-
-
 def kept(path: Path, about: dict[str, Any]) -> Checkpoint | None:
-    """The checkpoint at `path`, for whoever begins anew where there is none of this training: then None."""
-    try:
-        return load(path, about)
-    except (FileNotFoundError, OtherTraining):
-        return None
-
-
-def load(path: Path, about: dict[str, Any]) -> Checkpoint:
-    """The checkpoint at `path`.
+    """The checkpoint at `path`; None where there is none, or one of another training than `about` says.
 
     Raises:
-        FileNotFoundError: there is none.
-        OtherTraining: it is not `about` this.
         ValueError: a file that is damaged, or holds what no training gives.
     """
-    tensors, told = sealed.read(path)
+    if not path.exists():
+        return None
+    tensors, header = sealed.read(path)
     try:
-        checkpoint = _read(tensors, told)
+        checkpoint = _read(tensors, header)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is no checkpoint of a training ({error}); delete it") from None
-    if checkpoint.about != (asked := _plain(about)):
-        told = checkpoint.about
-        differ = sorted(key for key in {*told, *asked} if told.get(key) != asked.get(key))
-        raise OtherTraining(
-            f"{path} is of another training ({', '.join(differ)}); describe that, or delete it"
-        )
-    return checkpoint
+    return checkpoint if checkpoint.about == _plain(about) else None
 
 
-def _read(tensors: dict[str, Tensor], told: dict[str, Any]) -> Checkpoint:
+def _read(tensors: dict[str, Tensor], header: dict[str, Any]) -> Checkpoint:
     """What `save` wrote, and could have: counts and finite numbers."""
     parts: dict[str, dict[str, Any]] = {"weights": {}, "averages": {}, "noise": {}}
     for name, tensor in tensors.items():
@@ -193,11 +175,11 @@ def _read(tensors: dict[str, Tensor], told: dict[str, Any]) -> Checkpoint:
     for name, tensor in parts["averages"].items():
         of, _, which = name.partition(".")
         state.setdefault(int(of), {})[which] = tensor
-    for loss in told["losses"]:
+    for loss in header["losses"]:
         validation.number("a loss", loss)
-    taken = len(told["losses"])
-    validation.whole("steps", told["steps"], taken, taken, needs=f"it has the losses of {taken}")
-    validation.number("cpu_s", told["cpu_s"], 0)
-    averages = {"state": state, "param_groups": told["groups"]}
-    noise = None if told["seed"] is None else parts["noise"]
-    return Checkpoint(parts["weights"], averages, noise=noise, **{name: told[name] for name in _TOLD})
+    taken = len(header["losses"])
+    validation.whole("steps", header["steps"], taken, taken, needs=f"it has the losses of {taken}")
+    validation.number("cpu_s", header["cpu_s"], 0)
+    averages = {"state": state, "param_groups": header["groups"]}
+    noise = None if header["seed"] is None else parts["noise"]
+    return Checkpoint(parts["weights"], averages, noise=noise, **{name: header[name] for name in _TOLD})

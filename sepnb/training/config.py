@@ -8,7 +8,7 @@ from .. import validation
 from ..records.settings import without_defaults
 from .batch import Batch
 from .losses import AuxiliaryLoss, BoundLoss
-from .positions import PositionSampler, Segments
+from .positions import PositionSampler
 from .shifts import GridShiftSteps
 
 PRECISIONS = ("float32", "bfloat16")
@@ -30,12 +30,9 @@ class TrainingConfig:
         positions: what yields the batches, if tokens are not read at the positions from 0 on; of other
             inputs, what yields the places of each step.
         auxiliary: what is minimised beside the loss of the tokens, if anything.
-        memory: tokens whose states the next segment sees, see `sepnb.training.memory`; 0 is none. It takes
-            `Segments` as positions.
 
     Raises:
-        TypeError, ValueError: a value of another type or outside its range; a memory without segments, or
-            compiled.
+        TypeError, ValueError: a value of another type or outside its range.
     """
 
     steps: int
@@ -50,7 +47,6 @@ class TrainingConfig:
     compiler: str | None = None
     positions: PositionSampler | GridShiftSteps | None = None
     auxiliary: AuxiliaryLoss | None = None
-    memory: int = 0
 
     def __post_init__(self) -> None:
         validation.at_least(1, steps=self.steps, batch_size=self.batch_size, length=self.length)
@@ -68,21 +64,10 @@ class TrainingConfig:
         validation.option("auxiliary", self.auxiliary, AuxiliaryLoss | None)
         if self.auxiliary is not None:
             self.auxiliary.check(self.positions, self.length)
-        validation.whole("memory", self.memory, 0, needs="it is a number of tokens, 0 for none")
-        if self.memory and not isinstance(self.positions, Segments):
-            raise ValueError(
-                f"memory is {validation.shown(self.memory)}, and what a step reads does not continue the "
-                f"step before; give positions=Segments(count)"
-            )
-        if self.memory and self.compiler is not None:
-            raise ValueError(
-                f"memory is {self.memory} and compiler {self.compiler!r}: a compiled step hands no states to "
-                f"the next; set compiler=None"
-            )
 
     def resolved(self) -> dict[str, Any]:
-        """Every field in plain JSON types, for a record; the last three where there is something."""
-        given = without_defaults(vars(self), positions=None, auxiliary=None, memory=0)
+        """Every field in plain JSON types, for a record; the last two where there is something."""
+        given = without_defaults(vars(self), positions=None, auxiliary=None)
         parts = {name: given[name].resolved() for name in ("positions", "auxiliary") if name in given}
         return {**given, "betas": list(self.betas), **parts}
 

@@ -13,7 +13,6 @@ from .compiled import CompiledSteps
 from .config import TrainingConfig
 from .device import Lookout, autocast, optimiser, placed, sent
 from .losses import BoundLoss, check_bound, mean, target_losses
-from .memory import read_on
 from .together import Together
 
 
@@ -72,7 +71,7 @@ def train(
         Diverged: a loss is not finite, that of the tokens or the sum with the auxiliary one; told soon after
             its step, on a GPU some steps late.
         ValueError: batches that end before the steps do or have another form than the config says; another
-            auxiliary loss than the config's; no step left; a memory, and a start in the middle of a text.
+            auxiliary loss than the config's; no step left.
     """
     steps = instance("config", config, TrainingConfig).steps
     end = steps if stop_after is None else min(whole("stop_after", stop_after), steps)
@@ -85,7 +84,7 @@ def train(
     adamw, runs = optimiser(model, config, adamw), CompiledSteps() if runs is None else runs
     losses: list[Tensor] = []
     objectives: list[Tensor] = []
-    memory, lookout, drawing = None, Lookout(), config.positions is not None
+    lookout, drawing = Lookout(), config.positions is not None
     unread = drawing and (config.compiler is not None or torch.device(device).type != "cpu")
     if together is not None:
         together.begin(model)
@@ -101,13 +100,10 @@ def train(
             tokens, targets, positions, weights = (sent(tensor, device) for tensor in batch.tensors())
             if together is not None:
                 tokens, targets, positions, weights = together.rows(tokens, targets, positions, weights)
-            if config.memory:
-                at = {"first": int(batch.positions[0]), "count": config.positions.count}
-                memory = read_on(memory, model, len(tokens), config.memory, **at)
             for group in adamw.param_groups:
                 group["lr"] = config.rate(step)
             with autocast(device, config.precision), vouched(model, drawing or step > start):  # its own recur
-                each = target_losses(forward, tokens, targets, positions, memory)
+                each = target_losses(forward, tokens, targets, positions)
                 loss = mean(each, weights)
                 objective = loss if auxiliary is None else loss + auxiliary(model)
             adamw.zero_grad(set_to_none=True)

@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..validation import shown, within
-from .memory import SegmentMemory
 from .positions import PositionSampler
 from .shifts import GridShiftSteps
 
@@ -22,19 +21,12 @@ def next_token_losses(model: Callable, batch: Tensor, positions: Tensor | None =
 
 
 def target_losses(
-    model: Callable,
-    tokens: Tensor,
-    targets: Tensor,
-    positions: Tensor | None = None,
-    memory: SegmentMemory | None = None,
+    model: Callable, tokens: Tensor, targets: Tensor, positions: Tensor | None = None
 ) -> Tensor:
-    """Nats per target, `[B, L]`, for tokens and targets `[B, L]` at int positions `[L]` or `[B, L]`, read on
-    after what a memory holds; `[B]` of a model that gives each input one answer, with targets `[B]`. In
-    float32 or wider: bfloat16 would round differences away, and float32 what a float64 model computes."""
-    if memory is not None:
-        logits = memory(tokens, positions)
-    else:
-        logits = model(tokens) if positions is None else model(tokens, positions)
+    """Nats per target, `[B, L]`, for tokens and targets `[B, L]` at int positions `[L]` or `[B, L]`; `[B]` of
+    a model that gives each input one answer, with targets `[B]`. In float32 or wider: bfloat16 would round
+    differences away, and float32 what a float64 model computes."""
+    logits = model(tokens) if positions is None else model(tokens, positions)
     within("targets", targets, 0, logits.shape[-1] - 1, "the answers that the model knows", wait=False)
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32)).flatten(0, -2)
     return F.cross_entropy(wide, targets.flatten(), reduction="none").unflatten(0, targets.shape)

@@ -7,10 +7,9 @@ A text is read segment by segment. A query sees its own segment and what the mem
 and these depend on others before them. So a layer carries what stands at p to the end of the last segment
 that begins at p + M or before: with a memory of one segment, M = N, a byte reaches n_layers segments on.
 
-Unlike a KV cache it holds states, and makes keys and values of them by the weights of today, so that it
-serves training too. With the same weights and room for the whole text the two are the same. The layers are
-run by the model's own loop, with a step that adds the memory. Positions continue over the segments, as in one
-long text.
+Unlike a KV cache it holds states, and makes keys and values of them by the weights of today. With the same
+weights and room for the whole text the two are the same. The layers are run by the model's own loop, with a
+step that adds the memory. Positions continue over the segments, as in one long text.
 
 Shape letters: B batch, N tokens of a segment, M tokens remembered, w width of one stream, V vocabulary.
 """
@@ -110,18 +109,3 @@ def in_segments(model: nn.Module, tokens: Tensor, *, length: int, size: int) -> 
     validation.whole("length", length, needs="a segment has at least 1 token")
     memory = SegmentMemory(model, len(tokens), size)
     return torch.cat([memory(piece) for piece in tokens.split(length, dim=1)], dim=1)
-
-
-def read_on(
-    held: SegmentMemory | None, model: nn.Module, texts: int, size: int, *, first: int, count: int
-) -> SegmentMemory:
-    """What so many texts are read on after from their position `first`: an empty memory at position 0, where
-    they begin. A text has `count` segments."""
-    if first == 0:
-        return SegmentMemory(model, texts, size)
-    if held is None:
-        raise ValueError(
-            f"the first step reads on at position {first}, and no checkpoint keeps a memory; start where "
-            f"texts begin, at a multiple of {count} steps"
-        )
-    return held

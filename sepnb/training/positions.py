@@ -1,6 +1,5 @@
 """At which positions a model is trained: from 0 on, at a random offset, at random positions, with a position
-gap, in two chunks at their true distance, or segment after segment. Random-offset steps are in
-`sepnb.training.shifts`.
+gap, or in two chunks at their true distance. Random-offset steps are in `sepnb.training.shifts`.
 
 A sampler is a frozen description that yields batches; `TrainingConfig.positions` holds it. Positions come
 from a generator of their own: a random offset leaves the bytes of a run, and their order, as they are.
@@ -11,7 +10,6 @@ Shape letters: B sequences, L tokens in each, the trained length.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,11 +29,14 @@ class PositionSampler(ABC):
     at_evaluation: ClassVar[bool] = False
     """Whether texts are read at drawn positions too, not at those from 0 on."""
 
-    @abstractmethod
     def batches(
         self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
     ) -> Iterator[Batch]:
-        """`steps` batches of `batch_size` sequences of `length` tokens."""
+        """`steps` batches of `batch_size` sequences of `length` tokens: the bytes of `text.sample_batches` of
+        this seed at `positions`, unless a sampler draws other bytes."""
+        sizes = {"batch_size": batch_size, "length": length, "seed": seed, "steps": steps}
+        pairs = zip(self.positions(**sizes), texts.sample_batches(text, **sizes), strict=True)
+        return (Batch(tokens[:, :-1], tokens[:, 1:], positions) for positions, tokens in pairs)
 
     @abstractmethod
     def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
@@ -43,18 +44,11 @@ class PositionSampler(ABC):
 
     @abstractmethod
     def trained_indices(self, length: int) -> int:
-        """Positions that can occur lie below this; how many of them a run meets is its `coverage`."""
+        """Positions that can occur lie below this."""
 
     @abstractmethod
     def trained_distances(self, length: int) -> int:
         """Distances between a query and a key that can occur lie below this."""
-
-    def coverage(self, *, batch_size: int, length: int, seed: int, steps: int) -> float:
-        """Share of the indices below `trained_indices` at which a run of these sizes and seed has a token."""
-        met = np.zeros(self.trained_indices(length), dtype=bool)
-        for positions in self.positions(batch_size=batch_size, length=length, seed=seed, steps=steps):
-            met[positions] = True
-        return float(met.mean())
 
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
@@ -78,16 +72,8 @@ class DrawnPositions(PositionSampler):
         at_least(1, maximum=self.maximum)
         one_of("per", self.per, ("step", "sequence"))
 
-    def batches(
-        self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
-    ) -> Iterator[Batch]:
-        """The bytes of `text.sample_batches` of this seed, at drawn positions; ValueError where sequences are
-        longer than `maximum`."""
-        sizes = {"batch_size": batch_size, "length": length, "seed": seed, "steps": steps}
-        pairs = zip(self.positions(**sizes), texts.sample_batches(text, **sizes), strict=True)
-        return (Batch(tokens[:, :-1], tokens[:, 1:], positions) for positions, tokens in pairs)
-
     def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
+        """ValueError where sequences are longer than `maximum`."""
         at_least(1, batch_size=batch_size, length=length, steps=steps)
         if length > self.maximum:
             raise ValueError(
@@ -115,7 +101,7 @@ class RandomOffset(DrawnPositions):
     """Each sequence is read at `length` neighbouring positions that begin at a random one (SHAPE; Kiyono et
     al. 2021).
 
-    The offset is uniform, and all positions below `maximum` can occur; see `coverage` for those that do.
+    The offset is uniform, and all positions below `maximum` can occur.
     """
 
     name: ClassVar[str] = "random-offset"
@@ -210,13 +196,6 @@ class DrawnFactors(PositionSampler):
             which, at = uniform(generator, 2)
             factor = self.factors[int(which * len(self.factors))]
             yield factor, int(at * (factor * self.trained - length + 1))
-
-    def batches(
-        self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
-    ) -> Iterator[Batch]:
-        sizes = {"batch_size": batch_size, "length": length, "seed": seed, "steps": steps}
-        pairs = zip(self.positions(**sizes), texts.sample_batches(text, **sizes), strict=True)
-        return (Batch(tokens[:, :-1], tokens[:, 1:], positions) for positions, tokens in pairs)
 
     def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
         at_least(1, batch_size=batch_size)
@@ -332,47 +311,3 @@ def _even(batch_size: int, length: int, steps: int) -> None:
     at_least(1, batch_size=batch_size, length=length, steps=steps)
     if length % 2:
         raise ValueError(f"length is {length}; two chunks of one size need an even number of tokens")
-
-
-@dataclass(frozen=True)
-class Segments(PositionSampler):
-    """Each sequence is read in `count` segments of L tokens, one a step, at positions 0 to count L - 1; for
-    training with a memory (`sepnb.training.memory`), and without one as its control.
-
-    Then all sequences begin elsewhere, at position 0 again; a memory is emptied there. Every start from which
-    all segments fit into a document is equally likely: documents shorter than count L + 1 bytes are never
-    read.
-    """
-
-    name: ClassVar[str] = "segments"
-
-    count: int
-
-    def __post_init__(self) -> None:
-        at_least(1, count=self.count)
-
-    def batches(
-        self, text: texts.Text, *, batch_size: int, length: int, seed: int, steps: int
-    ) -> Iterator[Batch]:
-        """The texts are those that `text.sample_batches` draws at this seed, of `count` times the length."""
-        at_least(1, batch_size=batch_size, length=length, steps=steps)
-        sizes = {"batch_size": batch_size, "length": self.count * length, "seed": seed}
-        drawn = texts.sample_batches(text, **sizes, steps=-(-steps // self.count))
-        return islice(self._cut(drawn, length), steps)
-
-    def _cut(self, drawn: Iterator[np.ndarray], length: int) -> Iterator[Batch]:
-        for tokens in drawn:  # [B, count L + 1]
-            for start in range(0, self.count * length, length):
-                at = np.arange(start, start + length)
-                yield Batch(tokens[:, at], tokens[:, at + 1], at)
-
-    def positions(self, *, batch_size: int, length: int, seed: int, steps: int) -> Iterator[np.ndarray]:
-        at_least(1, batch_size=batch_size, length=length, steps=steps)
-        return (step % self.count * length + np.arange(length) for step in range(steps))
-
-    def trained_indices(self, length: int) -> int:
-        return self.count * length
-
-    def trained_distances(self, length: int) -> int:
-        """Those within a segment. A memory shows more; a training has it beside its positions."""
-        return length

@@ -14,7 +14,6 @@ from sepnb.evaluation.long_windows import BLOCKS
 from sepnb.evaluation.protocols import Protocol
 from sepnb.experiments import context_extension as ce
 from sepnb.experiments import run as runs
-from sepnb.experiments import shared_training
 from sepnb.experiments.long_windows import read
 from sepnb.experiments.run import At, Run, trained
 from sepnb.models import LanguageModel
@@ -47,14 +46,14 @@ def extended(config: Run) -> ce.Extended:
 
 
 def trained_once(config: Run):
-    return shared_training.trained_once(config.base)
+    return runs.trained_once(config.base)
 
 
 @pytest.fixture
 def checkpoints_in(tmp_path, monkeypatch):
     """A clean tree of a commit, and a folder of its own for what is built."""
     monkeypatch.setenv("SEPNB_BUILD", str(tmp_path / "build"))
-    monkeypatch.setattr(shared_training, "code_state", lambda: ("a" * 40, False))
+    monkeypatch.setattr(runs, "code_state", lambda: ("a" * 40, False))
     return tmp_path / "build" / "checkpoints"
 
 
@@ -216,7 +215,7 @@ def test_a_seed_is_trained_once_and_the_record_is_the_same(record, checkpoints_i
         calls.append(training.length)
         return whole(model, batches, training, **how)
 
-    for module in (ce, runs, shared_training):
+    for module in (ce, runs):
         monkeypatch.setattr(module, "train", counted)
     second = EXPERIMENT.run(config)
     long = extended(config).tunings[0].length
@@ -235,11 +234,11 @@ def test_a_checkpoint_is_that_of_one_commit_and_one_config_and_code_without_a_na
     checkpoints_in, monkeypatch
 ):
     for state in (("a" * 40, True), (None, None)):
-        monkeypatch.setattr(shared_training, "code_state", lambda state=state: state)
+        monkeypatch.setattr(runs, "code_state", lambda state=state: state)
         trained_once(run_of("yarn"))
         assert not checkpoints_in.exists()
     for commit, seed, kept in (("a", 1, 1), ("a", 2, 2), ("b", 1, 3)):
-        monkeypatch.setattr(shared_training, "code_state", lambda commit=commit: (commit * 40, False))
+        monkeypatch.setattr(runs, "code_state", lambda commit=commit: (commit * 40, False))
         trained_once(run_of("yarn", seed=seed))
         assert len(list(checkpoints_in.iterdir())) == kept
 

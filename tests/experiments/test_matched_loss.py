@@ -1,7 +1,6 @@
 """At matched loss: what is compared, how a run that was killed goes on, and what is read at the key bytes."""
 
 import dataclasses
-from functools import partial
 
 import numpy as np
 import pytest
@@ -83,15 +82,14 @@ def test_the_selector_reads_every_window_that_compared_models_read_and_is_none_o
 def test_the_list_of_a_record_is_that_on_which_models_are_scored(one_thread, tmp_path, monkeypatch):
     monkeypatch.setenv("SEPNB_ROOT", str(tmp_path))
     beyond = dataclasses.replace(matched_loss.BEYOND["smoke"], documents=2)
-    sizes = lm.SIZES | {"laptop": lm.SIZES["smoke"]}
-    selector = key_bytes.selector(
-        {"laptop": beyond, "smoke": beyond}, name="key_bytes", title="", sizes=sizes, costs={}
-    )
-    published, digest_of = (partial(of, selector) for of in (key_bytes.published, key_bytes.digest_of))
+    selector = dataclasses.replace(SELECTOR, sizes=lm.SIZES | {"laptop": lm.SIZES["smoke"]})
+    monkeypatch.setattr(key_bytes, "EXPERIMENT", selector)
+    monkeypatch.setattr(key_bytes, "BEYOND", {"laptop": beyond, "smoke": beyond})
+    published, digest_of = key_bytes.published, key_bytes.digest_of
     assert published("laptop") is None and digest_of("laptop") == key_bytes.DRAWN
     (config,) = selector.grid("laptop")
-    with pytest.raises(ValueError, match="run `sepnb run key_bytes --profile laptop` and commit"):
-        key_bytes.require(selector, config)
+    with pytest.raises(ValueError, match="run `sepnb run key_bytes_small --profile laptop` and commit"):
+        key_bytes.require(config)
     metrics, rows = config.of(key_bytes.Chosen)(config, config.build())
     assert metrics["key/window"] > metrics["key/long"]
     record = recorded(config, Clock("cpu"), metrics, rows, {})
@@ -100,7 +98,7 @@ def test_the_list_of_a_record_is_that_on_which_models_are_scored(one_thread, tmp
     keys = published("laptop")
     assert sum(map(len, keys.values())) == metrics["key_bytes"]
     assert digest_of("laptop") not in (key_bytes.DRAWN, None) and digest_of("smoke") == "drawn"
-    key_bytes.require(selector, config)
+    key_bytes.require(config)
 
 
 def test_what_is_read_at_key_bytes_is_what_the_plain_formulas_give(one_thread):

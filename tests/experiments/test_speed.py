@@ -74,28 +74,6 @@ def test_a_cell_that_cannot_be_timed_is_refused(change, told):
         replace(TINY, **change)
 
 
-FLOORS = {"separated": [1.08, 1.25, 1.30, 1.38], "strict": [1.15, 1.55, 2.3]}
-AIMS = {"separated": [1.17, 1.32, 1.40], "strict": [1.25, 1.69, 2.8]}
-
-
-def test_floors_and_aims_stand_beside_the_eager_cells_they_were_set_for():
-    bounded = [cell for cell in SPEED.grid("laptop") if cell.bounds]
-    assert all(cell.compiler is None and cell.length == 256 for cell in bounded)
-    for variant in speed.VARIANTS:
-        cells = [cell for cell in bounded if cell.variant == variant]
-        assert [cell.bounds["floor"] for cell in cells] == FLOORS[variant]
-        assert [cell.bounds["aim"] for cell in cells if "aim" in cell.bounds] == AIMS[variant]
-        assert [cell.pos_parts for cell in cells if cell.width == 256] == [8, 4, 2]
-    assert not any(cell.bounds for profile in ("smoke", "gpu") for cell in SPEED.grid(profile))
-    for other in ({"compiler": "inductor"}, {"batch_size": 4}, {"length": 128}, {"precision": "bfloat16"}):
-        assert not replace(bounded[0], **other).bounds
-    assert "bounds" not in bounded[0].resolved()
-    eighth = bounded[0]
-    assert eighth.standing(1.0799) == {"floor": "missed", "aim": "missed"}
-    assert eighth.standing(1.08) == {"floor": "reached", "aim": "missed"}
-    assert eighth.standing(1.17) == {"floor": "reached", "aim": "reached"}
-
-
 # --- what is timed
 
 
@@ -251,40 +229,33 @@ def clock(monkeypatch) -> list[int]:
     return asked
 
 
-def test_bench_prints_what_is_reached_beside_limits_and_bounds_and_stores_nothing(
-    monkeypatch, tmp_path, clock
-):
+def test_bench_prints_what_is_reached_beside_limits_and_stores_nothing(monkeypatch, tmp_path, clock):
     monkeypatch.setenv("SEPNB_RESULTS", str(tmp_path))
     cells = [{**CELL, "variant": "strict", "batch_size": size} for size in (8, 4)]
     monkeypatch.setattr(speed, "EXPERIMENT", replace(SPEED, crossed=lambda *_: cells))
-    monkeypatch.setattr(speed, "FLOORS", {("strict", 4, 32, 8, 4): 1.4})
-    monkeypatch.setattr(speed, "AIMS", {("strict", 4, 32, 8, 4): 1.6})
     status, output = printed(monkeypatch, "strict", "--profile", "laptop", "--repeats", "11")
     assert status == 0 and clock == [11, 11]
     lines, console = output.splitlines()[-2:], Console(width=200, highlight=False, record=True)
     assert bench_models(console, profile="laptop", device="cpu", variants=("separated",))
-    assert console.export_text().splitlines()[-1].startswith("that was saved"), "no cell of this variant"
-    for line, size, bounds in zip(lines, (8, 4), ("", "floor 1.40 reached  aim 1.60 missed"), strict=True):
+    assert console.export_text().splitlines()[-1].startswith("of the time"), "no cell of this variant"
+    for line, size in zip(lines, (8, 4), strict=True):
         cell = replace(TINY, variant="strict", batch_size=size)
-        told = f"{cell.label} 1.500 (1.350 to 1.575) limit {cell.limit:.3f} at rates "
-        told += f"{cell.limit_at_rates(0.5):.3f} {share_reached(1.5, cell.limit):.0%} {bounds}"
-        assert line.split() == told.split()
+        text = f"{cell.label} ratio 1.500 (1.350 to 1.575) limit {cell.limit:.3f} attention share 0.500 "
+        text += f"limit at rates {cell.limit_at_rates(0.5):.3f} "
+        text += f"share reached {share_reached(1.5, cell.limit):.3f}"
+        assert line.split() == text.split()
     assert not list(tmp_path.iterdir())
-    record = timed.run(cell)
-    monkeypatch.setattr(timed, "run", lambda *_, **__: record)
-    assert bench_models(console, profile="laptop", device="cuda", variants=("strict",))
-    assert console.export_text().rstrip().endswith("%"), "bounds are of a CPU"
 
 
-def test_bench_times_the_rest_where_a_cell_cannot_be(monkeypatch):
+def test_bench_times_a_cell_eager_where_there_is_no_compiler(monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     cells = [{**CELL, "variant": "separated", "compiler": how} for how in ("inductor", None)]
     monkeypatch.setattr(speed, "EXPERIMENT", replace(SPEED, crossed=lambda *_: cells))
     console = Console(width=200, highlight=False, record=True)
     assert not bench_models(console, profile="laptop", device="cpu", variants=("separated",), repeats=9)
-    *_, first, second = console.export_text().splitlines()
-    assert "compiled: not timed: torch.compile needs the C++ compiler no-such-compiler" in first
-    assert "eager" in second and "limit" in second
+    *_, why, first, second = console.export_text().splitlines()
+    assert "not compiled: torch.compile needs the C++ compiler no-such-compiler" in why
+    assert all("eager" in line and "limit" in line for line in (first, second))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import torch
 from sepnb import experiments
 from sepnb.analysis.timing import one_thread
 from sepnb.claims import stretched as rules
-from sepnb.experiments import adapted, shared_training, stretched, tasks
+from sepnb.experiments import adapted, stretched, tasks
+from sepnb.experiments import run as runs
 from sepnb.experiments.readings import EXTENSIONS, READINGS, read_by
 from sepnb.experiments.run import At, Run
 from sepnb.models.extension import extension_of
@@ -275,7 +276,7 @@ def made(tmp_path_factory) -> tuple[dict[str, Record], list]:
     folder = tmp_path_factory.mktemp("build")
     with pytest.MonkeyPatch.context() as patch, one_thread():
         patch.setenv("SEPNB_BUILD", str(folder))
-        patch.setattr(shared_training, "code_state", lambda: ("a" * 40, False))
+        patch.setattr(runs, "code_state", lambda: ("a" * 40, False))
         records = {METHOD: STRETCHED.run(STRETCHED.config("smoke", METHOD, 1))}
         records |= {cell: ADAPTED.run(ADAPTED.config("smoke", cell, 1)) for cell in ADAPTED.smoke}
     return records, sorted((folder / "checkpoints").iterdir())

@@ -10,7 +10,7 @@ import pytest
 from sepnb import experiments, paths
 from sepnb.companion.run import runs
 from sepnb.encodings import Learned
-from sepnb.experiments import budget, images, table_sweep, task_grid, volumes
+from sepnb.experiments import budget, images, in_window, task_grid, volumes
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import methods as book
 from sepnb.experiments.in_window import LR_SCREEN
@@ -295,7 +295,7 @@ def test_a_run_of_a_task_is_drawn_at_the_scale_that_its_sweep_chose(checkout):
 
 
 def test_tables_and_the_content_beside_an_added_sinusoid_are_drawn_at_the_best_of_their_scales():
-    sweep = table_sweep.SWEEP
+    sweep = in_window.TABLE_SWEEP
     for name in ("in_window", "extrapolation", "fitted_rows"):
         for run in experiments.get(name).grid("laptop", [1]):
             if (scale := scale_of(run.model)) and run.method in sweep.methods:
@@ -329,7 +329,7 @@ had been level before: for the strict one, and for the quietest of the wide one,
 
 def test_the_trials_that_are_run_with_more_seeds_are_those_that_one_seed_does_not_rank():
     """But for the sinusoid, which has its rate from `lr_screen`; two have more such trials."""
-    sweep = table_sweep.SWEEP
+    sweep = in_window.TABLE_SWEEP
     scores = sweep.scores("laptop")
     for method in set(sweep.methods) - {"sinusoidal"}:
         own = {trial: scores[trial] for trial in sweep.trials("laptop", method) if trial in scores}

@@ -354,16 +354,6 @@ def test_positions_without_a_text_are_those_of_the_batches(sampler):
         assert np.array_equal(positions, batch.positions)
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
-@pytest.mark.parametrize("steps", [1, 12])
-def test_coverage_is_the_share_of_the_indices_that_can_occur_at_which_a_run_read_a_token(sampler, steps):
-    met = {int(i) for batch in drawn(sampler, 5, steps) for i in batch.positions.flat}
-    share = sampler.coverage(seed=5, steps=steps, **SIZES)
-    assert share == len(met) / sampler.trained_indices(L)
-    if steps == 1 and sampler.trained_indices(L) > L:
-        assert share < 1  # what can occur has not occurred
-
-
 def test_a_document_that_just_holds_the_largest_gap_is_read_from_its_only_start():
     """Its last byte is a target where the gap is the largest, and one byte less is one too few."""
     exact, short = (Text("one", (document(0, length),)) for length in (L + 64, L + 63))

@@ -11,7 +11,7 @@ from sepnb.encodings import Heads
 from sepnb.seqpe import SeqPE, SequentialPositionEncoder, contrastive_loss, distillation_loss
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
 from sepnb.training import TrainingConfig
-from sepnb.training.positions import RandomOffset, RandomPositions, Segments, TrueGap
+from sepnb.training.positions import RandomOffset, RandomPositions, TrueGap
 from sepnb.training.seqpe_losses import RELEASED, RELEASED_ENCODING, RELEASED_SHIFTS, SeqPELosses
 from sepnb.training.shifts import GridShiftSteps, ShiftSteps
 
@@ -114,9 +114,7 @@ def test_a_training_with_other_shift_steps_than_the_losses_know_is_refused(unhoo
             config(positions, **losses)
 
 
-@pytest.mark.parametrize(
-    "positions", [RandomOffset(1000), RandomPositions(1000), TrueGap(9), Segments(4)], ids=repr
-)
+@pytest.mark.parametrize("positions", [RandomOffset(1000), RandomPositions(1000), TrueGap(9)], ids=repr)
 def test_a_training_that_reads_no_window_in_every_step_has_no_teacher(positions, unhooked):
     """Its texts stand anywhere: the window from 0 on is no more the trained one than any other."""
     for losses in ({}, {"shifts": ShiftSteps(1000)}):

@@ -61,7 +61,7 @@ def left_and_resumed(config: TrainingConfig, left_at: int, path, made=model, see
     losses = train(left, batches(config, seed), config, stop_after=left_at, **how)
     checkpoints.save(path, checkpoints.take(left, how["adamw"], losses, {}, seed=seed))
     torch.rand(99)  # what else a process draws
-    found = checkpoints.load(path, {})
+    found = checkpoints.kept(path, {})
     checkpoints.resumed(found, later, config, lambda drawn: batches(config, drawn))
     return weights(whole), weights(later)
 
@@ -125,7 +125,7 @@ def test_a_training_on_a_grid_is_resumed_as_one_that_was_not_interrupted(starts,
     how = {"adamw": optimiser(left, config), "auxiliary": config.bound_auxiliary(SEED), "stop_after": 3}
     taken = checkpoints.take(left, how["adamw"], train(left, drawn(SEED), config, **how), {}, seed=SEED)
     checkpoints.save(tmp_path / "one.safetensors", taken)
-    checkpoints.resumed(checkpoints.load(tmp_path / "one.safetensors", {}), later, config, drawn)
+    checkpoints.resumed(checkpoints.kept(tmp_path / "one.safetensors", {}), later, config, drawn)
     assert torch.equal(weights(whole), weights(later))
 
 

@@ -16,7 +16,6 @@ from docutils import nodes
 from sphinx import addnodes
 
 FILE = "searchtexts.js"
-_SET_OFF = (nodes.TextElement, nodes.Structural, nodes.Body, nodes.Part)
 _TAGS = re.compile(r"<(style|script)\b.*?</\1>|<[^>]+>", re.S)
 
 
