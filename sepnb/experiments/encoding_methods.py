@@ -115,7 +115,9 @@ SCREEN = Sweep(
     name="encoding_screen",
     title="Learning rates of the encodings",
     order=6,
-    methods=tuple(name for name in METHODS if name not in SPINE and not methods.has_a_table(name)),
+    methods=tuple(
+        name for name in METHODS if name not in SPINE and "learned" not in methods.facets(name).encoding
+    ),
     smoke=("t5", "rope-randomised"),
     config_of=run_of,
     steps=STEPS,

@@ -1,6 +1,6 @@
 """Chapter 11: bits per byte inside the trained length, dense and separated, at equal width and parameters."""
 
-from .methods import SPINE, has_a_table, model_config, run_of
+from .methods import SPINE, facets, run_of
 from .sweep import LEVEL, STEPS, Sweep
 from .texts import TextExperiment
 
@@ -10,7 +10,7 @@ LR_SCREEN = Sweep(
     name="lr_screen",
     title="Learning rates of the spine",
     order=0,
-    methods=("none", *(name for name in OTHERS if not has_a_table(name))),
+    methods=("none", *(name for name in OTHERS if "learned" not in facets(name).encoding)),
     smoke=("rope", "separated-sinusoidal"),
     config_of=run_of,
     steps=STEPS,
@@ -45,7 +45,7 @@ sinusoid's content has the best of its scales, one half, and the rate of `lr_scr
 """
 
 SWEEPS = (LR_SCREEN, TABLE_SWEEP)
-METHODS = ("none", *(name for name in OTHERS if model_config(name).mode != "strict"))
+METHODS = ("none", *(name for name in OTHERS if facets(name).streams != "strict"))
 
 
 EXPERIMENT = TextExperiment(

@@ -7,11 +7,11 @@ another method has).
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from ..encodings import Learned
 from ..models import TransformerConfig
 from ..streams import Streams
 from ..training.config import TrainingConfig
@@ -132,9 +132,72 @@ def run_of(
     return Run(experiment, profile, name, seed, model_config(name, size), training, data)
 
 
-def has_a_table(name: str) -> bool:
-    """Whether the model of a method has a learned table of positions."""
-    return any(isinstance(encoding, Learned) for encoding in model_config(name).encodings)
+class Facets(NamedTuple):
+    """What a method is, read off its model and its training and never off its name.
+
+    Fields: `streams`, "dense", "concatenated" (columns for position, and nothing split), "separated" or
+    "strict"; the names of the encodings; `positions`, "text" where training has those of the text, else the
+    sampler; `score`, what is unusual in what heads read, in what becomes of the position embedding, in what
+    is split; `size`, "long" where it is trained on longer texts, "own" where its width or the share of
+    position is, else ""; and the unusual options, but for those that follow from the width.
+    """
+
+    streams: str
+    encoding: tuple[str, ...]
+    positions: str
+    score: tuple[str, ...]
+    size: str
+    options: tuple[str, ...]
+
+
+OF_SCORE = ("query_key", "pos_stream", "norm", "split", "readout", "nope_every")
+"""The fields of a model that this facet tells."""
+
+
+@cache
+def facets(name: str) -> Facets:
+    """The facets of a method of texts, at the size of a laptop."""
+    size = lm.SIZES["laptop"]
+    run = run_of("facets", "laptop", name, 0, 1e-3)
+    model, training = run.model, run.training
+    usual = model.streams in (Streams.dense(size.width), QUARTER(size))
+    nothing_split = model.split is not None and not model.split
+    known = {"split", "readout"} if nothing_split and model.readout == "both" else set()
+    kinds = (*model.encodings, training.positions, training.auxiliary)
+    return Facets(
+        streams="dense" if not model.separated else "concatenated" if nothing_split else model.mode,
+        encoding=tuple(one.name for one in model.encodings),
+        positions="text" if training.positions is None else training.positions.name,
+        score=tuple(_unusual(model, *(key for key in OF_SCORE if key not in known))),
+        size="long" if training.length != size.length else "" if usual else "own",
+        options=tuple(told for one in kinds if one is not None for told in _unusual(one)),
+    )
+
+
+def _unusual(one: Any, *names: str) -> list[str]:
+    """What of a config is not its default, of these fields or of all. The base of a short period and the
+    heads of a loss follow from the columns that position has."""
+    told = []
+    for each in fields(one):
+        value = getattr(one, each.name)
+        if each.name != "n_heads" and (not names or each.name in names) and value != each.default:
+            told.append(f"{type(one).__name__}.{each.name}={'short' if each.name == 'base' else value}")
+    return told
+
+
+def twin(name: str, streams: str = "dense") -> str:
+    """The method that differs from this one in its streams alone, be it as wide or not.
+
+    Raises:
+        ValueError: there is none.
+    """
+    of = facets(name)
+    wanted = of._replace(streams=streams, size="")
+    if of.size != "long":
+        for one in _BOOK[1]:
+            if one != name and facets(one) == wanted:
+                return one
+    raise ValueError(f"{name!r} has no twin that is {streams}: none differs from it in its streams alone")
 
 
 def part_for_position(

@@ -19,7 +19,7 @@ from .ablation import COMPARED
 from .encoding_methods import DRAWN, RANDOM_POSITIONS
 from .encoding_methods import METHODS as ENCODINGS
 from .extrapolation import TIMES
-from .methods import EQUAL, POS_SHARE, SPINE, WIDE, Method, listed
+from .methods import EQUAL, POS_SHARE, SPINE, WIDE, Method, facets, listed
 from .variant_methods import VARIANTS, torus_with_phase
 
 GAPPED = {"positions": lambda size: PositionGap(TIMES * size.length)}
@@ -123,7 +123,7 @@ def readers(
     if times <= 1:
         yield "native", as_trained(model, positions)
         return
-    if [encoding.name for encoding in model.config.encodings] == ["learned"]:
+    if facets(name).encoding == ("learned",):
         for method in EXTRAPOLATORS:
             options = {"length": times * length} if method == "interpolate" else {}
             yield method, model.extended(method, **options)

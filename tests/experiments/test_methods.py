@@ -1,9 +1,6 @@
 """Methods: one name, one model and training, in the whole book; each differs from its base as it says."""
 
 import itertools
-from dataclasses import fields
-from functools import cache
-from typing import Any, NamedTuple
 
 import pytest
 
@@ -28,7 +25,6 @@ from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.methods import Method, listed, run_of, series
 from sepnb.experiments.run import Run
 from sepnb.records.store import canonical
-from sepnb.streams import Streams
 
 from .smoke_runs import differing
 
@@ -142,87 +138,19 @@ def test_one_field_is_changed_at_a_time_but_where_several_only_make_sense_togeth
     assert found == several | {name: schedules[name] for name in found.keys() & schedules.keys()}
 
 
-class Facets(NamedTuple):
-    """What a method is, read off its model and its training and never off its name.
-
-    Fields: `streams`, "dense", "concatenated" (columns for position, and nothing split), "separated" or
-    "strict"; the names of the encodings; `positions`, "text" where training has those of the text, else the
-    sampler; `score`, what is unusual in what heads read, in what becomes of the position embedding, in what
-    is split; `size`, "long" where it is trained on longer texts, "own" where its width or the share of
-    position is, else ""; and the unusual options, but for those that follow from the width.
-    """
-
-    streams: str
-    encoding: tuple[str, ...]
-    positions: str
-    score: tuple[str, ...]
-    size: str
-    options: tuple[str, ...]
-
-
-OF_SCORE = ("query_key", "pos_stream", "norm", "split", "readout", "nope_every")
-"""The fields of a model that this facet tells."""
-
-
-@cache
-def facets(name: str) -> Facets:
-    """The facets of a method of texts, at the size of a laptop."""
-    size = lm.SIZES["laptop"]
-    run = run_of("facets", "laptop", name, 0, 1e-3)
-    model, training = run.model, run.training
-    usual = model.streams in (Streams.dense(size.width), methods.QUARTER(size))
-    nothing_split = model.split is not None and not model.split
-    known = {"split", "readout"} if nothing_split and model.readout == "both" else set()
-    kinds = (*model.encodings, training.positions, training.auxiliary)
-    return Facets(
-        streams="dense" if not model.separated else "concatenated" if nothing_split else model.mode,
-        encoding=tuple(one.name for one in model.encodings),
-        positions="text" if training.positions is None else training.positions.name,
-        score=tuple(_unusual(model, *(key for key in OF_SCORE if key not in known))),
-        size="long" if training.length != size.length else "" if usual else "own",
-        options=tuple(told for one in kinds if one is not None for told in _unusual(one)),
-    )
-
-
-def _unusual(one: Any, *names: str) -> list[str]:
-    """What of a config is not its default, of these fields or of all. The base of a short period and the
-    heads of a loss follow from the columns that position has."""
-    told = []
-    for each in fields(one):
-        value = getattr(one, each.name)
-        if each.name != "n_heads" and (not names or each.name in names) and value != each.default:
-            told.append(f"{type(one).__name__}.{each.name}={'short' if each.name == 'base' else value}")
-    return told
-
-
-def twin(name: str, streams: str = "dense") -> str:
-    """The method that differs from this one in its streams alone, be it as wide or not.
-
-    Raises:
-        ValueError: there is none.
-    """
-    of = facets(name)
-    wanted = of._replace(streams=streams, size="")
-    if of.size != "long":
-        for one in methods._BOOK[1]:
-            if one != name and facets(one) == wanted:
-                return one
-    raise ValueError(f"{name!r} has no twin that is {streams}: none differs from it in its streams alone")
-
-
 def test_facets_are_read_off_the_model_and_no_two_methods_but_of_known_pairs_share_them():
     """Widths that differ, and options that are of no encoding, are told apart by the configs alone."""
-    wide = facets("separated-content-gap-wide")
+    wide = methods.facets("separated-content-gap-wide")
     assert wide.streams == "separated" and wide.size == "own" and wide.encoding == ("sinusoidal", "phase")
-    assert wide.positions == "position-gap" and facets("rope-gaps").positions == "true-gap"
-    assert facets("rope-long").size == "long" and facets("strict-learned").streams == "strict"
-    assert facets("concatenated-learned").streams == "concatenated"
-    assert facets("untied-constant").score
-    same: dict[Facets, set[str]] = {}
+    assert wide.positions == "position-gap" and methods.facets("rope-gaps").positions == "true-gap"
+    assert methods.facets("rope-long").size == "long" and methods.facets("strict-learned").streams == "strict"
+    assert methods.facets("concatenated-learned").streams == "concatenated"
+    assert methods.facets("untied-constant").score
+    same: dict[methods.Facets, set[str]] = {}
     for name in OF_TEXTS:
-        same.setdefault(facets(name), set()).add(name)
+        same.setdefault(methods.facets(name), set()).add(name)
     alike = [names for names in same.values() if len(names) > 1 and names not in TWINS]
-    assert all(facets(name).size == "own" for names in alike for name in names), alike
+    assert all(methods.facets(name).size == "own" for names in alike for name in names), alike
 
 
 def test_a_twin_differs_in_its_streams_alone_and_the_claims_compare_twins():
@@ -230,15 +158,17 @@ def test_a_twin_differs_in_its_streams_alone_and_the_claims_compare_twins():
     pairs += [sorted(best[:2]) for best in recall.BEST.values()]
     for pair in pairs:
         separated, dense = sorted(pair)
-        assert twin(separated) == dense and twin(dense, "separated") == separated
-        of, other = facets(separated), facets(dense)
+        assert methods.twin(separated) == dense and methods.twin(dense, "separated") == separated
+        of, other = methods.facets(separated), methods.facets(dense)
         assert of == other._replace(streams="separated")
     dense, wide = recall.EQUALS.split(" - ")
-    assert twin(wide) == dense
-    assert twin("strict-gap") == "sinusoidal-gap" and twin("concatenated-learned") == "learned"
+    assert methods.twin(wide) == dense
+    assert (
+        methods.twin("strict-gap") == "sinusoidal-gap" and methods.twin("concatenated-learned") == "learned"
+    )
     for name in ("rope", "separated-sinusoidal-constant", "separated-sinusoidal-long", "separated-phase"):
         with pytest.raises(ValueError, match=f"'{name}' has no twin that is"):
-            twin(name, "separated" if name == "rope" else "dense")
+            methods.twin(name, "separated" if name == "rope" else "dense")
 
 
 def test_a_method_of_several_axes_has_the_name_of_its_form_on_one():
