@@ -1,5 +1,7 @@
 """Terms of scores at slowed positions: with none the model reads as trained, with all it is slowed."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,16 +11,17 @@ from sepnb import experiments
 from sepnb.analysis.scores import exchanged, split_scores
 from sepnb.evaluation.tasks.grid import found
 from sepnb.experiments import score_terms, tasks
-from sepnb.experiments.readings import CHOSEN_AT, READINGS, read_by
+from sepnb.experiments.readings import CHOSEN_AT, read_by
 from sepnb.experiments.run import At
 
 from .smoke_runs import untaught
 
 EXPERIMENT = experiments.get("score_terms")
+READINGS = ("parts-1-32", "parts-1-32-log")
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-@pytest.fixture(scope="module", params=EXPERIMENT.methods)
+@pytest.fixture(scope="module", params=["separated-sinusoidal", "sinusoidal"])
 def looked(request):
     """A run whose model has large weights, so that its answers differ from reading to reading; the model, and
     what is told of it."""
@@ -26,7 +29,8 @@ def looked(request):
     model = config.build().eval()
     for parameter in model.double().parameters():
         parameter.data.mul_(3)
-    return config, model, *config.measures[0](config, model, At(start=untaught(config, model)))
+    terms = dataclasses.replace(config.measures[0], readings=READINGS)
+    return config, model, *terms(config, model, At(start=untaught(config, model)))
 
 
 def slowed(config, model, rows):
