@@ -14,7 +14,6 @@ from sepnb.models import LanguageModel, TransformerConfig
 
 ABLATION, SWEEP, BUDGET = (experiments.get(name) for name in ("ablation", "ablation_sweep", "budget"))
 CHANGED = [name for name, variant in COMPARED.items() if variant.base is not None]
-PUBLISHED = ("laptop", "gpu")
 
 
 def differing(a: TransformerConfig, b: TransformerConfig) -> set[str]:

@@ -35,7 +35,6 @@ NAMES += (
 NAMES += ("sinusoidal-randomised", "rope-randomised", "separated-gaps")
 """One of each kind that the experiment `encodings` compares, trained at random positions, at shifted ones and
 at gaps too: more models than the eight that torch compiles of one function."""
-DRAWN = [name for name in NAMES if "randomised" in name or "seqpe" in name or "gaps" in name]
 
 
 def config_of(name: str) -> Run:

@@ -20,7 +20,6 @@ from sepnb.training import Diverged
 from .smoke_runs import texts_of, with_measure
 
 EXPERIMENT = experiments.get("context_extension")
-PUBLISHED = ("laptop", "gpu")
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 

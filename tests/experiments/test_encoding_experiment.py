@@ -31,7 +31,6 @@ SAMPLERS = {
 }
 RANDOMISED = tuple(name for name, sampler in SAMPLERS.items() if sampler.at_evaluation)
 SHIFTED = tuple(name for name in SAMPLERS if name not in RANDOMISED)
-PUBLISHED = ("laptop", "gpu")
 SHORT = Beyond(64, 2, documents=2, windows=1, part=1, tight=1, batch_bytes=2048)
 
 

@@ -232,33 +232,6 @@ def test_a_run_trains_as_in_window_does(profile):
         assert beyond.data.window == inside.data.window
 
 
-@pytest.mark.parametrize("profile", experiments.PROFILES)
-@pytest.mark.parametrize("method", ["rope", "separated-sinusoidal"])
-def test_a_model_trained_at_the_long_length_differs_in_nothing_else(profile, method):
-    short, long = (EXPERIMENT.config(profile, f"{method}{end}", 1) for end in ("", "-long"))
-    trained = {key for key in differing(long, short) if not key.startswith("beyond.")}
-    assert trained == {"method", "training.length", "training.batch_size", "model.max_length"}
-    assert long.training.length == texts_of(long).beyond.longest == 8 * short.training.length
-    bytes_a_step = {run.training.length * run.training.batch_size for run in (long, short)}
-    assert len(bytes_a_step) == 1 and long.data.window == short.data.window
-    asked = [reading.id for reading in texts_of(long).readings]
-    assert asked == ["oracle", "oracle-coarse", "oracle-coarse-sinks", "native"]
-    assert texts_of(long).readings[0].window == short.training.length
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"times": 6}, "times is 6; the bins double, so give a power of two, such as 8"),
-        ({"length": 0}, "length is 0; it must be at least 1"),
-        ({"windows": 2, "part": 3}, "part is 3 and windows is 2; lower part to 2 at most"),
-    ],
-)
-def test_sizes_that_do_not_fit_together_are_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        dataclasses.replace(Beyond(8, 4, 5, windows=3, part=2, tight=2, batch_bytes=64), **changes)
-
-
 # --- a run
 
 

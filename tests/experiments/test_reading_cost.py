@@ -72,12 +72,3 @@ def test_memory_is_that_of_one_reading_and_grows_with_the_text_but_not_with_its_
         assert 1.8 < peaks[reader, 1024] / peaks[reader, 512] < 2.2
     assert peaks["strict-tables", 1024] < peaks["sinusoidal", 1024]
     assert peaks["sinusoidal", 1024] > 1024 * 256 * 4 / 1e6  # the logits alone
-
-
-@pytest.mark.parametrize("reader", cost.READERS)
-def test_another_reader_or_seed_shows_in_a_fingerprint(reader):
-    told = COST.fingerprint(SMOKE[reader])
-    assert len(told["logits"]) == 8
-    assert COST.fingerprint(replace(SMOKE[reader], seed=1)) != told
-    if reader not in ("strict", "strict-tables"):
-        assert told != COST.fingerprint(SMOKE["strict"])

@@ -70,11 +70,3 @@ def test_every_term_of_every_head_is_told_and_the_head_that_one_moves_most_by_di
     assert set(zip(terms["layer"], terms["head"], strict=True)) == {(most["layer"], most["head"])}
     shares = terms.groupby(["read", "term"])["share"].sum()
     np.testing.assert_allclose(shares, 1, atol=1e-2)
-
-
-def test_the_training_is_that_of_the_run_that_reads_slowed_positions():
-    for method in EXPERIMENT.methods:
-        own, other = (
-            one.config("laptop", method, 3) for one in (EXPERIMENT, experiments.get("stretched_mqar"))
-        )
-        assert own.base == other.base

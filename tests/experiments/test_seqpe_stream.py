@@ -12,7 +12,7 @@ from sepnb.experiments import seqpe_stream as stream
 from sepnb.experiments.run import Run
 from sepnb.seqpe.digits import digits
 
-from .smoke_runs import shortened, texts_of, unseen
+from .smoke_runs import shortened, texts_of
 
 STREAM, SCREEN = experiments.get("seqpe_stream"), experiments.get("seqpe_stream_screen")
 METHODS = stream.METHODS
@@ -37,20 +37,6 @@ def test_starts_are_covered_or_never_seen_and_share_their_low_digits_or_not(prof
         assert (start + length <= sampler.maximum) == name.startswith("covered"), name
         assert start >= length and start + length <= 10**5
     assert len(set(found.values())) == len(found) == 8
-
-
-def test_the_sides_that_are_new_at_a_start():
-    ours, bare = run("separated-seqpe"), run("separated-seqpe-plain")
-    readings = {reading.id: reading for reading in texts_of(ours).readings}
-    assert "native-at-1m" not in readings and readings.keys() == {
-        reading.id for reading in texts_of(bare).readings
-    }
-    for name in stream.starts(64):
-        reading = readings[f"native-at-{name}"]
-        assert unseen(ours, reading) == ("none" if name.startswith("covered") else "index"), name
-        assert unseen(bare, reading) == "index"
-    assert unseen(ours, readings["native"]) == "length+distance"
-    assert unseen(bare, readings["native"]) == "index+length+distance"
 
 
 # --- a run

@@ -15,7 +15,6 @@ from sepnb.records.store import Store
 from .smoke_runs import shortened
 
 EXPERIMENT = experiments.get("shaw_clip")
-PUBLISHED = ("laptop", "gpu")
 
 
 def short_run(method: str) -> Run:

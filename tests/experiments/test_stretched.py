@@ -67,16 +67,6 @@ def test_two_methods_train_on_the_same_and_choose_among_the_same_readings():
     assert len(READINGS) == len(set(READINGS)) == 2 * len(EXTENSIONS)
 
 
-def test_the_control_adds_as_many_waves_as_the_separated_model_has_and_changes_nothing_else():
-    control, dense = (STRETCHED.config("laptop", name, 1) for name in (stretched.QUARTER, "sinusoidal"))
-    separated = STRETCHED.config("laptop", METHOD, 1)
-    assert differing(control, dense) <= {"method", "model.encoding", "training.learning_rate"}
-    module = control.model.encodings[0].at_input(control.model.streams.d_model, 64)
-    rows, waves = module(torch.arange(5)), separated.model.streams.widths["pos"]
-    assert torch.equal(rows[:, :waves], separated.model.encodings[0].at_input(waves, 64)(torch.arange(5)))
-    assert rows[:, waves:].eq(0).all() and rows.shape == (5, separated.model.streams.d_model)
-
-
 def test_every_reading_reads_the_model_of_stretched_in_each_way_of_the_claims_and_by_log_n_alone():
     every = experiments.get("every_reading")
     config = every.config("smoke", METHOD, 1)

@@ -93,8 +93,6 @@ def test_methods_read_the_same_arrangements_moved_alike_in_shift_steps():
         ("none", "none", "none"),
         ("sinusoidal", "index", "index+distance"),
         ("sinusoidal-shifts", "none", "distance"),
-        ("axial-rope", "none", "distance"),
-        ("seqpe-plain", "index", "index+distance"),
         ("seqpe", "none", "distance"),
     ],
 )
