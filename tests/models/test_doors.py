@@ -15,6 +15,7 @@ from sepnb.models import (
     LanguageModel,
     TransformerConfig,
 )
+from sepnb.models.transformer import Transformer
 from sepnb.streams import Streams
 from sepnb.training.memory import SegmentMemory, in_segments
 
@@ -147,6 +148,7 @@ def test_so_is_a_call_of_a_stack_and_of_a_classifier(model, classifier, unhooked
     refused(lambda: classifier(torch.zeros(1, 1, 4, 4), torch.zeros(4)), "positions")
     refused(lambda: classifier.extended(fit=(4, 0)), "fit")
     refused(lambda: classifier.extended(fit=4), "fit")
+    refused(lambda: Transformer(None), "config")
 
 
 SHAPES = st.lists(st.integers(0, 3), max_size=4)
