@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 import yaml
 from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 from typer.main import get_command
 
-from sepnb import cli, experiments
+from sepnb import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -74,23 +73,6 @@ def test_the_hashed_lock_is_the_lock_with_cuda_and_a_digest_of_every_file():
     assert any(CUDA.match(pin) for pin in pins)
 
 
-def test_the_other_wheel_of_torch_is_of_the_same_version_and_has_its_digest():
-    (line,) = [
-        line
-        for line in (ROOT / "requirements-cpu.lock").read_text(encoding="utf-8").splitlines()
-        if not line.startswith("#")
-    ]
-    assert re.fullmatch(rf"torch=={_pins()['torch']}\+cpu --hash=sha256:[0-9a-f]{{64}}", line)
-
-
-def test_every_direct_dependency_is_locked_within_its_range():
-    pins = _pins()
-    outside = [
-        str(wanted) for _, wanted in DIRECT if pins[canonicalize_name(wanted.name)] not in wanted.specifier
-    ]
-    assert not outside
-
-
 def test_what_is_installed_is_what_is_locked():
     """Except torch: a host may bring its own, within the range of the package."""
     pins = _pins()
@@ -101,8 +83,9 @@ def test_what_is_installed_is_what_is_locked():
 
 
 def test_the_lock_is_closed():
-    """It is installed without a resolver, so it must hold all that its packages ask for."""
+    """It is installed without a resolver, so it must hold all that we and its packages ask for."""
     pins, seen, wrong = _pins(), set(), []
+    assert all(pins[canonicalize_name(wanted.name)] in wanted.specifier for _, wanted in DIRECT)
     todo = [(canonicalize_name(r.name), frozenset(r.extras)) for _, r in DIRECT]
     while todo:
         name, extras = item = todo.pop()
@@ -265,24 +248,13 @@ def test_a_room_that_needs_more_than_the_five_packages_says_what_to_install(inst
 # --- the files beside it ---
 
 
-def test_the_conda_environment_is_python_and_the_lock():
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
-    *conda, pip = environment["dependencies"]
-    assert pip == {"pip": ["-r requirements.lock", "-e ."]}
-    python = next(item for item in conda if item.startswith("python="))
-    assert python.removeprefix("python=") in SpecifierSet(PROJECT["requires-python"])
-    packages = {item.partition("=")[0] for item in conda} - {"python", "pip", "git"}
-    assert not packages, f"{packages} would come from conda, where the lock does not pin them"
-
-
-def test_the_citation_names_this_version_and_licence():
+def test_the_citation_and_the_changelog_name_this_version():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert citation["cff-version"] == "1.2.0"
-    assert {"message", "title", "authors"} <= citation.keys()
     assert str(citation["version"]) == PROJECT["version"] == importlib.metadata.version("sepnb")
-    assert citation["license"] == [PROJECT["license"], "CC-BY-4.0"] == ["Apache-2.0", "CC-BY-4.0"]
-    licence = (ROOT / "LICENSE").read_text(encoding="utf-8")
-    assert "Apache License" in licence and "END OF TERMS AND CONDITIONS" in licence
+    assert citation["license"] == [PROJECT["license"], "CC-BY-4.0"]
+    heads = re.findall(r"(?m)^## \[(.+?)\](?: - (\d{4}-\d\d-\d\d))?$", GUIDES["CHANGELOG.md"])
+    assert heads[0] == ("Unreleased", "") and heads[1][0] == PROJECT["version"]
+    assert all(day for _, day in heads[1:])
 
 
 WORKFLOWS = {
@@ -294,27 +266,6 @@ JOBS = {f"{file}: {name}": job for file, of in WORKFLOWS.items() for name, job i
 
 def _steps(workflow: str) -> list[dict]:
     return [step for job in WORKFLOWS[workflow]["jobs"].values() for step in job["steps"]]
-
-
-@pytest.mark.parametrize(
-    ("workflow", "command"),
-    [
-        ("ci.yml", r"bash \.ci/run"),
-        ("publish.yml", "make book HASHES=1"),
-        ("publish.yml", "make pdf epub paper"),
-        ("weekly.yml", "make oracles HASHES=1"),
-        ("weekly.yml", r".*sepnb check --published --whole --sample \d+ --draw .*"),
-        ("weekly.yml", r".*sepnb doctor --attack"),
-        ("weekly.yml", r"(?s).*unshare --net.*"),
-        ("cluster.yml", "make cluster HASHES=1"),
-    ],
-)
-def test_workflows_run_what_they_are_there_for_on_the_whole_history(workflow, command):
-    steps = _steps(workflow)
-    assert any(re.fullmatch(command, step.get("run", "")) for step in steps)
-    checkout = next(step for step in steps if step.get("uses", "").startswith("actions/checkout@"))
-    assert checkout["with"]["fetch-depth"] == 0
-    assert workflow != "weekly.yml" or WORKFLOWS[workflow][True]["schedule"]  # YAML reads `on` as true
 
 
 @pytest.mark.attack("actions of others that could change under their name")
@@ -359,37 +310,6 @@ def test_workflows_install_only_files_whose_digests_are_written_down(workflow):
         assert not others or job is JOBS["weekly.yml: newest"]
 
 
-def test_text_and_figures_have_a_licence_of_their_own_which_every_page_names():
-    assert "Attribution 4.0 International" in (ROOT / "LICENSE-text").read_text(encoding="utf-8")
-    footer = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["html"]["extra_footer"]
-    assert "CC BY 4.0" in footer and PROJECT["license"] in footer
-
-
-def test_the_changelog_ends_with_the_versions_that_were_released():
-    heads = re.findall(r"(?m)^## \[(.+?)\](?: - (\d{4}-\d\d-\d\d))?$", GUIDES["CHANGELOG.md"])
-    assert heads[0] == ("Unreleased", "")
-    assert heads[1][0] == PROJECT["version"] and all(day for _, day in heads[1:])
-
-
-def test_the_container_is_a_fixed_image_that_takes_the_history_along_and_nothing_that_is_made():
-    base = re.search(r"(?m)^FROM docker\.io/library/(.*)$", (ROOT / "Containerfile").read_text("utf-8"))[1]
-    assert re.fullmatch(r"python:3\.11-bookworm@sha256:[0-9a-f]{64}", base)
-    assert {job["container"] for job in JOBS.values() if "container" in job} == {base}
-    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
-    assert {".venv", "build"} <= set(ignored) and ".git" not in ignored
-    taken = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
-    left_out = {line for line in ignored if not line.startswith(("#", "**"))}
-    assert not [file for file in taken.stdout.splitlines() if file.split("/")[0] in left_out]
-
-
-def test_ci_ends_with_make_test_and_make_test_runs_everything():
-    assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()[-1] == "make test"
-    recipe = re.search(r"(?m)^test:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"))[1]
-    commands = [line.split("/", 1)[1] for line in recipe.splitlines()]
-    workers = "-n logical --maxprocesses 4 --dist worksteal"
-    assert commands == ["ruff check .", "ruff format --check .", f"python -m pytest {workers}"]
-
-
 # --- what the guides say ---
 
 GUIDES = {
@@ -416,14 +336,6 @@ def test_every_command_and_option_that_a_guide_names_exists(guide):
     for name, rest in calls:
         options = {option for parameter in commands[name].params for option in parameter.opts}
         assert set(re.findall(r"--\w+", rest)) <= options, f"sepnb {name}{rest}"
-
-
-def test_the_readme_names_every_command_and_target():
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.search(r"(?m)^\.PHONY: (.*)$", makefile)[1].split()) - {"help"}
-    readme = GUIDES["README.md"]
-    assert not [name for name in targets if not re.search(rf"\bmake {name}\b", readme)]
-    assert not [name for name in get_command(cli.app).commands if f"sepnb {name}" not in readme]
 
 
 @pytest.mark.parametrize("guide", ("README.md", "CONTRIBUTING.md"))
@@ -483,15 +395,6 @@ def test_make_alone_lists_every_command_and_without_a_book_nothing_is_served(che
     assert ended.returncode != 0 and "run make book" in ended.stderr
 
 
-def test_the_experiments_of_a_gpu_wait_for_no_package_beside_the_locked_ones(checkout):
-    """Whoever brings the wheels of the lock to a host without a network has all that `make gpu` installs."""
-    said = _make(checkout, "--dry-run", "gpu")
-    assert said.returncode == 0
-    commands = [line for line in said.stdout.splitlines() if line.startswith(".venv/bin/sepnb")]
-    assert commands == [".venv/bin/sepnb run --profile gpu"]
-    assert "oracles" not in said.stdout
-
-
 @pytest.mark.parametrize("which", ["1", "cpu"])
 def test_an_installation_by_digests_leaves_nothing_out_and_takes_one_torch(checkout, which):
     for name in ("python", "uv"):
@@ -503,18 +406,6 @@ def test_an_installation_by_digests_leaves_nothing_out_and_takes_one_torch(check
     assert any(map(CUDA.match, names)) == (which == "1")
     assert ("torch==2.13.0+cpu" in asked) == (which == "cpu")
     assert len(re.findall("--hash=sha256:", asked)) >= len(names)
-
-
-def test_jupyter_lab_opens_where_chapters_have_edits(checkout):
-    """`make notebooks` ends with an error then; the lab says which have edits, and opens."""
-    _stamped(checkout)
-    does = {"python": "echo 01_order.ipynb has edits; exit 1", "uv": "", "jupyter": "echo $@"}
-    for name, what in does.items():
-        _stands_in(checkout / ".venv" / "bin" / name, what)
-    assert _make(checkout, "notebooks").returncode != 0
-    opened = _make(checkout, "lab")
-    assert opened.returncode == 0
-    assert opened.stdout.splitlines() == ["01_order.ipynb has edits", "lab notebooks"]
 
 
 def test_an_old_python_is_refused_with_the_remedy(checkout):
@@ -555,15 +446,3 @@ def test_a_skipped_test_fails_in_ci_and_nowhere_else(tmp_path):
     here, in_ci = said.split(" 2 skipped")
     assert "no data here" in here
     assert "no data here" in in_ci and " 1 failed, 1 skipped" in in_ci
-
-
-def test_what_make_slowed_runs_on_a_gpu_are_methods_of_its_grids():
-    named = dict(
-        re.findall(r"(?m)^(COMPARED|TUNED) \?= (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"))
-    )
-    for name, grids in (
-        ("COMPARED", ("stretched_needle_sweep", "stretched_needle")),
-        ("TUNED", ("adapted_needle",)),
-    ):
-        for grid in grids:
-            assert set(named[name].split(",")) <= set(experiments.get(grid).methods)

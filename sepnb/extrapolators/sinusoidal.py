@@ -22,11 +22,6 @@ BITS = 11
 """Of a digit of a position, see `waves`."""
 
 
-def printed_columns(width: int) -> int:
-    """How many columns the printed range of k gives: `width` + 2 for an even width, + 1 for an odd one."""
-    return 2 * (width // 2 + 1)
-
-
 @dataclass(frozen=True)
 class Sinusoidal(Extrapolator):
     """Equation (2). Both deviations are population deviations, over the positions [0, L).

@@ -46,15 +46,6 @@ def test_every_name_that_a_package_exports_is_described_once_under_that_name(mod
     assert missing == []
 
 
-def test_the_list_says_what_the_modules_say_of_themselves() -> None:
-    lines = api_pages.index().splitlines()
-    rooms = [line.removeprefix("## ") for line in lines if line.startswith("## ")]
-    assert rooms == [*api_pages.ROOMS, *api_pages.DOORS_ONLY]
-    says = "The split itself: which slice of the width belongs to which stream, and maps that respect it."
-    assert f"- [`streams`](api/sepnb.streams.md): {says}" in lines
-    assert not [line for line in lines if re.search(r"\.md\): *$", line)], "a module without a docstring"
-
-
 SOURCE = '''
 """A module.
 

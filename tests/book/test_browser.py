@@ -165,28 +165,6 @@ def test_everything_else_that_may_be_wrong_is_found(chromium, tmp_path) -> None:
     assert [name for name, (_, said) in WRONG.items() if said not in " ".join(found[name])] == [], found
 
 
-MEASURE = r"""
-() => {
-  const counts = [], range = document.createRange();
-  for (const text of document.querySelectorAll("article section > p")) {
-    if (text.querySelector("mjx-container, code")) continue;
-    range.selectNodeContents(text);
-    const wide = [...range.getClientRects()].reduce((sum, line) => sum + line.width, 0);
-    if (wide > 3 * text.clientWidth) counts.push(text.textContent.length * text.clientWidth / wide);
-  }
-  return counts.sort((a, b) => a - b)[Math.floor(counts.length / 2)];
-}
-"""
-
-
-def test_a_line_of_prose_has_about_70_letters(chromium, address) -> None:
-    with reading.opened(chromium, address, viewport={"width": 1440, "height": 900}) as (page, _):
-        for name in ("book/related", "book/index"):
-            page.goto(f"{address}/{name}.html")
-            letters = page.evaluate(MEASURE)
-            assert 60 <= letters <= 80, (name, letters)  # 70, give or take the fonts of the machine
-
-
 def test_what_scrolls_sideways_on_a_phone_takes_the_focus_has_a_name_and_shows_an_edge(
     chromium, address
 ) -> None:

@@ -136,11 +136,3 @@ def test_mathjax_and_its_fonts_lie_beside_the_pages(site) -> None:
     folder = site / "_static" / "mathjax"
     assert (folder / "tex-mml-chtml.js").stat().st_size > 1_000_000
     assert len(list(folder.glob("output/chtml/fonts/woff-v2/*.woff"))) > 20
-
-
-def test_no_page_is_left_without_a_description_of_what_was_loaded(pages) -> None:
-    """The provenance page lists every experiment, published or not."""
-    from sepnb import experiments
-
-    for name in experiments.names():
-        assert f">{name}<" in pages["book/provenance.html"]

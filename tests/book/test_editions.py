@@ -13,7 +13,6 @@ from xml.etree import ElementTree
 import pytest
 from PIL import Image
 
-from sepnb import paths
 from sepnb.companion.book.site import _package_folder
 from sepnb.companion.editions import make as editions
 from sepnb.companion.editions.pdf import places
@@ -166,8 +165,3 @@ def test_a_table_that_is_wider_than_the_paper_is_refused(tmp_path, monkeypatch) 
     reading.chromium()
     wide = BODIES["book/two"].replace("wide", "wide</td><td>wide")
     assert re.search("too wide for .*: book/two: TABLE", refused(tmp_path, monkeypatch, "book/two", wide))
-
-
-def test_an_edition_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match="no edition 'mobi'; there are pdf, epub"):
-        make(["mobi"], paths.build() / "html")

@@ -10,10 +10,10 @@ import plotly.io
 import pytest
 import yaml
 
-from sepnb import claims, encodings, experiments, extrapolators, paths
+from sepnb import claims, encodings, experiments, paths
 from sepnb.analysis.inventory import inventory
 from sepnb.claims.ledger import Source
-from sepnb.companion.book import not_run, pages, site
+from sepnb.companion.book import pages, site
 from sepnb.companion.book.build import clean
 from sepnb.plots import interactive, moving
 from sepnb.records.store import Record
@@ -85,49 +85,6 @@ def test_the_table_of_records_counts_published_missing_and_stale(only) -> None:
     assert f"| {place} | 0 | stale: first loss differs | `012345678` | 2026\\-11\\-21 | 61 s |" in lines
 
 
-def test_what_was_not_run_is_told_with_its_hours_and_sweeps_are_left_to_their_grids(monkeypatch) -> None:
-    def grid(name: str, *states: str, chooses: bool = False) -> SimpleNamespace:
-        table = pd.DataFrame({"status": states})
-        facts = {"name": name, "title": name.title(), "chooses": chooses}
-        return SimpleNamespace(**facts, table=lambda profile: table, seconds=lambda profile: 5400.0)
-
-    grids = [
-        grid("needle", "ok", "not run", "stale", "not run"),
-        grid("whole", "ok", "stale"),
-        grid("needle_sweep", "not run", chooses=True),
-    ]
-    found = {one.name: one for one in grids}
-    monkeypatch.setattr(experiments, "names", lambda: [*found])
-    monkeypatch.setattr(experiments, "get", found.__getitem__)
-    (row,) = not_run.page().splitlines()[2:]
-    assert row == f"| Needle | `sepnb run needle` | 2 of 4 | 3.0 | {not_run.REASONS['needle']} |"
-
-
-def test_how_to_repeat_a_finding_is_counted_from_grids_and_records(monkeypatch, tmp_path) -> None:
-    monkeypatch.setenv("SEPNB_RESULTS", str(tmp_path))
-    place = tmp_path / "laptop" / "in_window" / "rope-0.json"
-    place.parent.mkdir(parents=True)
-    place.write_bytes(bytes(3 * 2**19))
-    table = pd.DataFrame({"status": ["ok", "not run"]})
-    table.attrs["records"] = [a_record("rope-0")]
-    grid = SimpleNamespace(
-        **{"name": "in_window", "title": "Inside the window", "table": lambda profile: table},
-        **{"grid": lambda profile: [1, 2], "seconds": lambda profile: 5400.0},
-        data_sets=lambda profile: ("eltec-eng",),
-    )
-    monkeypatch.setattr(experiments, "names", lambda: ["in_window"])
-    monkeypatch.setattr(experiments, "get", lambda name: grid)
-    judged = [("experiment/in_window",), ("experiment/in_window", "chapter/01_order"), ("chapter/02_more",)]
-    asked = [SimpleNamespace(experiment=needs[0], needs=needs) for needs in judged]
-    monkeypatch.setattr(claims, "CLAIMS", asked)
-    told = pages.reproduction().splitlines()
-    command = "`sepnb run in_window 01_order --store build/again`"
-    row = f"| Inside the window | 2 | {command} | eltec-eng | 1 of 2 | 3.0 h | 0.0 h | 1.5 MiB |"
-    assert told[2] == row
-    live = "| chapter `02_more` | 1 | `sepnb run 02_more --store build/again` | none | live |  |  |  |"
-    assert told[3] == live
-
-
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(1)> {download}`x </etc/passwd>` [a](b.md) ![c](d.png) "
     "`code` ``two`` $x^2$ {{ name }} **bold** | # head\n```{include} /etc/passwd\n```\n\\| &amp; - 1. "
@@ -189,50 +146,6 @@ def test_the_table_of_encodings_has_what_is_measured_and_follows_the_registry(fe
     assert f"| `alibi` | 0 | 0 | {alibi['elementwise']} | {held} | {alibi['growth']:g} | yes |" in lines
 
 
-def test_the_speed_of_encodings_is_told_cell_by_cell_and_without_records_as_not_run(only) -> None:
-    cells = [
-        {"method": "rope", "length": 512, "eager": 0.7, "products": 1.0, "target": 0.95},
-        {"method": "t5", "length": 512, "eager": 0.5, "products": 0.583, "route": 0.6, "ahead": 1.2},
-    ]
-    quartiles = {"compiled_lower": 0.96, "compiled": 0.97, "compiled_upper": 0.98}
-    table = pd.DataFrame([{"status": "ok", "seed": 0} | cell | quartiles for cell in cells])
-    table.attrs["records"] = [a_record("rope-0")]
-    empty = pd.DataFrame({"status": ["not run"], "method": ["rope"], "seed": [0]})
-    tables = {"laptop": table, "gpu": empty}
-    only(tables.__getitem__)
-    lines = pages.encoding_speed().splitlines()
-    assert "| `rope` | 0.70 | 0.97 (0.96 to 0.98) |  | 1 | 1.00 | 0.95 |" in lines
-    assert "| `t5` | 0.50 | 0.97 (0.96 to 0.98) |  | 0.60 | 0.58 |  |" in lines
-    assert "N = 512:" in lines and sum("Profile laptop: 2 of 2 cells" in line for line in lines) == 1
-    judged = [line for line in lines if line.startswith("| On a CPU compiled RoPE is nearly free")]
-    assert judged and judged[0].endswith("| *not testable here* |")  # no cell at 1024
-    tables["laptop"] = empty
-    lines = pages.encoding_speed().splitlines()
-    assert lines[0].startswith("Not run yet") and sum(line.endswith("*not run* |") for line in lines) == 2
-
-
-def test_the_table_of_properties_has_a_badge_for_every_verdict(few_encodings) -> None:
-    text = pages.properties()
-    yes, no = "[yes]{.sepnb-badge .sepnb-reproduced}", "[no]{.sepnb-badge .sepnb-not-reproduced}"
-    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if "{.sepnb" in line]
-    names = [name for name, *_ in rows]
-    assert names == ["`learned`", "`alibi`", *(f"`{method}`" for method in extrapolators.SOURCE_METHODS)]
-    assert rows[0][2:] == [yes, no, no, no, yes]  # a table has no row beyond its own, and is drawn
-    assert rows[1][1:] == ["distance: the bias of each head", *[yes] * 4, no]
-    assert rows[names.index("`fourier`")][4] == no  # it repeats with the period of its table
-    assert "to put to the probes: `none`." in text
-
-
-def test_the_tables_of_encodings_are_read_as_tables(project, few_encodings, monkeypatch, tmp_path) -> None:
-    monkeypatch.setenv("SEPNB_RESULTS", str(tmp_path / "none"))
-    tables = "\n\n".join(f"```{{{name}}}\n```" for name in ("inventory", "properties", "encoding-speed"))
-    built = project({"index.md": f"# Book\n\n## Costs\n\n{tables}\n"})
-    assert built.warnings == []
-    page = built.page("index")
-    assert "Not run yet" in page and "<code" in page  # and a table of what is judged
-    assert page.count("<table") == 5 and '<span class="sepnb-badge sepnb-reproduced">yes</span>' in page
-
-
 def test_plotly_is_loaded_from_the_site_on_the_page_that_draws_with_it(project) -> None:
     figure = plotly.graph_objects.Figure(plotly.graph_objects.Scatter(x=[0, 1], y=[0, 1]))
     html = plotly.io.to_html(figure, full_html=False, include_plotlyjs=False)
@@ -242,21 +155,6 @@ def test_plotly_is_loaded_from_the_site_on_the_page_that_draws_with_it(project) 
     assert '<script src="_static/plotly.min.js' in built.page("drawn")
     assert "plotly.min.js" not in built.page("index")
     assert (built.html / "_static" / "plotly.min.js").stat().st_size > 1_000_000
-
-
-def test_the_buttons_follow_the_one_setting() -> None:
-    launch = {
-        "launch_buttons": {"colab_url": "https://colab.research.google.com"},
-        "repository_branch": "main",
-    }
-    without = SimpleNamespace(html_theme_options={**launch, "repository_url": ""})
-    site.buttons(None, without)
-    assert without.html_theme_options == {}
-    address = "https://example.org/book"
-    named = SimpleNamespace(html_theme_options={**launch, "repository_url": address})
-    site.buttons(None, named)
-    assert named.html_theme_options["launch_buttons"] == launch["launch_buttons"]
-    assert named.html_theme_options["use_repository_button"] is True
 
 
 def test_with_an_address_each_chapter_opens_in_binder_and_colab_and_without_one_nowhere(project) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import nbformat
 import numpy as np
 import pytest
 import torch
@@ -24,9 +23,14 @@ from sepnb.seqpe.digits import digits
 from sepnb.streams import Streams
 
 from . import browser as reading
+from .conftest import book_of, notebook, shows
 
 LENGTH = 16
 Built = Callable[[str, dict], Path]
+
+
+PAGES: dict[str, str] = {}
+"""Addresses by what the page shows: tests that look at one figure build its page once."""
 
 
 @pytest.fixture
@@ -37,27 +41,22 @@ def built(project, monkeypatch) -> Built:
         shown: list[str] = []
         monkeypatch.setattr(interactive, "display", lambda html: shown.append(html.data))
         moving.show(kind, data, name="moving-one", alt="A figure.", instead="the figure above")
-        output = nbformat.v4.new_output("display_data", {"text/html": shown[0]})
-        cells = [
-            nbformat.v4.new_markdown_cell("# Drawn\n\n![what stands still](still.svg)"),
-            nbformat.v4.new_code_cell("moving.show(...)", outputs=[output]),
-        ]
-        python = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
-        notebook = nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=python))
+        if (address := PAGES.get(shown[0])) is not None:
+            return address
+        drawn = notebook(
+            "# Drawn\n\n![what stands still](still.svg)",
+            shows("moving.show(...)", {"data": {"text/html": shown[0]}}),
+        )
         still = '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30"><circle r="9"/></svg>'
-        pages = {
-            "index.md": "# Book\n\n```{toctree}\ndrawn\n```\n",
-            "drawn.ipynb": notebook,
-            "still.svg": still,
-        }
         static = {
             "html_static_path": [str(paths.root() / "book" / "_static")],
             "html_css_files": ["sepnb.css"],
         }
-        made = project(pages, **static)
+        made = project(book_of({"drawn": drawn}) | {"still.svg": still}, **static)
         assert made.warnings == []
         assert "moving.js" in made.page("drawn") and "moving.js" not in made.page("index")
-        return (made.html / "drawn.html").as_uri()
+        PAGES[shown[0]] = (made.html / "drawn.html").as_uri()
+        return PAGES[shown[0]]
 
     return build
 
@@ -480,14 +479,6 @@ def test_the_grid_shows_products_and_counts_neighbours_among_the_most_similar(ch
                 arg=f"Of its 8 neighbours {near} are among the 8 most similar",
             )
             assert said.text_content().startswith(f"{one['says']}: row 5, column 5")
-
-
-def test_the_odometer_says_what_a_carry_changes(chromium, built) -> None:
-    with opened(chromium, built("odometer", SMALL["odometer"])) as page:
-        said = page.locator(".moving-said")
-        assert said.text_content() == "From 999 to 1,000 4 of 5 digits change: a carry through 3 places."
-        page.get_by_label("Base").select_option("2")
-        page.locator(".moving-said", has_text="4 of 17 digits change: a carry through 3 places").wait_for()
 
 
 def test_the_chapter_in_the_book_moves_from_a_folder_and_stands_still_without_scripts(chromium, site) -> None:

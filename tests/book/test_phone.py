@@ -40,8 +40,3 @@ def test_drawings_of_figures_that_are_gone_go(monkeypatch, tmp_path) -> None:
     phone.keep({"one": "<svg/>", "two": "<svg/>"})
     phone.keep({"two": "<svg/>"})
     assert [file.name for file in tmp_path.iterdir()] == ["two.svg"]
-
-
-def test_a_figure_without_a_narrow_form_is_shown_as_it_is() -> None:
-    bar, held = staged(None)
-    assert held == {} and phone.CLASS not in str(bar)

@@ -4,7 +4,7 @@ import re
 
 import nbformat
 
-from sepnb.companion.book.tables import NUMBER, set_html, unbroken
+from sepnb.companion.book.tables import set_html, unbroken
 
 from .conftest import book_of, notebook, shows
 
@@ -24,24 +24,6 @@ def test_rows_have_heads_and_numbers_stand_to_the_right_with_the_head_of_their_c
     assert '<th scope="col" class="sepnb-number">loss</th>' in made
     assert '<th scope="col">why</th>' in made and "<td>4</td>" in made, "a column with words is one of words"
     assert set_html(made) == made
-
-
-def test_a_table_whose_first_column_counts_has_no_heads_of_rows() -> None:
-    assert 'scope="row"' not in set_html("<table><tbody><tr><td>512</td><td>a</td></tr></tbody></table>")
-
-
-def test_what_is_a_number_in_a_table() -> None:
-    for text in (
-        "1,024",
-        "\N{MINUS SIGN}0.25",
-        "12 %",
-        "2.17\N{MULTIPLICATION SIGN}",
-        "+0.83\xa0±\xa00.02",
-        "not run",
-    ):
-        assert NUMBER.fullmatch(text), text
-    for text in ("4 L", "a", "1 of 3", "held"):
-        assert not NUMBER.fullmatch(text), text
 
 
 def test_no_line_breaks_at_a_plus_minus() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sepnb import claims, experiments, paths
+from sepnb import claims, paths
 from sepnb.claims import (
     exact,
     extrapolation,
@@ -17,8 +17,6 @@ from sepnb.claims import (
 )
 from sepnb.claims.asks import Ask
 from sepnb.claims.seqpe_stream import KINDS
-from sepnb.experiments.encoding_methods import METHODS
-from sepnb.experiments.long_windows import LongTexts
 
 
 def table(rows, *, seeds=range(1, 7), noise=1e-4, fixed=()) -> pd.DataFrame:
@@ -256,14 +254,6 @@ def test_an_encoding_survives_with_a_gap_below_the_bound_and_three_seeds_decide_
         assert claims.survival({need: survivor(method, reading, *changed)}, method).word == expected
     other = {extrapolation.TABLE, extrapolation.ENCODINGS} - {need}
     assert claims.survival(dict.fromkeys(other, survivor(method, reading, 0.0)), method).word == "not run"
-
-
-def test_encodings_judged_elsewhere_have_six_seeds_there_and_the_readings_are_those_of_the_grid():
-    six = {c.method for c in experiments.get("extrapolation").grid("laptop") if c.seed == 6}
-    assert six & METHODS.keys() == set(extrapolation.SIX_SEEDS)
-    for config in experiments.get("encodings").grid("laptop", seeds=[1]):
-        rule = "clamp" if config.method.startswith("learned") else "native"
-        assert rule in {reading.id for reading in config.of(LongTexts).readings}
 
 
 # --- chapters 1 and 8 to 10 ---------------------------------------------------------------------------------

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+from typer.testing import CliRunner
 
-from sepnb import experiments
+from sepnb import cli, experiments
 from sepnb.companion.run.chapters import Chapter
 
 HEADER = """\
@@ -69,3 +71,16 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Callable[[object], None]:
         monkeypatch.setattr(experiments, "get", lambda name: experiment)
 
     return register
+
+
+@pytest.fixture
+def sepnb(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
+    """`sepnb(*arguments)`: a command as it is typed. Gives its exit status and what it prints."""
+    monkeypatch.setattr(cli, "console", Console(width=200, highlight=False))
+
+    def command(*arguments: object) -> tuple[int, str]:
+        done = CliRunner().invoke(cli.app, list(map(str, arguments)))
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done.exit_code, done.output
+
+    return command

@@ -109,11 +109,8 @@ def test_nothing_changed_builds_nothing(executed, builds, checkout) -> None:
         ("book/index.md", False),
         ("notebooks/executed/01_order.ipynb", False),
         ("build/laptop/01_order.json", False),
-        ("build/smoke/01_order.json", False),  # the ledger of claims may read it
         ("_config.yml", True),
-        ("book/_ext/sepnb_book.py", True),
         ("results/laptop/in_window/a.json", True),
-        ("requirements.lock", True),
     ],
 )
 def test_each_input_of_the_site_counts(executed, builds, checkout, file: str, every_page: bool) -> None:
@@ -186,26 +183,6 @@ def test_a_build_that_failed_is_not_taken_for_current(executed, builds, checkout
     (checkout / "_config.yml").write_text("title: Test\n", encoding="utf-8")
     monkeypatch.setattr(book, "_jupyter_book", working)
     assert book.build("laptop") is True
-
-
-def test_output_of_jupyter_book_goes_to_the_log_and_warnings_also_to_the_reader(
-    checkout, monkeypatch
-) -> None:
-    script = """
-import sys
-print("reading sources")
-print("\\x1b[91mpage.md:3: WARNING: no such target\\x1b[0m", file=sys.stderr)
-print("in 3 s", file=sys.stderr)
-sys.exit(1)
-"""
-    monkeypatch.setattr(book, "BOOK", script)
-    said: list[str] = []
-    log = checkout / "build" / "book.log"
-    status, last = book._jupyter_book([], {}, log, said.append)
-    assert status == 1
-    assert said == ["page.md:3: WARNING: no such target"]
-    assert list(last) == ["page.md:3: WARNING: no such target\n", "in 3 s\n"]
-    assert "reading sources" in log.read_text(encoding="utf-8")
 
 
 def until(happens: Callable[[], bool], seconds: float = 60.0) -> None:

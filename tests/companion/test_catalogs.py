@@ -127,12 +127,6 @@ def test_a_changed_message_keeps_its_translation_for_a_person_and_changed_number
     assert len(catalogs.refresh("fr")) == 1 and file.read_bytes() == before
 
 
-def test_an_edition_that_was_not_built_is_refused_with_the_remedy(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("SEPNB_BUILD", str(tmp_path))
-    with pytest.raises(ValueError, match="make book"):
-        catalogs.messages("fr")
-
-
 def test_mathematics_code_and_bare_roles_need_no_translation() -> None:
     bare = "$x_{\\text{pos}}$ {num}`a/b:.2f`, {doc}`7 <chapter>` `a_name` [1]{.sepnb-badge}"
     assert not worded(bare)

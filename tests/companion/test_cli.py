@@ -12,30 +12,14 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner
 
-from sepnb import cli, paths
+from sepnb import paths
 from sepnb.companion.check import regression
-from sepnb.companion.run import doctor, gpus, tasks
+from sepnb.companion.run import gpus, tasks
 from sepnb.companion.run.chapters import Chapter, fingerprint, remember
 from sepnb.companion.run.doctor import differing_versions
-from sepnb.experiments import names as every_experiment
 from sepnb.records import numbers
 from sepnb.records.store import Store
-
-
-def sepnb(*arguments: str) -> tuple[int, str]:
-    done = CliRunner().invoke(cli.app, list(arguments))
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done.exit_code, done.output
-
-
-@pytest.fixture(autouse=True)
-def shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A console that writes to what the runner captures."""
-    from rich.console import Console
-
-    monkeypatch.setattr(cli, "console", Console(width=200, highlight=False))
 
 
 @pytest.mark.attack("commands that ask for what cannot be done")
@@ -43,29 +27,18 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "told"),
     [
         (["run", "01_oder"], "'01_oder' is no chapter and no experiment; did you mean 01_order"),
-        (["run", "in_windw"], "did you mean in_window"),
-        (["run", "in_window", "--seeds", "1,x"], "give whole numbers separated by commas"),
         (["run", "in_window", "--seeds", "1" * 23], "each of at most 18 digits"),
-        (["run", ""], "'' is no chapter and no experiment"),
-        (["run", "in_window", "--methods", ""], "unknown method ''"),
         (["run", "in_window", "--methods", "rop"], "unknown method 'rop'; did you mean rope?"),
-        (["run", "lr_screen", "--methods", "none", "--profile", "smoke"], "unknown method 'none'; did you"),
         (["run", "in_window", "--shard", "3/2"], "give i/n"),
         (["run", "in_window", "--device", "gpu0"], "give cpu, cuda, one of several GPUs as cuda:1, or auto"),
         (["bench", "separatd"], "did you mean separated"),
         (["probe", "model", "--text", "nowhere", "--length", "5"], "does not exist"),
-        (["bench", "--repeats", "0"], "greater than or equal to 1"),
-        (["claims", "qqq"], " more"),
-        (["run", "in_window", "--seeds", "1,1"], "a seed is given twice"),
         (["run", "01_order", "--seeds", "1,2"], "a chapter has one seed, --seeds gives 2"),
-        (["run", "in_window", "--profile", "tiny"], "smoke"),
         (["run", "in_window", "--jobs", "0"], "greater than or equal to 1"),
         (["run", "in_window", "--profile", "laptop"], "no git checkout"),
         (["check", "--update"], "--update needs --reason TEXT"),
         (["check", "--published", "--measure"], "goes with neither"),
-        (["check", "01_oder"], "did you mean 01_order"),
         (["check", "01_order", "--published"], "not chapters: 01_order"),
-        (["check", "--published", "--whole"], "--published --whole --sample N"),
         (["check", "--published"], "holds no record of laptop or gpu, so that nothing was checked"),
         (["check", "--draw", "1"], "--published --whole --sample N"),
         (["check", "--published", "--whole", "--sample", "1"], "no published run of laptop can be trained"),
@@ -73,7 +46,9 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> None:
         (["data", "eltec"], "did you mean eltec-eng"),
     ],
 )
-def test_what_cannot_be_done_is_refused_with_a_remedy(write_chapter, arguments: list[str], told: str) -> None:
+def test_what_cannot_be_done_is_refused_with_a_remedy(
+    sepnb, write_chapter, arguments: list[str], told: str
+) -> None:
     write_chapter("01_order")
     status, output = sepnb(*arguments)
     assert status == 2
@@ -81,7 +56,7 @@ def test_what_cannot_be_done_is_refused_with_a_remedy(write_chapter, arguments: 
     assert "Traceback" not in output
 
 
-def test_the_device_follows_the_profile_unless_asked(checkout, monkeypatch) -> None:
+def test_the_device_follows_the_profile_unless_asked(sepnb, checkout, monkeypatch) -> None:
     for there in (True, False):
         monkeypatch.setattr("torch.cuda.is_available", lambda there=there: there)
         assert tasks.device(None, "smoke") == tasks.device("cpu", "gpu") == "cpu"
@@ -169,19 +144,7 @@ print(done.exit_code, sorted({"torch", "jupytext", "papermill", "sphinx", "panda
     assert done.stdout.splitlines()[-1] == "0 []"
 
 
-def test_a_list_is_cut_to_the_names_that_are_asked_for(checkout) -> None:
-    status, output = sepnb("results", "seqpe_stream", "in_win", "--profile", "laptop")
-    listed = {line.split()[0] for line in output.splitlines() if " laptop " in line}
-    assert status == 0
-    assert listed == {name for name in every_experiment() if "seqpe_stream" in name or name == "in_window"}
-
-
-def test_a_folder_without_chapters_is_no_book(checkout) -> None:
-    status, output = sepnb("build")
-    assert status == 2 and "holds no chapters: the book is built in a checkout" in output
-
-
-def test_nothing_checked_is_an_error_and_no_pass(checkout, write_chapter, monkeypatch) -> None:
+def test_nothing_checked_is_an_error_and_no_pass(sepnb, checkout, write_chapter, monkeypatch) -> None:
     status, output = sepnb("check")
     assert status == 2 and "holds no chapters: numbers are checked in a checkout of the book" in output
     write_chapter("01_order")
@@ -190,7 +153,7 @@ def test_nothing_checked_is_an_error_and_no_pass(checkout, write_chapter, monkey
     assert status == 2 and "01_order published no number, so that nothing was checked" in output
 
 
-def test_a_grid_is_run_resumed_and_summed_up(checkout, fake, registered) -> None:
+def test_a_grid_is_run_resumed_and_summed_up(sepnb, checkout, fake, registered) -> None:
     registered(fake(methods=("a", "broken")))
     store = checkout / "private"
     status, output = sepnb("run", "fake", "--store", str(store))
@@ -202,7 +165,7 @@ def test_a_grid_is_run_resumed_and_summed_up(checkout, fake, registered) -> None
     assert "2 runs of fake" in output and "2 are there already" in output
 
 
-def test_several_processes_for_one_run_are_refused(checkout, fake, registered, monkeypatch) -> None:
+def test_several_processes_for_one_run_are_refused(sepnb, checkout, fake, registered, monkeypatch) -> None:
     registered(fake())
     monkeypatch.setenv("WORLD_SIZE", "2")
     status, output = sepnb("run", "fake", "--store", str(checkout / "private"))
@@ -223,7 +186,7 @@ def recomputed(write_chapter: Callable[..., Chapter], monkeypatch: pytest.Monkey
     return found
 
 
-def test_check_fails_on_a_moved_number_until_the_reference_moves_for_a_reason(recomputed) -> None:
+def test_check_fails_on_a_moved_number_until_the_reference_moves_for_a_reason(sepnb, recomputed) -> None:
     assert sepnb("check")[0] == 1
     status, output = sepnb("check", "--measure", "--update", "--reason", "first numbers")
     assert status == 0 and "all as the reference says" in output
@@ -238,7 +201,7 @@ def test_check_fails_on_a_moved_number_until_the_reference_moves_for_a_reason(re
     assert made["reason"] == "a new schedule"
 
 
-def test_check_of_a_chapter_leaves_what_is_known_of_the_others(recomputed, write_chapter) -> None:
+def test_check_of_a_chapter_leaves_what_is_known_of_the_others(sepnb, recomputed, write_chapter) -> None:
     for name in ("02_new", "03_gone"):
         write_chapter(name)
         recomputed[name] = {"share": 0.5}
@@ -256,7 +219,7 @@ def test_check_of_a_chapter_leaves_what_is_known_of_the_others(recomputed, write
     assert regression.tolerances("smoke").keys() == {"01_order", "02_new"}
 
 
-def test_results_lists_published_missing_stale_and_orphaned(checkout, fake, registered) -> None:
+def test_results_lists_published_missing_stale_and_orphaned(sepnb, checkout, fake, registered) -> None:
     store = Store()
     registered(fake(methods=("a", "b", "c")))
     for config in fake(methods=("a", "b", "z")).grid("laptop", [1]):
@@ -293,7 +256,7 @@ def bad_and_good(checkout: Path, fake, registered) -> Path:
 @pytest.mark.attack(
     "one bad record among good ones, and a folder that leads in a circle, when results are listed"
 )
-def test_one_bad_record_is_listed_and_a_folder_that_cannot_be_read_is_not_empty(bad_and_good) -> None:
+def test_one_bad_record_is_listed_and_a_folder_that_cannot_be_read_is_not_empty(sepnb, bad_and_good) -> None:
     status, output = sepnb("results", "--profile", "laptop")
     assert status == 1 and row_of_fake(output) == ["fake", "laptop", "6", "1", "4", "0", "0", "1"]
     assert f"refused: {bad_and_good}: not whole JSON" in output
@@ -305,7 +268,7 @@ def test_one_bad_record_is_listed_and_a_folder_that_cannot_be_read_is_not_empty(
 
 
 @pytest.mark.attack("one bad record in a grid that is resumed")
-def test_a_run_goes_on_past_a_bad_record_and_leaves_it_to_be_looked_at(bad_and_good, checkout) -> None:
+def test_a_run_goes_on_past_a_bad_record_and_leaves_it_to_be_looked_at(sepnb, bad_and_good, checkout) -> None:
     mine = (checkout / "results").rename(checkout / "mine")
     bad_and_good = mine / bad_and_good.relative_to(checkout / "results")
     arguments = ["run", "fake", "--profile", "laptop", "--store", str(mine), "--jobs", "1", "--seeds", "1"]
@@ -320,7 +283,7 @@ def test_a_run_goes_on_past_a_bad_record_and_leaves_it_to_be_looked_at(bad_and_g
 
 @pytest.mark.attack("a store that cannot be written")
 def test_a_store_that_cannot_be_written_is_refused_before_anything_runs(
-    checkout, fake, registered, monkeypatch
+    sepnb, checkout, fake, registered, monkeypatch
 ) -> None:
     def read_only(_: int) -> None:
         raise OSError(30, "Read-only file system")
@@ -333,14 +296,14 @@ def test_a_store_that_cannot_be_written_is_refused_before_anything_runs(
 
 
 @pytest.mark.attack("one bad record when all are replayed")
-def test_published_records_are_replayed_beside_a_bad_one_which_is_listed(bad_and_good) -> None:
+def test_published_records_are_replayed_beside_a_bad_one_which_is_listed(sepnb, bad_and_good) -> None:
     status, output = sepnb("check", "--published", "--profile", "laptop")
     assert status == 1 and f"refused: {bad_and_good}: not whole JSON" in output
     assert "1 published records: 1 equal" in output
 
 
 @pytest.mark.attack("one bad record when claims are judged")
-def test_claims_are_judged_without_a_bad_record_which_is_listed(checkout) -> None:
+def test_claims_are_judged_without_a_bad_record_which_is_listed(sepnb, checkout) -> None:
     path = checkout / "results" / "laptop" / "in_window" / "rope-seed1.json"
     path.parent.mkdir(parents=True)
     path.write_text('{"schema": 1, "schema": 1}', encoding="utf-8")
@@ -349,24 +312,13 @@ def test_claims_are_judged_without_a_bad_record_which_is_listed(checkout) -> Non
     assert sum("not run" in line for line in output.splitlines()) > 100
 
 
-def test_a_folder_where_a_file_is_expected_is_an_error_in_words(checkout) -> None:
-    (checkout / "requirements.lock").unlink()
-    (checkout / "requirements.lock").mkdir()
-    (checkout / "notebooks" / "01_order.py").write_text("# %%\n", encoding="utf-8")
-    (checkout / "build" / "laptop" / "01_order.manifest.json").mkdir(parents=True)
-    status, output = sepnb("build")
-    assert status == 2 and "error: " in output and "Is a directory" in output
-
-
 HEAVY = ("torch", "pandas", "matplotlib", "numpy", "papermill", "sepnb.companion.run.tasks")
 
 
 @pytest.mark.parametrize(
     ("code", "light"),
     [
-        ("import sepnb", HEAVY),
         ("from sepnb.cli import app; app(['--help'], standalone_mode=False)", HEAVY),
-        ("from sepnb.cli import app; app(['claims', '--help'], standalone_mode=False)", HEAVY),
         ("import sepnb.claims", ("torch", "matplotlib", "scipy.stats")),
         ("import sepnb.companion.book.site", ("torch", "matplotlib", "scipy.stats")),
     ],
@@ -390,23 +342,7 @@ torch=={version("torch").split("+")[0]}
     assert other == [f"rich {version('rich')} (locked 0.0.1)"]
 
 
-def test_doctor_looks_at_every_gpu_and_at_what_compiles_for_it(monkeypatch) -> None:
-    memory, found = {0: 80e9, 1: 10e9, 2: 80e9}, {}
-    capability = {0: (9, 0), 1: (8, 0), 2: (7, 5)}
-    monkeypatch.setattr("torch.cuda.mem_get_info", lambda number: (memory[number], 80e9))
-    monkeypatch.setattr("torch.cuda.get_device_capability", capability.get)
-    seen = [doctor._gpu(number) for number in range(3)]
-    assert [one.state for one in seen] == ["ok", "note", "problem"]
-    assert "give --jobs 1" in seen[1].seen and "no bfloat16" in seen[2].seen
-    monkeypatch.setattr("shutil.which", found.get)
-    told = {device: doctor._compiler(device) for device in ("cpu", "cuda")}
-    assert {device: one.state for device, one in told.items()} == {"cpu": "note", "cuda": "problem"}
-    assert "C compiler" in told["cuda"].seen
-    found["gcc"] = "/usr/bin/gcc"  # and what compiles finds no GPU
-    assert doctor._compiler("cuda").seen.startswith("a step is not compiled: ")
-
-
-def test_doctor_sees_a_folder_that_is_no_checkout(checkout) -> None:
+def test_doctor_sees_a_folder_that_is_no_checkout(sepnb, checkout) -> None:
     (checkout / "requirements.lock").unlink()
     status, output = sepnb("doctor")
     assert status == 1
@@ -426,7 +362,7 @@ def test_no_attack():
 """
 
 
-def test_doctor_makes_every_attack_of_a_checkout(checkout) -> None:
+def test_doctor_makes_every_attack_of_a_checkout(sepnb, checkout) -> None:
     (checkout / "pytest.ini").write_text("[pytest]\nmarkers = attack\n")
     assert sepnb("doctor", "--attack")[0] == 2
     (checkout / "tests").mkdir()

@@ -13,10 +13,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from rich.console import Console
-from typer.testing import CliRunner
 
-from sepnb import cli
 from sepnb.companion.run import cluster
 from sepnb.companion.run.runs import Run
 from sepnb.data import registry
@@ -84,17 +81,6 @@ def batches(monkeypatch) -> list[tuple[dict[str, Any], list[Run]]]:
     return Executor.batches
 
 
-@pytest.fixture(autouse=True)
-def shown(monkeypatch) -> None:
-    monkeypatch.setattr(cli, "console", Console(width=200, highlight=False))
-
-
-def sepnb(*arguments: str) -> tuple[int, str]:
-    done = CliRunner().invoke(cli.app, list(arguments))
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done.exit_code, done.output
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -109,7 +95,7 @@ def sepnb(*arguments: str) -> tuple[int, str]:
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_submitted(
-    checkout, write_chapter, fake, registered, batches, monkeypatch, arguments, told
+    sepnb, checkout, write_chapter, fake, registered, batches, monkeypatch, arguments, told
 ) -> None:
     write_chapter("01_order")
     registered(fake(needs=("eltec-eng",)))
@@ -119,7 +105,9 @@ def test_what_cannot_be_done_is_refused_before_anything_is_submitted(
     assert not batches
 
 
-def test_a_run_whose_settings_no_sweep_has_chosen_is_refused_and_not_submitted(checkout, batches) -> None:
+def test_a_run_whose_settings_no_sweep_has_chosen_is_refused_and_not_submitted(
+    sepnb, checkout, batches
+) -> None:
     store = str(checkout / "mine")
     status, output = sepnb("run", "mqar", "--cluster", "slurm", "--store", store, "--seeds", "1")
     assert status == 1 and "run `sepnb run mqar_sweep --profile laptop` and commit" in output
@@ -127,7 +115,7 @@ def test_a_run_whose_settings_no_sweep_has_chosen_is_refused_and_not_submitted(c
 
 
 def test_without_submitit_or_slurm_the_remedy_is_said(
-    checkout, fake, registered, batches, monkeypatch
+    sepnb, checkout, fake, registered, batches, monkeypatch
 ) -> None:
     registered(fake())
     monkeypatch.setattr(cluster.shutil, "which", lambda name: None)
@@ -138,7 +126,7 @@ def test_without_submitit_or_slurm_the_remedy_is_said(
 
 
 def test_what_is_missing_is_one_array_and_what_fails_is_listed_with_its_log(
-    checkout, fake, registered, batches
+    sepnb, checkout, fake, registered, batches
 ) -> None:
     store = Store(checkout / "mine")
     grid = fake(methods=("a", "broken", "b"), log=checkout / "log")
@@ -162,7 +150,7 @@ def test_what_is_missing_is_one_array_and_what_fails_is_listed_with_its_log(
 
 
 def test_what_is_in_the_queue_is_waited_for_and_not_submitted_again(
-    checkout, fake, registered, batches, monkeypatch
+    sepnb, checkout, fake, registered, batches, monkeypatch
 ) -> None:
     store = Store(checkout / "mine")
     registered(fake(log=checkout / "log"))
@@ -178,7 +166,7 @@ def test_what_is_in_the_queue_is_waited_for_and_not_submitted_again(
 
 
 def test_a_task_that_says_it_is_done_is_done_though_the_queue_says_it_runs(
-    checkout, fake, registered, batches, monkeypatch
+    sepnb, checkout, fake, registered, batches, monkeypatch
 ) -> None:
     queue = iter([{"7_0", "7_1"}, {"7_1"}])
     monkeypatch.setattr(cluster, "_queue", lambda: next(queue, set()))
@@ -190,7 +178,7 @@ def test_a_task_that_says_it_is_done_is_done_though_the_queue_says_it_runs(
 
 
 def test_a_task_that_left_no_word_counts_as_done_where_its_record_is_there(
-    checkout, fake, registered, batches, monkeypatch
+    sepnb, checkout, fake, registered, batches, monkeypatch
 ) -> None:
     monkeypatch.setattr(Job, "lost", True)
     registered(fake(methods=("a", "broken")))

@@ -7,10 +7,9 @@ import sys
 
 from rich.console import Console
 
-from sepnb.companion.run import execute as execute_module
 from sepnb.companion.run import screens
-from sepnb.companion.run.chapters import Chapter, remember
-from sepnb.companion.run.execute import Failure, Job, Outcome, execute, execute_all
+from sepnb.companion.run.chapters import Chapter
+from sepnb.companion.run.execute import Job, Outcome, execute, execute_all
 from sepnb.records import numbers
 
 FAILING = """
@@ -86,30 +85,3 @@ def test_side_by_side_each_chapter_has_its_own_fate(write_chapter) -> None:
     assert [outcome.status for outcome in outcomes] == ["failed", "failed", "ran"]
     assert all("published no numbers" in outcome.failure.error for outcome in outcomes[:2] if outcome.failure)
     assert numbers.load("03_good", "smoke")["half"] == 2.5
-
-
-def test_side_by_side_the_longest_chapter_begins_first(write_chapter, monkeypatch) -> None:
-    quick = write_chapter("01_quick", "\n" + "# a long source\n" * 1000)
-    slow, unknown = write_chapter("02_slow"), write_chapter("03_unknown", "\n" + "# words\n" * 2000)
-    for chapter, seconds in ((quick, 1.0), (slow, 60.0)):
-        remember(chapter, "smoke", {}, seconds)
-    begun: list[str] = []
-
-    def run_jobs(function, jobs, **_):
-        for index, job in enumerate(jobs):
-            begun.append(job.chapter.name)
-            yield index, Outcome(job.chapter.name, "ran", 0.0), None
-
-    monkeypatch.setattr(execute_module.workers, "run_jobs", run_jobs)
-    outcomes = execute_all([Job(one, "smoke") for one in (quick, slow, unknown)], side_by_side=2)
-    assert begun == ["02_slow", "03_unknown", "01_quick"]
-    assert [outcome.chapter for outcome in outcomes] == ["01_quick", "02_slow", "03_unknown"]
-
-
-def test_a_chapter_without_the_parameters_is_told_which(checkout) -> None:
-    path = checkout / "notebooks" / "01_order.py"
-    path.write_text('# %% tags=["parameters"]\nprofile = "smoke"\n', encoding="utf-8")
-    outcome = execute(Job(Chapter(path), "smoke"))
-    assert outcome.status == "failed"
-    assert isinstance(outcome.failure, Failure)
-    assert "the parameters cell lacks device, seed" in outcome.failure.error

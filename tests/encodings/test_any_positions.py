@@ -140,16 +140,6 @@ def test_a_position_past_what_an_encoding_can_write_is_refused(name):
             narrow(tokens(1, 1), torch.tensor([last + 1]))
 
 
-@pytest.mark.parametrize("name", [name for name, encoding in ON_TEXTS.items() if widest(encoding) < HIGHEST])
-def test_keys_that_are_too_far_apart_are_refused(name):
-    encoding, (narrow, wide) = ON_TEXTS[name], pair(name)
-    limit = widest(encoding)
-    with torch.no_grad():
-        assert wide(tokens(1, 2), torch.tensor([7, limit + 7])).isfinite().all()
-        with pytest.raises(ValueError, match=f"the keys span {limit + 1} positions"):
-            narrow(tokens(1, 2), torch.tensor([7, limit + 8]))
-
-
 @pytest.mark.parametrize("name", RELATIVE)
 def test_what_reads_no_index_does_not_hear_where_a_text_with_gaps_starts(name):
     _, wide = pair(name)

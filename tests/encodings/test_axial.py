@@ -6,8 +6,6 @@ import pytest
 import torch
 
 from sepnb.encodings import (
-    AxialRoPE,
-    Heads,
     apply_axial_rope,
     apply_rope,
     axial_rope_frequencies,
@@ -76,24 +74,6 @@ def test_a_grid_that_is_fitted_has_the_corners_of_the_other():
     assert grid_positions(1, 4, fit=(3, 4))[:, 0].tolist() == [0, 0, 0, 0]
 
 
-def test_what_cannot_be_rotated_is_refused(unhooked):
-    for dim, near in ((2, 4), (6, 8), (10, 8), (13, 12)):
-        with pytest.raises(ValueError, match=f"must be a multiple of 4, got {dim}; {near} would do"):
-            axial_rope_frequencies(dim)
-    w, x = axial_rope_frequencies(8), random(6, 8)
-    with pytest.raises(ValueError, match="x has width 8, 3 frequencies need 12"):
-        apply_axial_rope(x, grid_positions(2, 3), axial_rope_frequencies(12))
-    for wrong in (torch.arange(6), grid_positions(1, 6).T, grid_positions(1, 1)):
-        with pytest.raises(ValueError, match=r"positions of shape .* do not fit .*; give \[6, 2\]"):
-            apply_axial_rope(x, wrong, w)
-    for sides, fit in (((0, 3), None), ((2, 3), (0, 1))):
-        with pytest.raises(ValueError, match="a side is 0; every side has at least 1 patch"):
-            grid_positions(*sides, fit=fit)
-    for sides, fit in (((), None), ((2, 2), (2,))):
-        with pytest.raises(ValueError, match="give both as many sides, at least 1"):
-            grid_positions(*sides, fit=fit)
-
-
 # --- in a model
 
 
@@ -109,16 +89,6 @@ def test_of_one_coordinate_it_is_rope_and_of_three_each_has_its_pairs():
         torch.testing.assert_close(turned[:, own], expected, rtol=0, atol=1e-12)
     one, plain = axial_rope_frequencies(12, dims=1), torch.arange(5)
     assert torch.equal(apply_axial_rope(x, plain[:, None], one, dims=1), apply_rope(x, plain, one))
-
-
-def test_a_bfloat16_model_keeps_its_angles_exact():
-    module, at = AxialRoPE().at_query_key(Heads(width=8)).to(torch.bfloat16), torch.tensor([[4001, 4003]])
-    expected = apply_axial_rope(torch.ones(1, 8, dtype=F64), at, axial_rope_frequencies(8))
-    found = module(torch.ones(1, 1, 1, 8, dtype=torch.bfloat16), module.prepare(at, at)[0])
-    assert found.dtype == torch.bfloat16
-    torch.testing.assert_close(
-        found[0, 0].double(), expected, rtol=0, atol=3 * torch.finfo(torch.bfloat16).eps
-    )
 
 
 def test_grids_of_one_and_three_sides_are_counted_alike():

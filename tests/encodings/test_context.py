@@ -251,23 +251,12 @@ def test_a_factor_and_an_original_length_have_their_bounds(unhooked):
     ("call", "message"),
     [
         (lambda: NTKByParts(2, L, alpha=32, beta=32), "alpha is 32 and beta is 32; alpha must be below beta"),
-        (lambda: NTKByParts(2, L, alpha=-1), "alpha is -1; it must be from 0 to"),
-        (lambda: YaRN(2, L, beta_slow=40), "beta_slow is 40 and beta_fast is 32; beta_slow must be below"),
-        (lambda: YaRN(2, L, ramp="index"), "unknown ramp 'index'; use one of dimension, rotations"),
         (lambda: YaRN(2, L, beta_slow=0), "beta_slow is 0; in 2048 positions .* between 0 and that"),
         (lambda: Llama3(2, L, low_freq_factor=4), "low_freq_factor is 4 and high_freq_factor is 4"),
-        (lambda: LongRoPE((1.0, 0.0), ONES, 2, L), r"short holds 0\.0; divisors must be finite and above 0"),
         (lambda: frequencies(EXTENSIONS["LongRoPE"], 16), "short holds 32 divisors for 8 pairs; give one"),
-        (lambda: RaisedBase(math.inf), "base is inf; it must be finite"),
         (lambda: frequencies(NTKAware(2), 2), "the width is 2; ntk-aware needs more than one pair"),
-        (lambda: frequencies(DynamicNTK(2, L), 2), "the width is 2; dynamic-ntk needs more than one pair"),
     ],
 )
 def test_options_that_make_no_sense_name_themselves(unhooked, call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_divisors_come_as_a_tuple(unhooked):
-    with pytest.raises(TypeError, match="long must be a tuple of divisors"):
-        LongRoPE(ONES, list(ONES), 2, L)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from sepnb.encodings import Cope, Heads, cope_positions, cope_scores
+from sepnb.encodings import cope_positions, cope_scores
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training import Diverged, TrainingConfig, train
@@ -40,14 +40,6 @@ def test_gates_of_keys_after_the_query_are_shut_before_the_sum():
 def test_counts_are_taken_in_single_precision_in_a_bfloat16_model():
     counted = cope_positions(torch.full((1, 1, 1, 2000), 1e4, dtype=torch.bfloat16), 5000)
     assert counted.dtype == torch.float32 and counted[0, 0, 0, 0] == 2000
-
-
-def test_a_table_of_zeros_as_at_the_start_leaves_plain_attention():
-    module = Cope().at_score(Heads(2, 4, 8)).double()
-    q, k, at = random(1, 2, 5, 4), random(1, 2, 5, 4, seed=1), torch.arange(5)
-    scores = module(q, k, module.prepare(at, at), slice(0, 2))
-    torch.testing.assert_close(scores, q @ k.transpose(-1, -2) / 2, rtol=0, atol=1e-12)
-    assert module.table.shape == (64, 4)
 
 
 def test_gaps_are_refused_and_a_cache_is_left_as_it_was(unhooked):

@@ -6,8 +6,6 @@ import pytest
 import torch
 
 from sepnb.encodings import DistanceAware, Heads, distance_aware_gate
-from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
-from sepnb.streams import Streams
 
 from .drawn import F64
 
@@ -60,32 +58,6 @@ def test_a_large_v_is_finite_where_its_own_exponential_is_not():
     gate.sum().backward()
     torch.testing.assert_close(gate[0, :2].detach(), torch.tensor([1.0, math.exp(-0.5)]))
     assert gate.isfinite().all() and all(leaf.grad.isfinite().all() for leaf in leaves)
-
-
-def model() -> LanguageModel:
-    """One dense layer whose products of queries and keys are all positive."""
-    torch.manual_seed(0)
-    config = TransformerConfig(Streams.dense(8), 1, 2, "distance-aware", max_length=16)
-    made = LanguageModel(config, 5).double()
-    attention = made.transformer.blocks[0].attention
-    with torch.no_grad():
-        made.embedding.weight.copy_(torch.eye(8)[:5] * 3)
-        queries, keys = attention.query_key[0].weight.chunk(2)
-        queries.copy_(torch.eye(8)), keys.copy_(torch.eye(8))
-    return made
-
-
-def test_a_masked_key_has_the_weight_0_though_a_relu_would_lift_it():
-    made = model()
-    with frozen_attention(made) as tapes, torch.no_grad():
-        made(torch.tensor([[0, 1, 2, 0, 1, 2]]))
-    future = torch.ones(6, 6, dtype=torch.bool).triu(1)
-    assert (tapes[0].weights[..., future] == 0).all() and tapes[0].weights.isfinite().all()
-    narrow = made.extended(window=2)
-    with frozen_attention(narrow) as tapes, torch.no_grad():
-        narrow(torch.tensor([[0, 1, 2, 0, 1, 2]]))
-    unseen = future | torch.ones(6, 6, dtype=torch.bool).tril(-2)
-    assert (tapes[0].weights[..., unseen] == 0).all()
 
 
 def test_heads_start_with_a_preference_from_near_to_far_and_none_for_size():

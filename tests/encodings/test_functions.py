@@ -113,19 +113,3 @@ def test_the_output_of_shaw_is_the_average_and_what_its_module_adds(n, m, clip):
         lambda: encodings.shaw_output(weights, v, module.table[0], clip=clip),
         [weights, v, module.table],
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [("shaw", {"per_head": True}), ("transformer-xl", {}), ("distance-aware", {"relu": False})],
-)
-def test_heads_are_chosen_and_columns_beside_theirs_add_their_product_alone(name, options):
-    module = drawn(build(name, **options).at_score(Heads(3, 4, 12)))
-    q, k, at = random(1, 3, 5, 7), random(1, 3, 5, 7, seed=1), torch.arange(5)
-    for known in (True, False):
-        prepared = module.prepare(at, at, known)
-        whole, own = (module(q[..., :e], k[..., :e], prepared, slice(0, 3)) for e in (7, 4))
-        torch.testing.assert_close(module(q[:, 1:], k[:, 1:], prepared, slice(1, 3)), whole[:, 1:])
-        if name != "distance-aware":
-            more = q[..., 4:] @ k[..., 4:].transpose(-1, -2) / 2
-            torch.testing.assert_close(whole, own + more)

@@ -6,21 +6,13 @@ import pytest
 import torch
 
 from sepnb.analysis.isolation import jacobian, leak
-from sepnb.encodings import Heads, Phase, phase_frequencies, phase_scores
+from sepnb.encodings import phase_frequencies, phase_scores
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import Streams
 
 from .drawn import F64, loud, random
 
 DENSE, SEPARATED = Streams.dense(32), Streams(pos=8, sem=24)
-FAR = torch.tensor([0, 1, 2, 3, 4, 70, 9000])
-
-
-def term(heads: int = 3, waves: int = 5, width: int = 6, longest: float = 64.0):
-    torch.manual_seed(0)
-    return (
-        Phase(longest, waves).at_query_key(Heads(content_width=width, reading=heads, max_length=32)).to(F64)
-    )
 
 
 def model(streams: Streams, encoding, seed: int = 0, **fields) -> LanguageModel:
@@ -53,30 +45,6 @@ def test_the_term_is_the_printed_sum_over_complex_exponentials():
                 z = [complex(math.cos(w * (i - j)), math.sin(w * (i - j))) for w in frequencies.tolist()]
                 expected = sum((complex(c[0, h, n, k]) * z[k]).real for k in range(3))
                 assert scores[0, h, n, m].item() == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize("rows", [False, True], ids=["shared", "each row its own"])
-def test_the_columns_of_queries_and_keys_give_the_term(rows):
-    module, content = term(), random(2, 7, 6)
-    queries = torch.stack([FAR, FAR + 3]) if rows else FAR
-    keys = torch.cat([queries * 0 + 17, queries], dim=-1)
-    q, k = module(content, module.prepare(queries, keys))
-    assert q.shape == (2, 3, 7, 10) and k.shape == (2 if rows else 1, 1, 14, 10)
-    pairs = (content @ module.coefficients.weight.T).unflatten(-1, (3, 5, 2)).transpose(1, 2)
-    c = torch.complex(pairs[..., 0], pairs[..., 1])
-    expected = phase_scores(c, module.frequencies, queries, keys)
-    torch.testing.assert_close(q @ k.transpose(-1, -2), expected, rtol=0, atol=1e-10)
-
-
-def test_the_longest_wave_is_the_trained_length_unless_it_is_given():
-    assert torch.equal(
-        Phase(waves=4).at_query_key(Heads(content_width=6, reading=2, max_length=77)).frequencies,
-        phase_frequencies(4, 77.0),
-    )
-    assert torch.equal(
-        Phase(500.0, 4).at_query_key(Heads(content_width=6, reading=2, max_length=77)).frequencies,
-        phase_frequencies(4, 500.0),
-    )
 
 
 # --- in a model

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from sepnb import encodings
-from sepnb.encodings import Site, coordinates
+from sepnb.encodings import Site
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.models.position_tables import position_branch
 from sepnb.streams import Streams
@@ -108,14 +108,6 @@ def test_every_coordinate_is_heard(name, axes):
             assert (heard[one] - heard[other]).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("name", ["none", "axial-rope"])
-def test_what_knows_differences_alone_does_not_hear_where_the_grid_begins(name):
-    made, places = model(name, 2), points(2)
-    with torch.no_grad():
-        moved = made(tokens(), places + torch.tensor([7, 30]))
-        torch.testing.assert_close(moved, made(tokens(), places), rtol=0, atol=1e-9)
-
-
 @pytest.mark.parametrize(("name", "axes"), [case for case in CASES if case.values[1] == 2])
 def test_without_gradients_memory_grows_with_the_length_and_not_with_its_square(name, axes, monkeypatch):
     places = torch.arange(256)[:, None].expand(-1, axes) % SIDE + 1
@@ -153,24 +145,6 @@ def test_a_stream_for_each_coordinate_is_filled_by_it_alone(name):
 # --- counting, cutting, joining
 
 
-def test_tokens_are_counted_cut_and_joined_along_their_own_dimension():
-    """Of one axis and of two, shared and by sequence; [2, 3] is one of each."""
-    ambiguous = torch.arange(6).reshape(2, 3)
-    assert (coordinates.tokens_of(ambiguous), coordinates.tokens_of(ambiguous, 3)) == (3, 2)
-    assert coordinates.differ(ambiguous) and not coordinates.differ(ambiguous, 3)
-    assert coordinates.cut(ambiguous, 1, 3).tolist() == [[1, 2], [4, 5]]
-    assert coordinates.cut(ambiguous, 1, 3, 3).tolist() == [[3, 4, 5]]
-    assert coordinates.joined(torch.arange(2), ambiguous, 2).tolist() == [[0, 1, 0, 1, 2], [0, 1, 3, 4, 5]]
-    own = torch.stack([ambiguous, ambiguous + 10])
-    both = coordinates.joined(own, ambiguous, 2, 3)
-    assert both.shape == (2, 4, 3) and torch.equal(both[1, 2:], ambiguous) and torch.equal(both[:, :2], own)
-    assert coordinates.highest(ambiguous) == [5] and coordinates.highest(own, 3) == [13, 14, 15]
-    assert coordinates.shapes(2, 5, 1) == ((5,), (2, 5)) and coordinates.shapes(2, 5, 3) == (
-        (5, 3),
-        (2, 5, 3),
-    )
-
-
 # --- what is refused
 
 
@@ -179,10 +153,7 @@ def test_positions_that_do_not_fit_the_axes_are_refused_with_what_would(unhooked
     cases = (
         (None, ValueError, r"on 2 axes no position comes after another; give positions, \[9, 2\]"),
         (torch.arange(N), ValueError, r"shape \[9\] do not fit 2 .* give \[9, 2\] or \[2, 9, 2\]"),
-        (torch.zeros(2, N, dtype=torch.int64), ValueError, r"shape \[2, 9\] do not fit"),
         (torch.zeros(N, 3, dtype=torch.int64), ValueError, r"shape \[9, 3\] do not fit"),
-        (torch.zeros(N, 2, dtype=torch.bool), TypeError, r"positions must be integers, got torch\.bool"),
-        (torch.full((N, 2), -1), ValueError, "position -1 is negative"),
         (torch.full((N, 2), float("nan")), ValueError, "a position is not finite"),
     )
     for places, error, message in cases:
@@ -192,8 +163,6 @@ def test_positions_that_do_not_fit_the_axes_are_refused_with_what_would(unhooked
         LanguageModel(TransformerConfig(Streams.dense(48), 1, 4), VOCABULARY)(tokens(), points(2))
     with pytest.raises(ValueError, match="the cache is of a model of 1 axes, this one has 2"):
         made(tokens(), points(2), LanguageModel(TransformerConfig(Streams.dense(48), 2, 4)).make_cache(2))
-    with pytest.raises(ValueError, match=r"on 2 axes no position comes after another; give .* \[1, 2\]"):
-        made.make_cache(2).next_positions(1, torch.device("cpu"))
 
 
 def test_places_between_patches_are_for_those_that_take_them(unhooked):
@@ -214,7 +183,6 @@ def test_places_between_patches_are_for_those_that_take_them(unhooked):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"encoding": "rope", "axes": 2}, r"rope takes positions of 1 coordinate, and axes is 2; use one of"),
         ({"encoding": "rope", "axes": 2}, r"none, sinusoidal \(dims=2\), learned \(grid=...\), axial-rope"),
         (
             {"encoding": "axial-rope"},
@@ -224,8 +192,6 @@ def test_places_between_patches_are_for_those_that_take_them(unhooked):
             {"encoding": "axial-rope", "axes": 3},
             r"use one of none, sinusoidal \(dims=3\), axial-rope \(dims=3\)",
         ),
-        ({"encoding": "sinusoidal", "axes": 2}, "sinusoidal takes positions of 1 coordinate"),
-        ({"axes": 0}, "axes is 0; it must be at least 1"),
     ],
 )
 def test_a_config_whose_encodings_take_other_positions_is_refused(fields, message):

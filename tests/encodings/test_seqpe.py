@@ -67,16 +67,10 @@ def test_two_streams_of_positions_hold_no_heads_that_nothing_reads():
 @pytest.mark.parametrize(
     ("options", "error", "told"),
     [
-        ({"site": "value"}, ValueError, "unknown site 'value'; use one of score, add, multiply, input"),
-        ({"width": 0}, ValueError, "width is 0; it must be at least 1"),
-        ({"layers": 2.0}, TypeError, "layers must be an int, got 2.0"),
-        ({"dims": True}, TypeError, "dims must be an int, got True"),
         ({"heads": 5}, ValueError, "5 heads do not divide the encoder's width 32"),
-        ({"base": 1}, ValueError, "base is 1; a digit needs at least 2 values"),
         ({"digits": (2, 3)}, ValueError, r"digits=\(2, 3\) for 1 coordinates"),
         ({"digits": 30}, ValueError, "30 digits of base 10 write numbers beyond int64"),
         ({"site": "input", "per_layer": True}, ValueError, "per_layer is for the maps to queries and keys"),
-        ({"dropout": 1.0}, ValueError, "dropout is 1.0"),
         ({"site": "add", "factor": 0.5}, ValueError, "factor=0.5 is for the term of the score"),
         ({"class_token": True}, ValueError, "with dims=1 position 0 is the first token of a text"),
     ],

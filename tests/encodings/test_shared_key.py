@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from sepnb.encodings import DynamicNTK, Heads, RoPE, YaRN, apply_rope, rope_frequencies
-from sepnb.models import LanguageModel, TransformerConfig, attention_weights, frozen_attention
+from sepnb.encodings import DynamicNTK, RoPE, YaRN
+from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 
 from .drawn import F64, loud
@@ -77,27 +77,3 @@ def test_it_is_rope_on_a_share_of_the_columns_with_the_same_key_rows_in_every_he
             cache = one.make_cache(2, length=N) if "extension" in rule else one.make_cache(2)
             pieces = [one(tokens()[:, a:b], cache=cache) for a, b in ((0, 4), (4, 5), (5, N))]
             torch.testing.assert_close(torch.cat(pieces, dim=1), other(tokens(), torch.arange(N)), **TIGHT)
-
-
-def test_its_scores_are_those_of_the_paper():
-    """q_h = [RoPE(q_h^R), q_h^C] and k_h = [RoPE(k^R), k_h^C], under the scale of the whole head."""
-    made = model("dense", shared=True)
-    d, r = WIDTH // HEADS, int(SHARE * WIDTH) // HEADS
-    weight = made.transformer.blocks[0].attention.query_key[0].weight
-    assert len(weight) == HEADS * d + HEADS * (d - r) + r
-    with torch.no_grad(), frozen_attention(made) as patterns:
-        made(tokens())
-        u = made.transformer.blocks[0].attention_norm.parts({"sem": made.embedded(tokens())})["sem"]
-    at, (w, _) = torch.arange(N), rope_frequencies(r)
-    k_r = apply_rope(u @ weight[-r:].T, at, w)
-    for h in range(HEADS):
-        q, k_c = u @ weight[h * d : (h + 1) * d].T, u @ weight[HEADS * d + h * (d - r) :][: d - r].T
-        q = torch.cat([apply_rope(q[..., :r], at, w), q[..., r:]], -1)[:, None]
-        k = torch.cat([k_r, k_c], -1)[:, None]
-        expected = attention_weights(q, k, None, causal=True, scale=d**-0.5)[:, 0]
-        torch.testing.assert_close(patterns[0].weights[:, h], expected, **TIGHT)
-
-
-def test_a_share_that_leaves_no_whole_pairs_is_refused_as_without_sharing():
-    with pytest.raises(ValueError, match=r"partial=0\.2 of a head of 8 columns are 1\.6"):
-        RoPE(partial=0.2, shared=True).at_query_key(Heads(width=8))

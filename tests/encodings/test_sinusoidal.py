@@ -44,22 +44,6 @@ def test_the_layouts_are_a_permutation_of_columns(dim):
     assert dim < 3 or not torch.equal(interleaved, halves)
 
 
-@pytest.mark.parametrize("dim", [4, 6, 32])
-@pytest.mark.parametrize("base", [10_000.0, 37.0])
-def test_the_layout_with_the_end_point_is_its_formula_and_another_function(dim, base):
-    """PE[p, m] = sin(p w_m), PE[p, D/2 + m] = cos(p w_m), w_m = base^(-m / (D/2 - 1)): the last is 1/base."""
-    positions, half = [0, 1, 2, 63, 4095], dim // 2
-    frequencies = [base ** (-m / (half - 1)) for m in range(half)]
-    expected = [
-        [math.sin(p * w) for w in frequencies] + [math.cos(p * w) for w in frequencies] for p in positions
-    ]
-    code = sinusoidal(torch.tensor(positions), dim, base=base, layout="halves-endpoint", dtype=F64)
-    torch.testing.assert_close(code, torch.tensor(expected, dtype=F64), rtol=0, atol=1e-11)
-    assert code[1, half - 1].item() == pytest.approx(math.sin(1 / base), rel=1e-12)
-    halves = sinusoidal(torch.tensor(positions), dim, base=base, layout="halves", dtype=F64)
-    assert torch.equal(code[:, 0], halves[:, 0]) and (code - halves).abs().max() > 1e-2
-
-
 def test_a_code_needs_a_column_and_the_layout_with_the_end_point_two_whole_pairs(unhooked):
     with pytest.raises(ValueError, match="dim is 0; a sinusoidal embedding needs at least 1 column"):
         sinusoidal(torch.arange(3), 0)
@@ -88,13 +72,6 @@ def test_the_dtype_is_that_of_floating_positions_else_the_default_or_the_one_ask
     assert sinusoidal(torch.tensor([0.5]), 2, dtype=F64)[0, 0].item() == math.sin(0.5)
 
 
-def test_positions_of_any_shape_keep_it():
-    positions = torch.arange(24).reshape(2, 3, 4)
-    code = sinusoidal(positions, 5)
-    assert code.shape == (2, 3, 4, 5)
-    assert torch.equal(code.reshape(24, 5), sinusoidal(torch.arange(24), 5))
-
-
 def test_the_input_module_gives_float64_codes_to_a_float64_model():
     """It rounds where the model adds, not before: a float64 model must not carry float32 codes."""
     code = Sinusoidal().at_input(8, max_length=4)(torch.tensor([1000]))
@@ -116,15 +93,6 @@ def test_the_slowest_wave_has_the_length_that_its_base_was_made_for(dim, length)
     assert (faster[1] + faster[0]).abs() > 1e-4
 
 
-def test_a_longest_wave_that_cannot_be_is_refused():
-    with pytest.raises(ValueError, match="dim is 2; below 3 columns there is one wave"):
-        base_of_longest_wave(2, 100)
-    with pytest.raises(
-        ValueError, match=r"length is 6.28; the longest wave must be longer than the shortest"
-    ):
-        base_of_longest_wave(8, 6.28)
-
-
 # --- some columns of a width
 
 
@@ -137,21 +105,6 @@ def test_waves_in_the_first_columns_are_those_of_that_width_and_the_rest_is_zero
     module.extend(PositionInterpolation(4))
     slowed = sinusoidal(positions.double() / 4, 6, base=37.0, layout=layout)
     torch.testing.assert_close(module(positions)[:, :6], slowed, rtol=0, atol=1e-12)
-
-
-def test_columns_of_all_the_width_are_the_same_as_none_given():
-    at = torch.arange(9)
-    every, none = (Sinusoidal(columns=given).at_input(8, max_length=4)(at) for given in (8, None))
-    assert torch.equal(every, none)
-
-
-def test_columns_that_cannot_be_are_refused(unhooked):
-    with pytest.raises(ValueError, match="columns is 9; the input has 8, give at most as many"):
-        Sinusoidal(columns=9).at_input(8, max_length=4)
-    with pytest.raises(ValueError, match="columns is 1; each coordinate needs a column"):
-        Sinusoidal(dims=2, columns=1)
-    with pytest.raises(TypeError, match="columns"):
-        Sinusoidal(columns=2.5)
 
 
 # --- points
@@ -169,10 +122,3 @@ def test_each_coordinate_has_its_share_of_the_columns(dim, widths, layout):
     assert torch.equal(code, torch.cat(shares, dim=-1))
     module = Sinusoidal(37.0, layout, dims=2).at_input(dim, max_length=4)
     assert torch.equal(module(at), code) and torch.equal(module(at[None]), code[None])
-
-
-def test_a_column_for_each_coordinate_is_needed(unhooked):
-    with pytest.raises(
-        ValueError, match="dim is 2; a sinusoidal embedding of 3 coordinates needs a column for"
-    ):
-        Sinusoidal(dims=3).at_input(2, max_length=4)

@@ -1,16 +1,13 @@
 """T5: buckets against the printed formula, and a scale of its own."""
 
 import math
-from dataclasses import replace
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sepnb.encodings import T5, t5_buckets
-from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.streams import Streams
+from sepnb.encodings import t5_buckets
 
 from .references import t5_bucket
 
@@ -48,18 +45,3 @@ def test_buckets_rise_with_the_distance_and_end_at_the_largest(buckets, extra, s
 
 
 # --- without d^-1/2
-
-
-def test_a_scale_of_its_own_replaces_the_factor_of_the_products_and_leaves_the_bias():
-    """As T5 has it, 1: the shared tests hold it against the equation; here beside weights drawn smaller."""
-    config = TransformerConfig(Streams.dense(16), 1, 4, T5(), max_length=8)
-    torch.manual_seed(0)
-    usual = LanguageModel(config, 11).double()
-    own = LanguageModel(replace(config, encoding=T5(scale=1.0)), 11).double()
-    own.load_state_dict(usual.state_dict())
-    text = torch.arange(8)[None]
-    assert (own(text) - usual(text)).abs().max() > 1e-3
-    with torch.no_grad():
-        for maps in own.transformer.blocks[0].attention.query_key:
-            maps.weight[:16].div_(2)  # those of queries stand first; 2 is d^1/2
-    torch.testing.assert_close(own(text), usual(text), rtol=0, atol=1e-12)

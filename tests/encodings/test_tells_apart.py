@@ -85,15 +85,3 @@ def test_distances_that_never_saturate_are_told_apart_further_out(name):
 def test_an_encoding_without_distances_hears_none(name):
     why = f"{name} has saturates_at = 0, and tells distances apart: say from where on it does not, or inf"
     assert not changes(ENCODINGS[name], [0, 1, 2], [0, 30, 90]), why
-
-
-@pytest.mark.parametrize("n_positions", [2, 5, 64])
-def test_cope_counts_to_its_last_row_at_the_distance_where_it_saturates(n_positions):
-    """With all gates open; with some shut a farther key has that count."""
-    encoding = encodings.Cope(n_positions=n_positions)
-    open_gates = torch.full((1, 1, 100, 100), 60.0, dtype=F64)
-    counted = encodings.cope_positions(open_gates, n_positions)[0, 0, -1].flip(-1)  # by distance
-    first = int((counted == n_positions - 1).nonzero()[0])
-    assert first == max(encoding.saturates_at, 0) and bool((counted[first:] == n_positions - 1).all())
-    half = encodings.cope_positions(torch.zeros_like(open_gates), n_positions)[0, 0, -1].flip(-1)
-    assert bool((half <= counted).all())

@@ -3,11 +3,9 @@
 import pytest
 import torch
 
-from sepnb.encodings import Heads, TransformerXL, transformer_xl_scores
+from sepnb.encodings import Heads, TransformerXL
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
-
-from .drawn import random
 
 
 def test_biases_start_small_and_the_map_has_none_of_its_own():
@@ -16,12 +14,6 @@ def test_biases_start_small_and_the_map_has_none_of_its_own():
     for bias in (module.u, module.v):
         assert bias.std().item() == pytest.approx(0.02, rel=0.1)
     assert module.distances.bias is None
-
-
-def test_what_cannot_be_is_refused(unhooked):
-    q = random(1, 1, 3, 2)
-    with pytest.raises(ValueError, match="3 queries cannot be the last of 2 keys"):
-        transformer_xl_scores(q, q[:, :, :2], random(1, 2, 2), random(1, 2), random(1, 2))
 
 
 # --- u and v of all layers
@@ -47,21 +39,6 @@ def test_tied_layers_share_u_and_v_and_have_maps_of_their_own():
     counts = [model.parameter_counts()["total"] for model in (own, tie)]
     assert counts[0] - counts[1] == 2 * (first.u.numel() + first.v.numel())
     assert len({id(pairs.u) for pairs in scores_of(own)}) == 3
-
-
-def test_the_gradient_of_what_is_tied_is_the_sum_over_the_layers():
-    tie, own, tokens = tied(True), tied(False), torch.arange(8)[None] % 7
-    with torch.no_grad():
-        for pairs in scores_of(own):
-            pairs.u.copy_(scores_of(tie)[0].u)
-            pairs.v.copy_(scores_of(tie)[0].v)
-    outputs = [model(tokens) for model in (tie, own)]
-    assert torch.equal(*outputs)
-    for out in outputs:
-        out.square().sum().backward()
-    for name in ("u", "v"):
-        expected = sum(getattr(pairs, name).grad for pairs in scores_of(own))
-        torch.testing.assert_close(getattr(scores_of(tie)[0], name).grad, expected, rtol=0, atol=1e-10)
 
 
 def test_a_record_made_before_tying_keeps_its_key_and_layers_of_other_heads_are_refused():

@@ -42,13 +42,6 @@ def test_an_untied_model_with_a_constant_position_stream_is_a_dense_one_with_thi
     assert (dense(tokens, at) - dense(tokens)).abs().max() > 1e-3
 
 
-def test_columns_of_queries_and_keys_have_the_shapes_of_a_term():
-    term = Tupe(columns=6).at_query_key(Heads(width=4, reading=3, content_width=5)).to(F64)
-    for at in (torch.arange(7), torch.stack([torch.arange(7), torch.arange(7) + 3])):
-        asked, keys = term(torch.zeros(2, 7, 5, dtype=F64), term.prepare(at, at))
-        assert asked.shape == (at.dim(), 3, 7, 6) and keys.shape == (at.dim(), 1, 7, 6)
-
-
 def test_as_many_columns_as_the_position_stream_of_a_separated_model_unless_they_are_given():
     assert Tupe().at_query_key(Heads(model_width=128, width=32)).more == 32
     assert Tupe(columns=6).at_query_key(Heads(model_width=128, width=32)).more == 6

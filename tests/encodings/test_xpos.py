@@ -120,15 +120,6 @@ def test_autocast_computes_heads_in_another_dtype_than_the_weights_and_the_span_
             model(tokens, far)
 
 
-def test_a_cache_counts_with_what_it_holds_and_stays_as_it_was_where_the_span_is_refused():
-    model, cache = language_model(torch.float16), KVCache(1, 1)
-    with torch.no_grad():
-        model(torch.tensor([[1, 2]]), torch.tensor([0, 1]), cache)
-        with pytest.raises(ValueError, match="span 20000 positions"):
-            model(torch.tensor([[3]]), torch.tensor([20_000]), cache)
-    assert len(cache) == 2
-
-
 def test_by_default_no_position_is_read_for_it(monkeypatch):
     """Of positions that a caller gives, the host reads the ends anyway; of its own it knows them."""
     spans = []

@@ -175,17 +175,9 @@ def test_fewer_statements_fit_into_shorter_texts(task):
     ("bad", "why"),
     [
         ({"task": 4}, "unknown task 4; use one of 1, 2, 3"),
-        ({"task": [1]}, "unknown task"),
-        ({"split": "dev"}, "unknown split 'dev'"),
         ({"data_set": "sympy"}, "unknown name 'sympy'; use one of simulated-stories, babi"),
         ({"statements": 1}, "statements is 1; stories of task 1 have 2 or more"),
-        ({"statements": 5}, "statements is 5; it must be at most 4"),
-        ({"statements": 2.0}, "statements must be an int"),
-        ({"n": 0}, "n is 0"),
-        ({"n": 2.0}, "n must be an int"),
         ({"length": 31}, "length is 31; a story of task 1 and its question take at least 32 tokens"),
-        ({"length": 64.0}, "length must be an int"),
-        ({"seed": -1}, "seed is -1"),
     ],
 )
 def test_what_leaves_no_sample_is_refused(bad, why, unhooked):

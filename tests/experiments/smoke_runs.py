@@ -2,11 +2,13 @@
 
 import dataclasses
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
 
+from sepnb import experiments
 from sepnb.evaluation import protocols
 from sepnb.evaluation.protocols import Protocol
 from sepnb.experiments.long_windows import LongTexts
@@ -15,6 +17,12 @@ from sepnb.records.settings import flattened
 from sepnb.records.store import Record
 from sepnb.training import checkpoints
 from sepnb.training.device import optimiser
+
+
+@cache
+def grid_of(name: str, profile: str) -> tuple[Any, ...]:
+    """The runs of an experiment, built once for all tests that look through whole grids."""
+    return tuple(experiments.get(name).grid(profile))
 
 
 def shortened(config: Run, steps: int, **changes: Any) -> Run:

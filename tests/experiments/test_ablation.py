@@ -1,24 +1,19 @@
 """The ablation and the budget: variants differ in what they declare, grids compare like with like."""
 
 import dataclasses
-import itertools
 
 import pytest
 import torch
 
 from sepnb import experiments
 from sepnb.claims import budget as budget_claims
-from sepnb.experiments import ablation, budget
+from sepnb.experiments import budget
 from sepnb.experiments.ablation import COMPARED, SIZES
-from sepnb.experiments.budget import budget_of
 from sepnb.experiments.methods import model_config
-from sepnb.experiments.run import Run
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.records.store import Store
 
 ABLATION, SWEEP, BUDGET = (experiments.get(name) for name in ("ablation", "ablation_sweep", "budget"))
 CHANGED = [name for name, variant in COMPARED.items() if variant.base is not None]
-PUBLISHED = ("laptop", "gpu")
 
 
 def differing(a: TransformerConfig, b: TransformerConfig) -> set[str]:
@@ -71,77 +66,9 @@ def test_the_wide_models_have_about_as_many_block_parameters_as_the_dense_one(ki
     assert equal < 0.8 * dense and wide == pytest.approx(dense, rel=within)
 
 
-def test_the_full_model_gives_one_head_to_position_and_the_sweep_brackets_it():
-    size = SIZES["laptop"]
-    width = {name: model_config(name, size).streams.widths.get("pos") for name in COMPARED}
-    full = "separated-sinusoidal"
-    assert width[full] == model_config(full, size).head_width == 16
-    assert [width[f"{full}-pos-{share}"] for share in ("16th", "8th", "half")] == [4, 8, 32]
-    assert {model_config(name, size).streams.d_model for name in COMPARED if "wide" not in name} == {64}
-
-
-def test_a_share_of_less_than_one_head_is_called_so():
-    for name, small in (("pos-16th", PUBLISHED), ("pos-8th", ("laptop",))):
-        variant = f"separated-sinusoidal-{name}"
-        models = {profile: model_config(variant, SIZES[profile]) for profile in PUBLISHED}
-        assert {p for p, one in models.items() if one.streams.widths["pos"] < one.head_width} == {*small}
-        assert "less than one head" in COMPARED[variant].says
-        assert ("laptop" in COMPARED[variant].says) is (len(small) == 1)
-
-
 # --- the grids
-
-
-def settings(config: Run) -> dict:
-    """What two runs of one seed must share: all but the variant, its model and its screened rate."""
-    resolved = config.resolved()
-    training = {k: v for k, v in resolved["training"].items() if k != "learning_rate"}
-    return {"profile": config.profile, "training": training, "text": resolved["text"]}
-
-
-@pytest.mark.parametrize("profile", PUBLISHED)
-def test_every_variant_has_three_seeds_what_claims_compare_six_on_the_same_schedule_and_text(profile):
-    grid = ABLATION.grid(profile)
-    seeds = {name: tuple(c.seed for c in grid if c.method == name) for name in COMPARED}
-    few = ablation.DESCRIBED if profile == "laptop" else ()
-    assert seeds == {name: (1, 2, 3) if name in few else (1, 2, 3, 4, 5, 6) for name in COMPARED}
-    assert len(grid) == sum(map(len, seeds.values()))
-    assert [c.method for c in ABLATION.grid(profile, seeds=[9])] == list(COMPARED)
-    assert all(settings(config) == settings(grid[0]) for config in grid)
-    assert [config.seed for config in grid] == sorted(config.seed for config in grid)
-    assert not {config.seed for config in grid} & {config.seed for config in SWEEP.grid(profile)}
-
-
-@pytest.mark.parametrize("profile", PUBLISHED)
-def test_budgets_are_multiples_of_one_schedule_and_the_middle_one_is_that_of_the_ablation(profile):
-    grid = BUDGET.grid(profile)
-    assert {(c.method, budget_of(c)) for c in grid} == set(itertools.product(budget.METHODS, budget.BUDGETS))
-    shortest = min(config.training.steps for config in grid)
-    for config in grid:
-        assert config.training.steps == shortest * budget_of(config)
-    ablated = {c.method: c for c in ABLATION.grid(profile)}  # a seed changes no setting
-    middle = [config for config in grid if budget_of(config) == budget.MIDDLE]
-    assert len(middle) == len(budget.METHODS) * len(BUDGET.seeds)
-    for config in middle:
-        same = ablated[config.method]
-        assert (config.model, config.training, config.data) == (same.model, same.training, same.data)
 
 
 def test_the_claims_on_budgets_ask_for_what_is_run():
     assert (*budget_claims.RANKED, budget.WIDE) == budget.METHODS
     assert budget_claims.BUDGETS == budget.BUDGETS
-
-
-def test_smoke_runs_a_variant_and_its_reference():
-    (reference, variant) = ABLATION.grid("smoke")
-    assert COMPARED[variant.method].base == reference.method
-    assert {budget_of(config) for config in BUDGET.grid("smoke")} < set(budget.BUDGETS)
-
-
-def test_the_budget_of_a_run_stands_in_its_config_and_of_every_row_in_the_table(tmp_path):
-    grid = BUDGET.grid("smoke")
-    assert [config.resolved()["budget"] for config in grid] == [budget_of(config) for config in grid]
-    table = BUDGET.table("smoke", Store(tmp_path))
-    assert list(table["budget"]) == [budget_of(config) for config in grid]
-    assert list(table["steps"]) == [config.training.steps for config in grid]
-    assert set(table["status"]) == {"not run"} and table.attrs["records"] == []

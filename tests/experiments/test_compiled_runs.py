@@ -1,8 +1,8 @@
 """What a compiled training does, counted: its steps, its graphs, and what broke one.
 
-All methods of `encodings` are trained one after the other in one process, as in a worker of a grid, where
-torch would leave the ninth model eager. The captured graphs are run as they are (the backend "eager"). The
-process is one of its own, because the hook that checks shapes in tests cannot be compiled.
+The models are trained one after the other in one process, as in a worker of a grid, where torch would leave
+the ninth model eager. The captured graphs are run as they are (the backend "eager"). The process is one of
+its own, because the hook that checks shapes in tests cannot be compiled.
 """
 
 import json
@@ -22,9 +22,19 @@ from sepnb.training.batch import Batch
 
 VOCABULARY = 7
 SIZE = lm.Size(16, 24, 1, 2, 32, 2, 2, lm.TextConfig("sympy", 8, 8), compiler="eager")
-NAMES = (*experiments.get("encodings").methods, "separated-gaps")
-"""Two of the first are trained at random positions, two at shifted ones; the last at gaps."""
-DRAWN = [name for name in NAMES if "randomised" in name or "seqpe" in name or "gaps" in name]
+NAMES = ("none", "sinusoidal", "learned-per-layer", "learned-query-key", "rope-partial", "xpos", "t5", "fire")
+NAMES += (
+    "kerple-log",
+    "shaw",
+    "transformer-xl",
+    "distance-aware-added-signed",
+    "cope",
+    "seqpe",
+    "seqpe-input",
+)
+NAMES += ("sinusoidal-randomised", "rope-randomised", "separated-gaps")
+"""One of each kind that the experiment `encodings` compares, trained at random positions, at shifted ones and
+at gaps too: more models than the eight that torch compiles of one function."""
 
 
 def config_of(name: str) -> Run:

@@ -1,21 +1,17 @@
 """The experiment of chapter 6: one trained model a seed, taken through every extension in the same way."""
 
 import dataclasses
-import itertools
-from math import log
 
 import pytest
 import torch
 
 from sepnb import experiments
 from sepnb.analysis.timing import one_thread
-from sepnb.encodings import rope_frequencies
-from sepnb.evaluation.long_windows import BLOCKS
 from sepnb.evaluation.protocols import Protocol
 from sepnb.experiments import context_extension as ce
 from sepnb.experiments import run as runs
 from sepnb.experiments.long_windows import read
-from sepnb.experiments.run import At, Run, trained
+from sepnb.experiments.run import Run, trained
 from sepnb.models import LanguageModel
 from sepnb.records.store import Store
 from sepnb.training import Diverged
@@ -23,7 +19,6 @@ from sepnb.training import Diverged
 from .smoke_runs import texts_of, with_measure
 
 EXPERIMENT = experiments.get("context_extension")
-PUBLISHED = ("laptop", "gpu")
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
@@ -60,16 +55,6 @@ def checkpoints_in(tmp_path, monkeypatch):
 # --- the grid
 
 
-@pytest.mark.parametrize("profile", PUBLISHED)
-def test_every_method_is_run_with_six_seeds_that_read_different_blocks(profile):
-    grid = EXPERIMENT.grid(profile)
-    assert sorted((c.method, c.seed) for c in grid) == sorted(itertools.product(ce.METHODS, range(1, 7)))
-    blocks = {config.seed: texts_of(config).blocks for config in grid}
-    assert sorted(sum(blocks.values(), ())) == list(range(BLOCKS))
-    assert all(texts_of(config).blocks == blocks[config.seed] for config in grid)
-    assert len({config.seed for config in grid[:6]}) == 6, "runs that start together share no training"
-
-
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 def test_methods_of_a_seed_share_the_training_of_in_window_and_the_tunings(profile):
     runs = [EXPERIMENT.config(profile, method, 3) for method in ce.METHODS]
@@ -81,53 +66,6 @@ def test_methods_of_a_seed_share_the_training_of_in_window_and_the_tunings(profi
     assert {c.method for c in runs if extended(c).far is None} == {"raised-base", "rope"}
     inside = experiments.get("in_window").config(profile, "rope", 3)
     assert dataclasses.replace(first.base, experiment=inside.experiment, measures=inside.measures) == inside
-
-
-@pytest.mark.parametrize("profile", experiments.PROFILES)
-def test_a_tuning_is_a_twentieth_of_the_steps_at_four_times_the_length_with_as_many_bytes_a_step(profile):
-    config = EXPERIMENT.config(profile, "ntk-aware", 1)
-    training = config.training
-    for tuning, share in zip(extended(config).tunings, (0.1, 0.3, 1.0), strict=True):
-        assert tuning.length == 4 * texts_of(config).beyond.length
-        changed = {
-            "steps": training.steps // 20,
-            "length": 4 * training.length,
-            "batch_size": training.batch_size // 4,
-            "learning_rate": tuning.learning_rate,
-        }
-        assert tuning == dataclasses.replace(training, **changed), "nothing else differs"
-        assert tuning.learning_rate == pytest.approx(share * training.learning_rate)
-
-
-@pytest.mark.parametrize(
-    ("method", "factor"),
-    [("position-interpolation", 4), ("ntk-aware", 16), ("yarn", 4), ("llama3", 16)],
-)
-def test_an_extension_divides_the_slowest_pair_by_its_factor(method, factor):
-    plain, _ = rope_frequencies(32)
-    changed, attention = rope_frequencies(32, extension=ce.EXTENSIONS[method](factor, 128))
-    assert plain[-1] / changed[-1] == pytest.approx(factor)
-    assert attention == pytest.approx(1 + 0.1 * log(factor) if method == "yarn" else 1.0)
-
-
-def test_unknown_methods_are_refused():
-    with pytest.raises(ValueError, match="unknown method 'yar'; use one of position-interpolation"):
-        EXPERIMENT.config("smoke", "yar", 1)
-
-
-def test_a_tuning_shows_distances_up_to_its_length_and_a_window_hides_the_rest():
-    config = run_of("rope")
-    _, rows = extended(config)(config, config.build(), At(start=trained_once(config)))
-    assert {row["reading"]: row["unseen"] for row in rows if row["kind"] == "reading"} == {
-        "oracle": "none",
-        "oracle-coarse": "none",
-        "frozen": "length+distance",
-        "frozen-window": "none",
-        "frozen-window-sinks": "distance",
-        "tuned": "length+distance",
-        "tuned-oracle": "none",
-        "tuned-window": "none",
-    }
 
 
 # --- a run
@@ -244,16 +182,6 @@ def test_a_checkpoint_is_that_of_one_commit_and_one_config_and_code_without_a_na
 
 
 # --- what diverges
-
-
-def test_a_training_that_diverges_is_a_record_without_a_score(monkeypatch):
-    def explodes(config, **_):
-        raise Diverged([6.0] * 7 + [float("nan")], config.training.learning_rate)
-
-    monkeypatch.setattr(runs, "trained_once", explodes)
-    record = EXPERIMENT.run(run_of("yarn"))
-    assert record.metrics["diverged_at_step"] == 7 and "bits_per_byte" not in record.metrics
-    assert record.rows == []
 
 
 def test_rates_that_diverge_are_not_chosen_and_without_one_left_nothing_is_tuned(monkeypatch):

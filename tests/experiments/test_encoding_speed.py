@@ -1,24 +1,16 @@
 """The benchmark of encodings: what is timed is the model's own path, and what is told is what was timed."""
 
-import subprocess
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
 import torch.nn.functional as F
-from rich.console import Console
 
-from sepnb import encodings, paths
+from sepnb import encodings
 from sepnb.analysis.flops import products_of
-from sepnb.companion.run.bench import bench_encodings
-from sepnb.encodings import Site
 from sepnb.experiments import encoding_speed as es
 from sepnb.experiments import peer, timed
 from sepnb.models import Transformer
-from sepnb.models.fast.kernels import CompilerMissing
-
-from ..encodings.references import REFERENCES
 
 SPEED = es.EXPERIMENT
 B, H, N, D = 2, 2, 16, 4
@@ -40,34 +32,6 @@ def model_of(config: es.EncodingSpeedRun) -> Transformer:
 
 FUSED = 7 / 2
 """Products of a fused causal kernel in squares N x N x d: two forward and five backward, half of each."""
-
-
-def test_every_encoding_that_acts_in_attention_is_timed_at_both_lengths():
-    outside = set(encodings.names(axes=1)) - set(es.timed_methods())
-    assert {"sinusoidal", "learned", "phase", "tupe", "forgetting"} == outside & REFERENCES.keys()
-    for encoding in map(encodings.build, outside):  # of this book or not: at the input, or made of content
-        assert (
-            Site.INPUT in encoding.sites
-            or encoding.at_query_key(encodings.Heads(content_width=4, reading=2, max_length=N)) is not None
-        )
-    cells = {(one.method, one.length) for one in SPEED.grid("laptop")}
-    assert cells == {(name, length) for name in es.timed_methods() for length in (512, 1024)}
-    assert es.TARGETS.keys() <= cells
-    for one in SPEED.grid("laptop"):
-        assert (one.batch_size, one.n_heads, one.head_width, one.compiler) == (8, 8, 64, "inductor")
-        assert Site.INPUT not in encodings.build(one.method).sites
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"method": "learned"}, "'learned' is not timed; use one of none, rope"),
-        ({"head_width": 3}, "head width must be even"),
-    ],
-)
-def test_a_cell_that_cannot_be_timed_is_refused(change, told):
-    with pytest.raises(ValueError, match=told):
-        replace(TINY, **change).steps()
 
 
 # --- what is timed
@@ -168,15 +132,6 @@ def test_compiled_and_its_route_go_in_pieces_on_a_cpu_and_are_counted_so(method,
         )
 
 
-def test_the_route_of_a_compiled_encoding_is_compiled(monkeypatch):
-    asked = []
-    monkeypatch.setattr(es.kernels, "chosen", lambda formula, backend: asked.append(backend) or formula)
-    cell = replace(TINY, method="t5", compiler="inductor")
-    es.route(model_of(cell), cell, "cpu")(*cell.inputs("cpu")[:3])
-    assert asked == [es.kernels.compiler_of("inductor")]
-    assert es.route(model_of(cell), cell, "cuda") is None  # a bias may go to FlexAttention there
-
-
 SQUARES = {"rope": FUSED, "t5": 6, "distance-aware": 6, "transformer-xl": 9, "cope": 6}
 """The explicit softmax has two products, and twice as many backward; Transformer-XL one more with every
 distance. What follows a table of few rows comes on top."""
@@ -232,56 +187,6 @@ def test_a_missing_package_is_no_column_in_smoke_and_refused_where_records_are_p
             peer.PackageMissing, match=f"x-transformers is not .* `make bench KEEP={profile}`"
         ):
             SPEED.run(replace(TINY, profile=profile, method="shaw"))
-
-
-@pytest.mark.parametrize(
-    ("command", "wanted"),
-    [
-        (["oracles"], "pytest -m oracle tests/oracles tests/experiments/test_encoding_speed.py"),
-        (["bench"], "sepnb bench encodings"),
-        (["bench", "KEEP=laptop"], "sepnb run encoding_speed --profile laptop"),
-        (["bench", "KEEP=gpu"], "sepnb run encoding_speed --profile gpu"),
-    ],
-)
-def test_the_targets_that_need_the_package_install_it_and_run_beside_it(command, wanted):
-    """What `make` would do, without doing it."""
-    said = subprocess.run(
-        ["make", "-n", "-C", str(paths.root()), *command], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
-    (run,) = [line for line in said if wanted in line]
-    assert run.startswith(f"PYTHONPATH={paths.root() / 'build' / 'oracles'} ")
-    before = said[: said.index(run)]
-    assert any("--target" in line and "requirements-oracles.txt" in line for line in before)
-
-
-def test_bench_prints_every_column_and_without_a_compiler_what_is_missing(monkeypatch, tmp_path):
-    monkeypatch.setenv("SEPNB_RESULTS", str(tmp_path))
-    cells = [replace(TINY, compiler="inductor", method=method) for method in ("rope", "alibi")]
-    monkeypatch.setattr(es, "EXPERIMENT", SimpleNamespace(grid=lambda profile: cells))
-    monkeypatch.setattr(es, "TARGETS", {("rope", N): 0.95})
-    steps = {"fused": lambda: 0, "eager": lambda: 0}
-    monkeypatch.setattr(es.EncodingSpeedRun, "steps", lambda self, device: steps)
-    monkeypatch.setattr(es, "products_of", lambda step: 1.0)
-    asked = []
-
-    def interleaved(steps, *, repeats, **_):
-        asked.append(repeats)
-        return {"fused": [3.0] * 11, "eager": [4.0] * 5 + [5.0] * 3 + [3.0] * 3}
-
-    def check(backend, device):
-        if backend == "inductor":
-            raise CompilerMissing("there is no g++")
-
-    monkeypatch.setattr(timed, "interleaved", interleaved)
-    monkeypatch.setattr(timed, "check_compiler", check)
-    console = Console(width=200, record=True)
-    assert not bench_encodings(console, profile="laptop", device="cpu", repeats=11)
-    lines = console.export_text().splitlines()
-    assert asked == [11, 11] and sum("there is no g++" in line for line in lines) == 1
-    for line, method, aim in zip(lines[-2:], ("rope", "alibi"), ("  target 0.950", ""), strict=True):
-        assert line.startswith(f"{method}, N={N}")
-        assert line.endswith(f"  eager 0.750 (0.675 to 0.875)  products 1.000{aim}")
-    assert not list(tmp_path.iterdir())
 
 
 # --- beside another package

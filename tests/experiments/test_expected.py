@@ -10,6 +10,8 @@ from sepnb.experiments import expected
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.run import Run
 
+from .smoke_runs import grid_of
+
 IN_WINDOW = experiments.get("in_window")
 ROPE = IN_WINDOW.config("gpu", "rope", 1)
 
@@ -45,6 +47,6 @@ def test_runs_side_by_side_share_a_gpu_where_they_do_not_fill_it():
 @pytest.mark.parametrize("name", experiments.names())
 def test_every_experiment_is_expected_to_take_some_time_and_only_what_trains_no_model_says_it_itself(name):
     experiment = experiments.get(name)
-    config = experiment.grid("gpu")[0]
+    config = grid_of(name, "gpu")[0]
     assert expected.of_run(experiment, config).alone > 0
     assert isinstance(config, Run) != ("gpu" in experiment.costs)

@@ -18,13 +18,11 @@ from sepnb.evaluation.protocols import Protocol
 from sepnb.experiments import extrapolation as ex
 from sepnb.experiments import in_window
 from sepnb.experiments import long_windows as windows
-from sepnb.experiments import run as runs
 from sepnb.experiments.run import Run
-from sepnb.extrapolators import METHODS, SOURCE_METHODS, build
+from sepnb.extrapolators import METHODS, build
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.records.store import Record, Store, canonical
+from sepnb.records.store import Record, Store
 from sepnb.streams import Streams
-from sepnb.training import Diverged
 
 from ..shared import MADE
 from .smoke_runs import bits_of, differing, shortened, texts_of, with_texts
@@ -70,39 +68,16 @@ def test_every_reading_of_a_method_has_a_name_and_a_rule_of_its_own(encoding):
         assert asked["native"].scope == "all"
 
 
-def test_a_learned_table_is_read_under_every_extrapolator_and_the_five_in_both_forms_masked_and_far_out():
-    asked = {reading.id: reading for reading in ex.readings("learned", 128, 1024)}
-    for name in METHODS:
-        assert (asked[name].extrapolator, asked[name].form, asked[name].window) == (name, "corrected", None)
-    for name in SOURCE_METHODS:
-        assert asked[name].scope == "all"
-        assert asked[f"{name}-literal"].form == "literal"
-    for name in (*SOURCE_METHODS, "clamp", "wrap"):
-        assert (asked[f"{name}-window"].window, asked[f"{name}-window"].sinks) == (128, 0)
-        assert asked[f"{name}-at-7x"].start == 7 * 128
-    sinks = asked["clamp-window-sinks"]
-    assert sinks.window + sinks.sinks == 128 and sinks.sinks == 4  # as many keys as in training
-    assert dict(asked["fourier-full"].options) == {"n_components": 65}
-    assert dict(asked["interpolate"].options) == {"length": 1024}
-
-
 @pytest.mark.parametrize(
     ("encoding", "reading", "unseen"),
     [
         ("learned", "fourier", "index+length"),
-        ("learned", "fourier-window", "index"),
         ("learned", "fourier-at-7x", "index"),
-        ("learned", "wrap", "length"),
         ("learned", "clamp", "length"),
-        ("learned", "clamp-window", "none"),
         ("learned", "clamp-window-sinks", "none"),
         ("learned", "oracle", "none"),
-        ("learned", "oracle-coarse-sinks", "none"),
         ("sinusoidal", "native", "index+length+distance"),
-        ("sinusoidal", "native-window", "index"),
         ("sinusoidal", "native-window-sinks", "index+distance"),
-        ("sinusoidal", "native-at-7x", "index"),
-        ("sinusoidal", "wrap", "length"),
     ],
 )
 def test_each_reading_says_what_training_never_showed(encoding, reading, unseen):
@@ -134,68 +109,28 @@ def test_the_defaults_that_records_leave_unsaid_are_those_they_were_made_with():
 
 
 PINNED = {
-    "learned": {
-        "oracle": 10.4696459,
-        "oracle-coarse": 10.4053073,
-        "oracle-coarse-sinks": 10.4067139,
-        "sinusoidal": 10.3034382,
-        "fourier": 10.3714900,
-        "cyclic": 10.2871582,
-        "learned": 10.3126326,
-        "alibi": 10.2412085,
-        "clamp": 10.2392126,
-        "wrap": 10.3714900,
-        "reflect": 10.3252299,
-        "zero": 10.3683454,
-        "interpolate": 10.3470733,
-        "sinusoidal-literal": 10.2362606,
-        "fourier-literal": 10.4105171,
-        "cyclic-literal": 10.3587899,
-        "learned-literal": 10.3099023,
-        "alibi-literal": 10.2412085,
-        "sinusoidal-aligned": 10.2617211,
-        "fourier-full": 10.3714900,
-        "learned-masked-fit": 10.3130271,
-        "alibi-slow": 10.2403902,
-        "zero-everywhere": 10.3182104,
-        "sinusoidal-window": 10.4062293,
-        "fourier-window": 10.5742569,
-        "cyclic-window": 10.4676042,
-        "learned-window": 10.4609293,
-        "alibi-window": 10.4238765,
-        "clamp-window": 10.4251512,
-        "wrap-window": 10.5742569,
-        "clamp-window-sinks": 10.2971060,
-        "sinusoidal-at-3x": 10.6427237,
-        "fourier-at-3x": 10.5859771,
-        "cyclic-at-3x": 10.7273147,
-        "learned-at-3x": 10.7534239,
-        "alibi-at-3x": 10.7827151,
-        "clamp-at-3x": 10.7842808,
-        "wrap-at-3x": 10.5859771,
-    },
-    "sinusoidal": {
-        "oracle": 11.9956291,
-        "oracle-coarse": 12.0257644,
-        "oracle-coarse-sinks": 12.3067210,
-        "native": 12.2161006,
-        "native-at-3x": 12.8499665,
-        "native-window": 12.2196042,
-        "native-window-sinks": 12.3522833,
-        "clamp": 12.1281365,
-        "clamp-at-3x": 12.5664713,
-        "wrap": 12.1282567,
-        "wrap-at-3x": 12.6439135,
-    },
-    "rope": {
-        "oracle": 14.2693751,
-        "oracle-coarse": 14.3414437,
-        "oracle-coarse-sinks": 14.1664607,
-        "native": 14.0039383,
-        "native-at-3x": 15.4346008,
-        "native-window": 14.2960894,
-        "native-window-sinks": 13.9589999,
-    },
+    "learned": """
+        oracle 10.4696459, oracle-coarse 10.4053073, oracle-coarse-sinks 10.4067139, sinusoidal 10.3034382,
+        fourier 10.3714900, cyclic 10.2871582, learned 10.3126326, alibi 10.2412085, clamp 10.2392126,
+        wrap 10.3714900, reflect 10.3252299, zero 10.3683454, interpolate 10.3470733,
+        sinusoidal-literal 10.2362606, fourier-literal 10.4105171, cyclic-literal 10.3587899,
+        learned-literal 10.3099023, alibi-literal 10.2412085, sinusoidal-aligned 10.2617211,
+        fourier-full 10.3714900, learned-masked-fit 10.3130271, alibi-slow 10.2403902,
+        zero-everywhere 10.3182104, sinusoidal-window 10.4062293, fourier-window 10.5742569,
+        cyclic-window 10.4676042, learned-window 10.4609293, alibi-window 10.4238765,
+        clamp-window 10.4251512, wrap-window 10.5742569, clamp-window-sinks 10.2971060,
+        sinusoidal-at-3x 10.6427237, fourier-at-3x 10.5859771, cyclic-at-3x 10.7273147,
+        learned-at-3x 10.7534239, alibi-at-3x 10.7827151, clamp-at-3x 10.7842808, wrap-at-3x 10.5859771
+    """,
+    "sinusoidal": """
+        oracle 11.9956291, oracle-coarse 12.0257644, oracle-coarse-sinks 12.3067210, native 12.2161006,
+        native-at-3x 12.8499665, native-window 12.2196042, native-window-sinks 12.3522833, clamp 12.1281365,
+        clamp-at-3x 12.5664713, wrap 12.1282567, wrap-at-3x 12.6439135
+    """,
+    "rope": """
+        oracle 14.2693751, oracle-coarse 14.3414437, oracle-coarse-sinks 14.1664607, native 14.0039383,
+        native-at-3x 15.4346008, native-window 14.2960894, native-window-sinks 13.9589999
+    """,
 }
 """Bits per byte of every reading by a small fixed model; `learned` with 20 steps of fitting."""
 
@@ -224,7 +159,8 @@ def test_every_reading_computes_what_it_computed_for_the_records(encoding):
             reading = dataclasses.replace(reading, options=(*reading.options, ("steps", 20)))
         read = tokens[:, :9] if reading.start else tokens
         found[reading.id] = reading.losses(model, read, np.array([0, 1])).bits_per_byte
-    assert found == pytest.approx(PINNED[encoding], rel=1e-5)
+    pinned = dict(pair.split() for pair in PINNED[encoding].split(","))
+    assert found == pytest.approx({name: float(value) for name, value in pinned.items()}, rel=1e-5)
 
 
 # --- what is read
@@ -287,17 +223,6 @@ def test_the_tight_scope_goes_round_all_documents_and_a_text_without_enough_long
 # --- the grid
 
 
-def test_the_grid_has_six_seeds_where_a_claim_compares_and_three_read_what_six_read():
-    for profile in ("laptop", "gpu"):
-        blocks: dict[str, dict[int, tuple[int, ...]]] = {}
-        for config in EXPERIMENT.grid(profile):
-            blocks.setdefault(config.method, {})[config.seed] = texts_of(config).blocks
-        six, three = ({seed: (seed - 1,) for seed in range(1, 7)}, {1: (0, 3), 2: (1, 4), 3: (2, 5)})
-        assert blocks == dict.fromkeys(ex.METHODS, six) | dict.fromkeys(ex.CONTROLS, three)
-    assert {config.method for config in EXPERIMENT.grid("smoke")} == set(EXPERIMENT.smoke)
-    assert {config.method for config in EXPERIMENT.grid("laptop", seeds=[8])} == {*ex.METHODS, *ex.CONTROLS}
-
-
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 def test_a_run_trains_as_in_window_does(profile):
     for method in set(ex.METHODS) & set(in_window.METHODS):
@@ -305,47 +230,6 @@ def test_a_run_trains_as_in_window_does(profile):
         beyond = EXPERIMENT.config(profile, method, 5)
         assert {key.split(".")[0] for key in differing(beyond, inside)} == {"experiment", "beyond"}
         assert beyond.data.window == inside.data.window
-
-
-@pytest.mark.parametrize("profile", experiments.PROFILES)
-@pytest.mark.parametrize("method", ["rope", "separated-sinusoidal"])
-def test_a_model_trained_at_the_long_length_differs_in_nothing_else(profile, method):
-    short, long = (EXPERIMENT.config(profile, f"{method}{end}", 1) for end in ("", "-long"))
-    trained = {key for key in differing(long, short) if not key.startswith("beyond.")}
-    assert trained == {"method", "training.length", "training.batch_size", "model.max_length"}
-    assert long.training.length == texts_of(long).beyond.longest == 8 * short.training.length
-    bytes_a_step = {run.training.length * run.training.batch_size for run in (long, short)}
-    assert len(bytes_a_step) == 1 and long.data.window == short.data.window
-    asked = [reading.id for reading in texts_of(long).readings]
-    assert asked == ["oracle", "oracle-coarse", "oracle-coarse-sinks", "native"]
-    assert texts_of(long).readings[0].window == short.training.length
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"times": 6}, "times is 6; the bins double, so give a power of two, such as 8"),
-        ({"times": 0}, "times is 0; it must be at least 1"),
-        ({"length": 0}, "length is 0; it must be at least 1"),
-        ({"windows": 2, "part": 3}, "part is 3 and windows is 2; lower part to 2 at most"),
-        ({"documents": 3, "tight": 4}, "tight is 4 and documents is 3; lower tight to 3 at most"),
-    ],
-)
-def test_sizes_that_do_not_fit_together_are_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        dataclasses.replace(Beyond(8, 4, 5, windows=3, part=2, tight=2, batch_bytes=64), **changes)
-
-
-def test_any_change_of_what_is_read_is_another_key():
-    config = run_of("rope")
-    beyond = texts_of(config).beyond
-    changed = [
-        with_texts(config, blocks=(1,)),
-        with_texts(config, beyond=dataclasses.replace(beyond, windows=2)),
-        with_texts(config, beyond=dataclasses.replace(beyond, times=4)),
-    ]
-    assert len({item.key for item in [config, *changed]}) == 4
-    assert canonical(config.resolved())
 
 
 # --- a run
@@ -409,14 +293,6 @@ def test_readings_that_are_the_same_rule_give_the_same_bits(rows_of_a_table):
     assert abs(far - start) > 1e-4
 
 
-def test_indices_alone_mean_nothing_to_an_encoding_of_differences():
-    config = run_of("rope")
-    rows = windows.read(config, texts_of(config), model_of(config))
-    (far,) = bins_of(rows, "native-at-7x", "far")
-    assert far == pytest.approx(bins_of(rows, "native", "all")[0], abs=1e-4)
-    assert bins_of(rows, "native-window", "part")[1:] != pytest.approx(bins_of(rows, "native", "part")[1:])
-
-
 def test_metrics_are_the_rows_by_name(rows_of_a_table):
     config, _, rows = rows_of_a_table
     metrics = windows.metrics_of(rows, LENGTH)
@@ -465,29 +341,6 @@ def test_a_record_holds_the_score_of_in_window_and_all_readings_and_stays_small(
     assert store.read(path) == record
     assert path.stat().st_size < 64_000
     assert json.loads(path.read_text())["config"]["beyond"]["blocks"] == [0]
-
-
-def test_a_model_trained_at_the_long_length_leaves_nothing_unseen():
-    config = run_of("separated-sinusoidal-long")
-    rows = windows.read(config, texts_of(config), model_of(config))
-    assert {row["unseen"] for row in rows} == {"none"}
-    gained = windows.metrics_of(rows, LENGTH)["gap/native/8x"]
-    native, oracle = bins_of(rows, "native", "tight")[3], bins_of(rows, "oracle", "tight")[3]
-    assert gained == native - oracle != 0
-
-
-def test_a_run_that_diverges_reads_nothing(monkeypatch):
-    def explodes(model, batches, config, **options):
-        raise Diverged([6.0] * 7 + [float("nan")], config.learning_rate)
-
-    def never(*_, **__):
-        raise AssertionError("a model that diverged was read")
-
-    monkeypatch.setattr(runs, "train", explodes)
-    monkeypatch.setattr(windows, "read", never)
-    record = EXPERIMENT.run(run_of("rope"))
-    assert record.metrics["diverged_at_step"] == 7 and "bits_per_byte" not in record.metrics
-    assert {row["kind"] for row in record.rows} == {"curve"}
 
 
 def test_bins_are_loaded_by_scope(tmp_path):

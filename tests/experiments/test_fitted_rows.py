@@ -10,11 +10,11 @@ from sepnb import experiments
 from sepnb.evaluation.losses import evaluate
 from sepnb.experiments import fitted_rows as fr
 from sepnb.experiments.run import Run
-from sepnb.extrapolators import CONTROLS, SOURCE_METHODS
+from sepnb.extrapolators import SOURCE_METHODS
 from sepnb.models import LanguageModel
 from sepnb.training.rows import lengthened
 
-from .smoke_runs import assert_same, differing, shortened, texts_of, with_measure
+from .smoke_runs import assert_same, shortened, texts_of, with_measure
 
 EXPERIMENT = experiments.get("fitted_rows")
 SWEEP = experiments.get("fitted_rows_sweep")
@@ -52,68 +52,7 @@ def test_a_run_trains_as_extrapolation_does(profile, method):
     assert own.data.name == other.data.name and texts_of(own).blocks == texts_of(other).blocks
 
 
-@pytest.mark.parametrize("profile", experiments.PROFILES)
-def test_fits_differ_in_their_rate_only_and_show_a_row_half_of_what_the_training_did(
-    profile,
-):
-    fits = {
-        dataclasses.replace(fit_of(EXPERIMENT.config(profile, m, 1)), learning_rate=1.0) for m in fr.METHODS
-    }
-    (fit,) = fits
-    training = EXPERIMENT.config(profile, "learned", 1).training
-    assert fit.batch_size * fit.length == 2 * training.batch_size * training.length
-    assert 2 * fit.steps * fit.batch_size == training.steps * training.batch_size
-    assert fit.length == fr.FIT_TIMES[profile] * training.length and fit.precision == training.precision
-
-
-def test_the_plain_method_differs_from_its_base_in_the_norm():
-    one, other = (run_of(name) for name in ("separated-learned-plain", "separated-learned"))
-    tuned = {"training.learning_rate", "fit.learning_rate", "model.encoding"}  # each has its own, from sweeps
-    assert differing(one, other) - tuned == {"method", "model.norm"}
-    (table,), (its,) = one.model.encodings, other.model.encodings
-    assert dataclasses.replace(table, std=its.std) == its
-
-
-@pytest.mark.parametrize("profile", ["laptop", "gpu"])
-def test_a_verdict_has_six_seeds_and_a_gap_at_least_thirty_windows(profile):
-    grid = EXPERIMENT.grid(profile)
-    assert {(c.method, c.seed) for c in grid} == {(m, s) for m in fr.METHODS for s in range(1, 7)}
-    beyond = texts_of(grid[0]).beyond
-    assert beyond.part * beyond.documents >= 30
-    assert all(reading.scope == "part" for reading in texts_of(grid[0]).readings)
-
-
-def test_the_sweep_tries_the_rates_of_the_rows_on_one_training():
-    runs = [c for c in SWEEP.grid("laptop") if c.method == "learned"]
-    assert [fit_of(c).learning_rate for c in runs] == SWEEP.tried("laptop", "learned")
-    assert {c.seed for c in runs} == {0}
-    assert len({c.training for c in runs}) == 1 and len({c.key for c in runs}) == 4
-    assert len({c.label for c in runs}) == 4
-    own = EXPERIMENT.config("laptop", "learned", 0)
-    assert differing(own, runs[1]) <= {"experiment", "fit.learning_rate"}
-
-
 # --- what is read
-
-
-def test_every_reading_says_what_was_never_shown():
-    config = run_of("separated-learned")
-    _, rows = config.of(fr.Fitted)(config, model_of(config))
-    told = {row["reading"]: row["unseen"] for row in rows if row["kind"] == "reading"}
-    assert told.keys() == {reading.id for reading in texts_of(config).readings}
-    assert {*SOURCE_METHODS, *CONTROLS} <= told.keys()
-    expected = {
-        "sliding": "none",
-        "fourier": "index+length",
-        "fourier-window": "index",
-        "clamp": "length",
-        "fitted": "length",
-        "fitted-window": "none",
-        "fitted-masked": "none",
-        "fitted-at-1x": "none",
-        "fitted-masked-at-1x": "none",
-    }
-    assert {name: told[name] for name in expected} == expected
 
 
 def test_formula_two_continues_a_sinusoid_as_the_sinusoid_itself():

@@ -9,15 +9,11 @@ import torch
 
 from sepnb import experiments
 from sepnb.data import images as data
-from sepnb.encodings import AxialRoPE, Learned
 from sepnb.experiments import images as im
 from sepnb.experiments.classification import Views, score, shuffled
 from sepnb.experiments.image_tasks import Direction, Frame, Pictures, WholeImage
 from sepnb.experiments.run import Run
-from sepnb.models import ImageClassifier
-from sepnb.seqpe import SeqPE
-from sepnb.training import Batch, TrainingConfig, train
-from sepnb.training.positions import RandomOffset
+from sepnb.training import train
 
 EXPERIMENT, SCREEN = experiments.get("images"), experiments.get("image_screen")
 
@@ -96,16 +92,6 @@ def test_training_pictures_are_those_of_the_seed_and_never_held_out_ones(task):
     assert held.labels.max() < task.n_classes(splits)
 
 
-def test_what_cannot_be_shown_is_refused():
-    splits, frame = im.splits_of("digits"), Frame(2, 4)
-    with pytest.raises(ValueError, match="grid is 3; it must be at least 4"):
-        Direction((0, 1), 2).arrangements(3)
-    with pytest.raises(ValueError, match="an image is whole and is not spread; grid=6 is for other tasks"):
-        WholeImage().held_out(splits, splits.test, frame, 5, grid=6)
-    with pytest.raises(ValueError, match=r"401 images are asked for, and Images\('digits/test', 400"):
-        WholeImage().held_out(splits, splits.test, frame, 401)
-
-
 # --- the methods
 
 
@@ -113,31 +99,6 @@ def test_without_places_a_direction_is_a_guess_at_every_rate():
     table = SCREEN.table("laptop")
     guessed = table.loc[table.method.isin(im.GUESSES), "val_nats"]
     assert len(guessed) == 4 and (guessed - math.log(4)).abs().max() < 1e-3, "it learned something"
-
-
-def test_models_of_a_profile_are_as_wide_as_they_say_and_have_the_encodings_of_their_names():
-    models = {name: on_laptop(name).model for name in im.METHODS}
-    assert models["learned"].encoding == Learned(grid=(7, 7))
-    assert models["axial-rope"].encoding == models["axial-rope-shifts"].encoding == AxialRoPE()
-    assert models["separated-sinusoidal"].streams.widths == {"row": 8, "col": 8, "sem": 48}
-    assert models["separated-sinusoidal-wide"].streams.widths == {"row": 10, "col": 10, "sem": 60}
-    assert models["seqpe"].encoding == SeqPE(digits=2, dims=2, class_token=True)
-    released = SeqPE(digits=2, dims=2, class_token=True, site="multiply", per_layer=True)
-    assert models["seqpe-multiply"].encoding == released
-    del models["separated-sinusoidal-wide"]
-    assert {model.streams.d_model for model in models.values()} == {64}
-    with pytest.raises(ValueError, match="unknown method 'axial-rope/clothes'"):
-        smoke("axial-rope/clothes")
-
-
-@pytest.mark.parametrize("profile", experiments.PROFILES)
-def test_a_wide_separated_model_has_about_the_parameters_of_the_dense_one(profile, data_set):
-    for needed in experiments.get("images").data_sets(profile):
-        data_set(needed)  # how many classes there are stands in the data
-    names = ("separated-sinusoidal-wide", "sinusoidal", "separated-sinusoidal")
-    runs = [on_laptop(name, profile=profile) for name in names]
-    wide, dense, narrow = (run.build().parameter_counts()["total"] for run in runs)
-    assert abs(wide / dense - 1) < 0.025 and narrow / dense < 0.7
 
 
 # --- what is read
@@ -200,24 +161,13 @@ def test_a_moved_grid_is_the_same_grid_read_elsewhere(few, monkeypatch):
     assert nats(config, model, "moved-away") != pytest.approx(nats(config, model))
 
 
-def test_a_table_and_no_encoding_are_read_by_the_one_rule_they_have(few):
-    for name, rule in (("learned", "fit"), ("none", "grow")):
-        config = smoke(f"{name}/direction")
-        _, rows = Views()(config, config.build())
-        assert {row["rule"] for row in rows} == {rule}
-        assert [row["kind"] for row in rows] == ["view", "view", "shuffled", "view"]
-
-
 @pytest.mark.parametrize(
     ("name", "grow", "fit", "moved"),
     [
         ("none", "length", None, None),
         ("learned", None, "index+length", None),
-        ("sinusoidal", "index+length+distance", "index+length+distance", "index"),
         ("sinusoidal-shifts", "length+distance", "index+length+distance", "none"),
-        ("axial-rope", "length+distance", "length+distance", "none"),
         ("separated-sinusoidal", "index+length+distance", "index+length+distance", "index"),
-        ("seqpe-plain", "index+length+distance", None, "index"),
         ("seqpe", "length+distance", None, "none"),
     ],
 )
@@ -237,35 +187,7 @@ def test_every_view_says_which_of_its_sides_are_new(name, grow, fit, moved):
     assert run.data.unseen_at(run, 7) == "none" and far.startswith("index") == reads_index
 
 
-@pytest.mark.parametrize(
-    ("name", "upscaled", "canvas"),
-    [
-        ("none", "grow", "grow"),
-        ("learned", "fit", "fit"),
-        ("axial-rope", "fit", "grow"),
-        ("seqpe", "grow", "grow"),
-    ],
-)
-def test_the_rule_that_suits_is_one_of_its_rules(name, upscaled, canvas):
-    run = on_laptop(name, "direction")
-    found = [im.suited(run, change) for change in ("upscaled", "canvas", "spread")]
-    assert found == [upscaled, canvas, canvas]
-    assert {upscaled, canvas} <= set(im.rules_of(run)) == set(im.rules_for(run, "upscaled"))
-    assert im.rules_for(run, "canvas") == im.rules_for(run, "spread") == (canvas,)
-
-
 # --- shift steps and losses
-
-
-@pytest.mark.parametrize("profile", ["laptop", "gpu"])
-def test_shift_steps_of_every_seed_come_near_the_larger_grids(profile):
-    """At least ten of them put a patch on a cell of the largest grid outside the trained one."""
-    run = on_laptop("sinusoidal-shifts", profile=profile)
-    shifts, largest = run.training.positions, max(run.data.size.grids)
-    for seed in EXPERIMENT.seeds:
-        moves = np.stack(list(shifts.drawn(seed=seed, steps=run.training.steps)))
-        assert (moves.any(axis=1) & (moves < largest).all(axis=1)).sum() >= 10
-    assert largest < run.data.size.reach <= 2.5 * largest
 
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
@@ -277,24 +199,6 @@ def test_covered_places_are_covered_and_those_never_seen_are_not(profile):
         assert (min(move) >= losses.trained_indices(1)) == name.startswith("never-seen")
         assert max(move) + side < 100, "two digits"
         assert name.endswith("-aligned") == all(step % 10 == 0 for step in move)
-
-
-def test_seqpe_has_the_released_schedule_at_the_trained_grid():
-    run = on_laptop("seqpe")
-    losses, shifts = run.training.auxiliary, run.training.positions
-    assert losses.candidates.ranges == losses.windows.ranges == shifts.ranges == (30, 30)
-    drawn = losses.candidates
-    assert (drawn.anchors, drawn.candidates, drawn.window) == (16, 64, (17, 17))
-    assert losses.windows.trained == losses.windows.away == shifts.grid == (7, 7)
-    assert losses.shifts == shifts and shifts.probability == 0.1 and losses.distillation_scale == 1
-    assert losses.contrastive == 0.1 and losses.distillation == 0.1 / losses.windows.places == 0.1 / 16
-    assert on_laptop("sinusoidal-shifts").training.positions == shifts
-    assert on_laptop("seqpe-multiply").training == run.training
-    # Teacher and model read the same places: patches are counted from 1.
-    places = ImageClassifier(run.model, 10, 4).positions(7, 7)
-    assert np.array_equal(shifts.home, places.numpy())
-    teacher = losses.windows.draw(np.random.PCG64(0)).teacher
-    assert {tuple(place) for place in teacher.reshape(-1, 2).tolist()} == {tuple(p) for p in places.tolist()}
 
 
 def test_methods_with_shift_steps_see_the_same_pictures_at_the_same_places():
@@ -322,11 +226,3 @@ def test_a_step_is_read_at_its_places_and_nothing_is_shifted_in_validation(few, 
         assert np.array_equal(places[0], (0, 0)) and np.array_equal(places[1:], step.positions)
     met = config.training.positions.coverage(seed=1, steps=3)
     assert EXPERIMENT.run(config).metrics["covered_cells"] == met["cells"]
-
-
-def test_labelled_inputs_have_no_drawn_positions():
-    training = TrainingConfig(1, 4, 1, 1e-3, positions=RandomOffset(9))
-    model = ImageClassifier(smoke("none/class").model, 4, 2)
-    batch = Batch(np.zeros((4, 1, 4, 4), np.float32), np.arange(4))
-    with pytest.raises(ValueError, match="a batch has no positions, and the config draws them"):
-        train(model, iter([batch]), training)

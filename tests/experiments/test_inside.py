@@ -59,16 +59,6 @@ def of(rows: list[dict], kind: str, **values) -> list[dict]:
 # --- the grid
 
 
-@pytest.mark.parametrize("profile", ["laptop", "gpu"])
-def test_the_claims_have_six_seeds_and_the_others_three(profile):
-    seeds = {}
-    for config in INSIDE.grid(profile):
-        seeds.setdefault(config.method, []).append(config.seed)
-    assert set(seeds) == set(ex.METHODS)
-    for method, own in seeds.items():
-        assert own == list(range(1, 7 if method in ex.JUDGED else 4))
-
-
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 def test_a_run_is_the_one_of_in_window_with_less_text_scored(profile):
     for config in INSIDE.grid(profile):
@@ -77,32 +67,6 @@ def test_a_run_is_the_one_of_in_window_with_less_text_scored(profile):
         assert dataclasses.replace(config.data, test_bytes=twin.data.test_bytes) == twin.data
         assert inspection_of(config).length == config.training.length and config.key != twin.key
         assert dataclasses.asdict(inspection_of(config)).items() <= config.resolved()["inspection"].items()
-
-
-@pytest.mark.parametrize(
-    ("module", "name", "value"),
-    [
-        (ex, "FAR", (2, 4)),
-        (ex, "SHOWN_AT", 8),
-        (ex, "RIDGE", 1e-2),
-        (look, "HELD_OUT", 8),
-    ],
-)
-def test_what_all_runs_share_is_part_of_their_keys(module, name, value, monkeypatch):
-    config = INSIDE.config("smoke", "separated-learned", 1)
-    before = config.key
-    monkeypatch.setattr(module, name, value)
-    assert config.key != before and json.dumps(config.resolved())
-
-
-@pytest.mark.parametrize("profile", experiments.PROFILES)
-def test_far_texts_lie_past_the_trained_length_and_near_ones_inside_it(profile):
-    inspection = ex.INSPECTIONS[profile]
-    length, short = inspection.length, inspection.length // 2
-    assert all(start > 0 and start + short <= length for start in inspection.starts)
-    for start in inspection.far_starts:
-        assert start >= length and (start + short // 2) % length == 0
-    assert set(inspection.shown_starts) <= {*inspection.starts, *inspection.far_starts}
 
 
 # --- the sample
@@ -117,11 +81,6 @@ def test_no_document_is_on_both_sides_and_all_texts_come_from_those_that_are_lon
         assert np.array_equal(windows.numpy(), expected)
     assert np.array_equal(read.long[0].numpy(), begins[1][:32])
     assert np.array_equal(read.short[0].numpy(), begins[0][:9])
-
-
-def test_a_text_with_too_few_long_documents_is_refused(held_out):
-    with pytest.raises(ValueError, match="5 documents of invented hold 4 windows of 16 bytes; 6 are needed"):
-        sample(held_out, dataclasses.replace(TINY, documents=6))
 
 
 # --- rows with known answers

@@ -12,10 +12,9 @@ from sepnb.evaluation.context import shuffled_words
 from sepnb.experiments import ladder
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.methods import model_config
-from sepnb.experiments.readings import READINGS
 from sepnb.models import LanguageModel
 
-from .smoke_runs import bits_of, differing, shortened
+from .smoke_runs import bits_of, shortened
 
 EXPERIMENT, SWEEP = experiments.get("ladder_text"), experiments.get("ladder_text_sweep")
 LEFT_OUT = {"smoke": {"rope-16th", "rope-nope-4"}, "laptop": set(), "gpu": {"rope-16th"}}
@@ -36,18 +35,6 @@ def test_an_arm_is_left_out_where_no_such_model_can_be_built_and_nowhere_else(pr
         assert {run.method for run in one.grid(profile)} == set(asked) - LEFT_OUT[profile]
 
 
-def test_every_arm_is_tried_at_the_same_rates_and_read_by_six_seeds_of_the_same_text():
-    for name in ladder.METHODS:
-        assert SWEEP.declared(name) == [(name, rate) for rate in SWEEP.rates]
-        assert EXPERIMENT.swept(name) == (SWEEP, name)
-    grid = EXPERIMENT.grid("laptop")
-    assert len(grid) == 6 * len(ladder.METHODS)
-    allowed = ("method", "training.learning_rate", "model.streams", "model.encoding", "model.nope_every")
-    allowed += ("slowed", "beyond.readings")
-    for run in grid:
-        assert all(key.startswith(allowed) for key in differing(run, grid[0]) - {"seed", "beyond.blocks"})
-
-
 @pytest.mark.parametrize("profile", ["laptop", "gpu"])
 def test_separated_models_are_as_large_as_the_dense_one_and_no_other_is_much_smaller(profile):
     def blocks(name: str) -> int:
@@ -60,16 +47,6 @@ def test_separated_models_are_as_large_as_the_dense_one_and_no_other_is_much_sma
     size = lm.SIZES[profile]
     turning = size.width // size.n_heads // 4
     assert saved == size.n_layers * size.width * turning * (size.n_heads - 1)
-
-
-def test_waves_are_slowed_down_in_every_way_that_they_can_follow():
-    for run in EXPERIMENT.grid("laptop", [1]):
-        expected = () if run.method in ("none", "forgetting") else READINGS
-        if run.method == "rope-16th":  # one pair, and NTK-aware leaves the fastest as it is
-            expected = tuple(name for name in READINGS if not name.startswith("ntk"))
-        assert run.of(ladder.Ladder).readings == expected
-        slowed = [one.id for one in run.of(ladder.Ladder).texts.readings if one.id.startswith("slowed")]
-        assert slowed == (["slowed-2", "slowed-4", "slowed-8"] if expected else [])
 
 
 @pytest.mark.parametrize("name", ["rope-8th", "forgetting"])

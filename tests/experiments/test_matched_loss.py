@@ -4,22 +4,18 @@ import dataclasses
 
 import numpy as np
 import pytest
-import torch
 
 from sepnb import experiments
 from sepnb.evaluation import evaluate
 from sepnb.evaluation.key_tokens import drawn_bytes
 from sepnb.experiments import key_bytes, matched_loss
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments.budget import budget_of
 from sepnb.experiments.run import recorded
-from sepnb.experiments.sweep import Sweep
-from sepnb.models import LanguageModel
 from sepnb.records.provenance import Clock
 from sepnb.records.store import Store
 
 from ..shared import MADE
-from .smoke_runs import differing, shortened, texts_of
+from .smoke_runs import shortened, texts_of
 
 MATCHED, SELECTOR = experiments.get("matched_loss"), experiments.get("key_bytes_small")
 
@@ -33,50 +29,7 @@ def smoke_run(experiment, method: str, steps: int = 6):
 # --- what is compared
 
 
-def test_at_matched_loss_a_laptop_trains_as_at_sixteen_times_the_budget():
-    budget = {
-        run.method: run for run in experiments.get("budget").grid("laptop", [1]) if budget_of(run) == 16
-    }
-    for method in ("learned", "rope"):
-        ours = MATCHED.config("laptop", method, 1)
-        changed = differing(ours, budget[method])
-        assert {key for key in changed if not key.startswith("beyond.")} <= {
-            *("experiment", "budget", "keys", "training.learning_rate", "model.encoding")
-        }
-
-
-@pytest.mark.parametrize("profile", ["laptop", "gpu"])
-def test_models_of_equal_parameters_are_so_within_five_percent(profile):
-    def blocks(name: str) -> int:
-        with torch.device("meta"):
-            return LanguageModel(MATCHED.config(profile, name, 1).model).parameter_counts()["blocks"]
-
-    assert blocks("untied-constant-wide") == pytest.approx(blocks("rope"), rel=0.05)
-    assert blocks("tupe") == pytest.approx(blocks("untied-constant-wide"), rel=0.05)
-    assert blocks("concatenated-learned") == blocks("learned")
-    assert blocks("untied-constant") < 0.61 * blocks("rope")
-
-
-def test_rates_are_those_of_the_whole_schedule():
-    own = set(matched_loss.SWEEP.methods)
-    assert {MATCHED.swept(name)[1] for name in MATCHED.methods} == {*own, "learned", "rope"}
-    assert all(MATCHED.swept(name)[0].name == "budget_long_sweep" for name in ("learned", "rope"))
-    for profile in ("laptop", "gpu"):
-        steps = {run.training.steps for sweep in MATCHED.sweeps for run in sweep.grid(profile)}
-        assert steps == {run.training.steps for run in MATCHED.grid(profile)}
-
-
 # --- key bytes
-
-
-def test_the_selector_reads_every_window_that_compared_models_read_and_is_none_of_them():
-    assert not set(SELECTOR.methods) & set(MATCHED.methods)
-    for profile in experiments.PROFILES:
-        (run,) = SELECTOR.grid(profile)
-        assert texts_of(run).blocks == tuple(range(6)) and run.seed not in MATCHED.seeds
-        assert {texts_of(other).beyond for other in MATCHED.grid(profile)} == {texts_of(run).beyond}
-        assert run.training.length == texts_of(run).beyond.longest
-        assert run.training.targets == MATCHED.grid(profile)[0].training.targets
 
 
 def test_the_list_of_a_record_is_that_on_which_models_are_scored(one_thread, tmp_path, monkeypatch):
@@ -133,17 +86,3 @@ def test_a_run_at_matched_loss_has_what_its_claims_ask_for(one_thread, method):
     wanted = {"beyond/8", "key/long", "key/replaced", "key/shuffled", "key/window", "gain/8x", "shuffled/8x"}
     wanted |= {f"gap/{rule}/8x" for rule in ("fourier", "clamp")} if method == "learned" else {"native/8x"}
     assert wanted <= record.metrics.keys()
-
-
-def test_learned_tables_are_drawn_at_the_scale_of_a_sweep_at_their_size(monkeypatch):
-    chosen = {("budget_long_sweep", "learned"): 0.1, ("ablation_sweep", "separated-learned"): 0.05}
-    monkeypatch.setattr(Sweep, "std", lambda self, profile, method: chosen.get((self.name, method)))
-    expected = {"learned": 0.1, "concatenated-learned": 0.1}
-    expected |= dict.fromkeys(("separated-learned", "strict-learned", "untied-learned-constant"), 0.05)
-    for method, std in expected.items():
-        (encoding,) = MATCHED.config("laptop", method, 1).model.encodings
-        assert encoding.std == std
-        if method in matched_loss.SWEEP.methods:
-            (tried,) = matched_loss.SWEEP.config("laptop", (method, 4e-3), 0).model.encodings
-            assert tried.std == std
-    assert MATCHED.config("laptop", "rope", 1).model.encodings[0].name == "rope"

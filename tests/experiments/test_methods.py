@@ -15,7 +15,6 @@ from sepnb.experiments import (
     ladder,
     matched_loss,
     methods,
-    seqpe_geometry,
     seqpe_stream,
     shaw_clip,
     variant_methods,
@@ -26,7 +25,7 @@ from sepnb.experiments.methods import Method, listed, run_of, series
 from sepnb.experiments.run import Run
 from sepnb.records.store import canonical
 
-from .smoke_runs import differing
+from .smoke_runs import differing, grid_of
 
 OF_TEXTS = {
     **methods.SPINE,
@@ -55,7 +54,7 @@ def test_no_name_is_two_models_in_the_whole_book(profile):
     and the scale of its tables or of its content, and for its schedule."""
     found: dict[tuple, dict[str, set[str]]] = {}
     for name in experiments.names():
-        for run in experiments.get(name).grid(profile):
+        for run in grid_of(name, profile):
             if not isinstance(run, Run) or not isinstance(run.data, lm.TextConfig):
                 continue
             if run.base is not None and run.base.method != run.method:
@@ -107,35 +106,6 @@ def test_a_method_differs_from_its_base_in_the_fields_that_it_declares(profile):
         declared = {f"model.{key}" for key in method.model} | {f"training.{k}" for k in method.training}
         changed = {".".join(key.split(".")[:2]) for key in differing(own, base)} - {"method"}
         assert method.says and changed and changed <= declared, name
-
-
-@pytest.mark.parametrize(
-    ("listing", "several"),
-    [
-        (ablation.COMPARED, {"concatenated-sinusoidal": {"streams", "split", "readout"}}),
-        (variant_methods.VARIANTS, {}),
-        (
-            seqpe_stream.METHODS,
-            {
-                "separated-seqpe-still": {"positions", "auxiliary"},
-                "dense-seqpe-score-contrastive": {"encoding", "auxiliary"},
-            },
-        ),
-        (shaw_clip.METHODS, {}),
-        (ladder.METHODS, {}),
-        (seqpe_geometry.METHODS, {"base-2": {"base", "digits"}, "base-16": {"base", "digits"}}),
-        (images.METHODS, {"separated-sinusoidal": {"streams", "encoding"}}),
-        (volumes.METHODS, {}),
-    ],
-)
-def test_one_field_is_changed_at_a_time_but_where_several_only_make_sense_together(listing, several):
-    found = {
-        name: {*one.model, *one.training}
-        for name, one in listing.items()
-        if one.base is not None and len({*one.model, *one.training}) > 1
-    }
-    schedules = {"seqpe": {"positions", "auxiliary"}, "released": {"std", *seqpe_geometry.RELEASED}}
-    assert found == several | {name: schedules[name] for name in found.keys() & schedules.keys()}
 
 
 def test_facets_are_read_off_the_model_and_no_two_methods_but_of_known_pairs_share_them():

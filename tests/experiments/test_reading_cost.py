@@ -13,35 +13,6 @@ COST = experiments.get("reading_cost")
 SMOKE = {cell.reader: cell for cell in COST.grid("smoke")}
 
 
-def test_every_reader_reads_each_length_and_its_models_differ_in_one_thing():
-    grid = COST.grid("laptop")
-    assert [(c.reader, c.length) for c in grid] == [
-        (reader, n) for n in (2048, 8192, 32768) for reader in cost.READERS
-    ]
-    cell = grid[0]
-    models = {reader: cell.model(reader) for reader in cost.READERS}
-    assert models["strict"] == models["strict-tables"] and models["strict"].isolated
-    assert replace(models["rope-window"], window=None) == models["rope"]
-    assert models["rope-window"].window == 128
-    for reader in ("rope", "alibi"):
-        assert replace(models[reader], encoding="sinusoidal") == models["sinusoidal"]
-    for reader in ("separated", "strict"):
-        dense = {"streams": models["sinusoidal"].streams, "mode": models["sinusoidal"].mode}
-        assert replace(models[reader], **dense) == models["sinusoidal"]
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"reader": "ropes"}, "unknown reader 'ropes'; use one of sinusoidal, rope"),
-        ({"length": 130}, "length is 130; it is cut into 4, give a multiple of that"),
-    ],
-)
-def test_a_cell_that_cannot_be_read_is_refused(change, told):
-    with pytest.raises(ValueError, match=told):
-        replace(SMOKE["rope"], **change)
-
-
 @pytest.mark.parametrize("reader", cost.READERS)
 def test_whole_and_quarters_are_readings_of_the_same_tokens_by_the_same_weights(reader, monkeypatch):
     cell, made = SMOKE[reader], []
@@ -101,12 +72,3 @@ def test_memory_is_that_of_one_reading_and_grows_with_the_text_but_not_with_its_
         assert 1.8 < peaks[reader, 1024] / peaks[reader, 512] < 2.2
     assert peaks["strict-tables", 1024] < peaks["sinusoidal", 1024]
     assert peaks["sinusoidal", 1024] > 1024 * 256 * 4 / 1e6  # the logits alone
-
-
-@pytest.mark.parametrize("reader", cost.READERS)
-def test_another_reader_or_seed_shows_in_a_fingerprint(reader):
-    told = COST.fingerprint(SMOKE[reader])
-    assert len(told["logits"]) == 8
-    assert COST.fingerprint(replace(SMOKE[reader], seed=1)) != told
-    if reader not in ("strict", "strict-tables"):
-        assert told != COST.fingerprint(SMOKE["strict"])

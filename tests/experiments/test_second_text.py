@@ -1,6 +1,5 @@
 """The experiment `extrapolation_wikitext`: the runs of `extrapolation` on another text, its marks apart."""
 
-import dataclasses
 import itertools
 
 import numpy as np
@@ -16,7 +15,7 @@ from sepnb.experiments.run import Run
 from sepnb.models import LanguageModel
 from sepnb.records.store import Store
 
-from .smoke_runs import bits_of, differing, shortened, texts_of, with_texts
+from .smoke_runs import bits_of, differing, shortened, texts_of
 
 EXPERIMENT = experiments.get("extrapolation_wikitext")
 NOVELS = experiments.get("extrapolation")
@@ -31,14 +30,6 @@ def run_of(method: str) -> Run:
 # --- the grid
 
 
-def test_six_methods_have_the_same_three_seeds_and_smoke_a_table_and_a_rotation():
-    for profile in PUBLISHED:
-        runs = [(config.method, config.seed) for config in EXPERIMENT.grid(profile)]
-        assert sorted(runs) == sorted(itertools.product(second.METHODS, (1, 2, 3)))
-    assert [config.method for config in EXPERIMENT.grid("smoke")] == ["separated-learned", "rope"]
-    assert {config.seed for config in EXPERIMENT.grid("laptop", seeds=[7])} == {7}
-
-
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 def test_a_run_differs_from_that_on_novels_in_the_text_and_in_what_is_read_of_it(profile):
     for method in second.METHODS:
@@ -48,20 +39,6 @@ def test_a_run_differs_from_that_on_novels_in_the_text_and_in_what_is_read_of_it
         assert [(texts_of(one).beyond.length, texts_of(one).beyond.times) for one in (ours, novels)] == 2 * [
             (texts_of(ours).beyond.length, second.TIMES)
         ]
-
-
-@pytest.mark.parametrize("method", second.METHODS)
-def test_the_readings_are_rules_of_extrapolation_on_whole_blocks(method):
-    config = EXPERIMENT.config("laptop", method, 1)
-    theirs = {r.id: r for r in texts_of(NOVELS.config("laptop", method, 1)).readings}
-    for reading in texts_of(config).readings:
-        assert dataclasses.replace(reading, scope=theirs[reading.id].scope) == theirs[reading.id]
-        assert reading.scope == ("tight" if reading.id == "oracle" else "part")
-    asked = [reading.id for reading in texts_of(config).readings]
-    rules = ["sinusoidal", "fourier", "cyclic", "learned", "alibi", "clamp", "wrap"]
-    own = rules if method.endswith("learned") else ["native", "native-window"]
-    assert asked == ["oracle", "oracle-coarse", *own]
-    assert texts_of(config).beyond.part == texts_of(config).beyond.windows
 
 
 # --- what is read
@@ -89,20 +66,6 @@ def test_three_seeds_read_every_byte_of_the_beginnings_of_the_articles_once(prof
     assert all(len(articles_read) == 2 * beyond.tight for articles_read in tight)
 
 
-@pytest.mark.parametrize("profile", PUBLISHED)
-def test_no_other_number_of_windows_would_score_more_bytes(profile, data_set):
-    data_set("wikitext-2")
-    beyond = second.BEYOND[profile]
-    sizes = np.array([len(article) for article in text.load("wikitext-2").test.documents])
-
-    def scored(windows: int) -> int:
-        block = windows * beyond.longest
-        return int((sizes > BLOCKS * block).sum()) * block
-
-    best = max(range(1, 20), key=scored)
-    assert (best, scored(best)) == (beyond.windows, beyond.documents * beyond.windows * beyond.longest)
-
-
 def test_the_marks_of_the_articles_are_found_in_every_window(data_set):
     data_set("wikitext-2")
     config = EXPERIMENT.config("laptop", "rope", 1)
@@ -117,11 +80,6 @@ def test_the_marks_of_the_articles_are_found_in_every_window(data_set):
         assert 0 <= marked.sum() - whole <= 2 * (len("<unk>") - 1)  # more only by marks that a border cuts
     plain = long_windows(config.data.splits.test, texts_of(config).beyond, texts_of(config).blocks)
     assert np.array_equal(held.tokens, plain.tokens) and plain.marked is None
-
-
-def test_the_marks_are_part_of_the_key():
-    config = run_of("rope")
-    assert with_texts(config, markers=("def",)).key != config.key
 
 
 # --- a run

@@ -13,16 +13,6 @@ COST = experiments.get("seqpe_cost")
 (SMOKE,) = COST.grid("smoke")
 
 
-def test_every_width_is_timed_with_losses_in_each_step_and_in_some():
-    grid = COST.grid("laptop")
-    assert {(c.width, c.every) for c in grid} == {(w, e) for w in (32, 64, 128) for e in (1, 4)}
-    assert {c.length for c in grid} == {512} and len({c.key for c in grid}) == len(grid)
-    for config in grid:
-        (encoding,) = config.model.encodings
-        assert encoding.width == config.width and encoding.site == "score"
-        assert config.losses.every == config.every and config.losses.shifts is None
-
-
 def test_the_pieces_are_steps_of_the_same_model_on_the_same_positions(monkeypatch):
     config, built, made = replace(SMOKE, every=2), [], cost.built
     monkeypatch.setattr(cost, "built", lambda *given: built.append(made(*given)) or built[-1])

@@ -1,7 +1,5 @@
 """The experiment `seqpe_stream_geometry`: models of `seqpe_stream` once more, and where their windows lie."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import torch
@@ -17,28 +15,6 @@ from .smoke_runs import shortened, texts_of
 
 EXPERIMENT, STREAM = experiments.get("seqpe_stream_geometry"), experiments.get("seqpe_stream")
 SEPARATED, SCORE = EXPERIMENT.grid("smoke")
-
-
-def test_the_chain_is_the_separated_one_of_the_stream_stage_by_stage():
-    assert {*geo.SERIES, geo.SCORE} < set(stream.PUBLISHED)
-    for before, after in pairwise(geo.SERIES):
-        assert stream.METHODS[after].base == before
-    assert {SEPARATED.method, SCORE.method} == {geo.SERIES[-1], geo.SCORE}
-
-
-@pytest.mark.parametrize("profile", ["laptop", "gpu"])
-def test_what_is_looked_at_is_trained_and_read_as_in_the_stream_seed_for_seed(profile):
-    there = {(run.method, run.seed): run for run in STREAM.grid(profile, seeds=range(1, 19))}
-    grid = EXPERIMENT.grid(profile)
-    chain = {(name, seed) for name in geo.SERIES for seed in range(1, 7)}
-    assert {(run.method, run.seed) for run in grid} == chain | {(geo.SCORE, s) for s in range(1, 19)}
-    assert len({run.key for run in grid}) == len(grid) == 42
-    for run in grid:
-        other = there[run.method, run.seed]
-        assert (run.model, run.training, run.data) == (other.model, other.training, other.data)
-        ours, theirs = texts_of(run), texts_of(other)
-        assert (ours.beyond, ours.blocks, ours.split) == (theirs.beyond, theirs.blocks, "test")
-        assert geo.taught(run) == (run.method in (geo.SCORE, "separated-seqpe"))
 
 
 @pytest.mark.parametrize("profile", ["laptop", "gpu"])

@@ -12,10 +12,9 @@ from sepnb.experiments.run import Run
 from sepnb.models import LanguageModel
 from sepnb.records.store import Store
 
-from .smoke_runs import shortened, with_measure
+from .smoke_runs import shortened
 
 EXPERIMENT = experiments.get("shaw_clip")
-PUBLISHED = ("laptop", "gpu")
 
 
 def short_run(method: str) -> Run:
@@ -24,48 +23,6 @@ def short_run(method: str) -> Run:
 
 
 # --- the grid
-
-
-@pytest.mark.parametrize("profile", PUBLISHED)
-def test_the_claims_have_six_seeds_and_the_others_three(profile):
-    seeds: dict[str, list[int]] = {}
-    for config in EXPERIMENT.grid(profile):
-        seeds.setdefault(config.method, []).append(config.seed)
-    assert set(seeds) == set(clips.METHODS) > set(clips.JUDGED)
-    for method, own in seeds.items():
-        assert own == list(range(1, 7 if method in clips.JUDGED else 4))
-
-
-@pytest.mark.parametrize("profile", experiments.PROFILES)
-def test_runs_of_a_seed_differ_in_the_clip_and_in_the_vectors_of_values_alone(profile):
-    runs = [EXPERIMENT.config(profile, method, 1) for method in clips.METHODS]
-    length = runs[0].training.length
-    clip_of = {run.method: run.model.encodings[0].clip for run in runs}
-    assert [clip_of[f"keys-{clip}"] for clip in clips.CLIPS] == list(clips.CLIPS)
-    assert clip_of[clips.UNCLIPPED] == clip_of["keys-values-unclipped"] == length > max(clips.CLIPS)
-    with_values = {run.method for run in runs if run.model.encodings[0].values}
-    assert with_values == {"keys-values-8", "keys-values-unclipped"}
-    for run in runs:
-        bare = dataclasses.replace(run.model, encoding="none")
-        assert dataclasses.replace(run, method="", model=bare) == dataclasses.replace(
-            runs[0], method="", model=dataclasses.replace(runs[0].model, encoding="none")
-        )
-    assert len({run.key for run in runs}) == len(runs)
-
-
-@pytest.mark.parametrize("profile", experiments.PROFILES)
-def test_size_schedule_and_text_are_those_of_the_ablation(profile):
-    ours = EXPERIMENT.config(profile, "keys-8", 2)
-    theirs = experiments.get("ablation").config(profile, "rope", 2)
-    assert dataclasses.replace(ours.model, encoding="rope") == theirs.model
-    assert (ours.training, ours.data) == (theirs.training, theirs.data)
-
-
-def test_the_windows_and_sinks_are_part_of_what_a_run_is():
-    config = EXPERIMENT.config("smoke", "keys-8", 1)
-    assert (config.resolved()["windows"], config.resolved()["sinks"]) == (list(clips.CLIPS), 4)
-    assert with_measure(config, windows=(1,)).key != config.key
-    assert with_measure(config, sinks=1).key != config.key
 
 
 # --- the runs

@@ -28,28 +28,6 @@ TINY = SpeedRun(experiment="speed", profile="smoke", variant="separated", **CELL
 # --- the grid
 
 
-def test_the_laptop_grid_asks_for_every_share_width_length_and_the_compiler():
-    cells = [
-        (one.width, one.pos_width, one.length, one.batch_size, one.compiler) for one in SPEED.grid("laptop")
-    ]
-    assert cells == [
-        cell
-        for cell in (
-            (256, 32, 256, 8, None),
-            (256, 64, 256, 8, None),
-            (256, 128, 256, 8, None),
-            (512, 128, 256, 4, None),
-            (256, 64, 1024, 4, None),
-            (256, 64, 256, 4, "inductor"),
-        )
-        for _ in speed.VARIANTS
-    ]
-    assert [one.variant for one in SPEED.grid("laptop")] == ["separated", "strict"] * 6
-    limits = [round(one.limit, 3) for one in SPEED.grid("laptop")]
-    assert limits[:6] == [1.202, 1.283, 1.405, 1.695, 1.625, 3.25]
-    assert limits[6:] == [1.429, 1.681, 1.306, 1.556, 1.405, 1.657]
-
-
 @pytest.mark.parametrize("profile", ["smoke", "laptop", "gpu"])
 def test_the_two_models_of_a_cell_differ_in_streams_and_mode_only(profile):
     for cell in SPEED.grid(profile):
@@ -58,20 +36,6 @@ def test_the_two_models_of_a_cell_differ_in_streams_and_mode_only(profile):
         assert replace(variant, streams=dense.streams, mode=dense.mode) == dense
         assert variant.streams.widths == {"pos": cell.pos_width, "sem": cell.width - cell.pos_width}
         assert not dense.separated and variant.isolated == (cell.variant == "strict")
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"variant": "dense"}, "unknown variant 'dense'; use one of separated, strict"),
-        ({"pos_parts": 5}, "pos_parts is 5; it must be at least 2 and divide the width 32"),
-        ({"pos_parts": 1}, "pos_parts is 1"),
-        ({"variant": "strict", "pos_parts": 8}, "strict needs whole position heads: d_pos=4"),
-    ],
-)
-def test_a_cell_that_cannot_be_timed_is_refused(change, told):
-    with pytest.raises(ValueError, match=told):
-        replace(TINY, **change)
 
 
 # --- what is timed
@@ -182,7 +146,7 @@ import torch._dynamo.utils as dynamo
 
 from sepnb.experiments import speed, timed
 
-cell = {CELL | {"n_layers": 1, "compiler": "aot_eager"}}
+cell = {CELL | {"n_layers": 1, "compiler": "eager"}}
 found = {{}}
 for variant in speed.VARIANTS:
     dynamo.counters.clear()
@@ -256,15 +220,3 @@ def test_bench_times_a_cell_eager_where_there_is_no_compiler(monkeypatch):
     *_, why, first, second = console.export_text().splitlines()
     assert "not compiled: torch.compile needs the C++ compiler no-such-compiler" in why
     assert all("eager" in line and "limit" in line for line in (first, second))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["loose"], "unknown variant 'loose'; did you mean separated, strict?"),
-        (["--repeats", "8", "--profile", "smoke"], "repeats is 8; a median with quartiles takes at least 9"),
-    ],
-)
-def test_bench_refuses_what_it_cannot_do(monkeypatch, arguments, told):
-    status, output = printed(monkeypatch, *arguments)
-    assert status == 2 and told in output

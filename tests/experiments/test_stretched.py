@@ -1,8 +1,6 @@
 """Slowed positions: one training for all that reads or tunes it, one choice of readings, and parts of a model
 that are tuned alike."""
 
-import dataclasses
-import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -21,7 +19,6 @@ from sepnb.models.parts import counted, parts
 from sepnb.records.store import Record, Store
 from sepnb.training import Diverged
 from sepnb.training.adapting import low_rank, rank_for
-from sepnb.training.positions import DrawnFactors
 
 from .smoke_runs import differing, untaught
 
@@ -43,20 +40,6 @@ def samples_of(config: Run):
 # --- the grid
 
 
-@pytest.mark.parametrize("one", [*stretched.EXPERIMENTS, *adapted.EXPERIMENTS], ids=lambda one: one.name)
-def test_what_the_rules_compare_has_twelve_seeds_and_the_rest_six(one):
-    compared = (*stretched.MAIN, stretched.QUARTER) if one in stretched.EXPERIMENTS else adapted.COMPARED
-    seeds = {method: one.seeds_of("laptop", method) for method in one.methods}
-    assert {len(own) for method, own in seeds.items() if method in compared} == {12}
-    assert {len(own) for method, own in seeds.items() if method not in compared} == {6}
-    assert set(compared) - {stretched.QUARTER} <= set(one.methods)
-
-
-def test_no_seed_that_is_compared_chose_a_rate():
-    compared = {seed for method in stretched.MAIN for seed in STRETCHED.seeds_of("laptop", method)}
-    assert not compared & set(STRETCHED.sweep.seeds)
-
-
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[0].task)
 def test_arms_of_a_method_share_the_training_of_the_run_that_reads_it_and_differ_in_what_is_tuned(
@@ -65,25 +48,13 @@ def test_arms_of_a_method_share_the_training_of_the_run_that_reads_it_and_differ
     arms, reads = pair
     runs = {cell: arms.config(profile, cell, 3) for cell in arms.methods}
     for cell, run in runs.items():
-        method, arm = cell.split("/")
+        method, _ = cell.split("/")
         read = reads.config(profile, method, 3)
         assert run.base == read.base and run.base.training == run.training
         assert run.base.method == method and not run.base.measures and run.base.data.times == (1,)
         assert run.base != arms.config(profile, cell, 4).base
         for other in (key for key in runs if key.startswith(f"{method}/")):
             assert differing(run, runs[other]) <= {"method", "tunings"}
-        told, training, tunings = adapted.ARMS[arm], run.training, tuning_of(run).each
-        rates = [one.learning_rate for one in tunings]
-        assert rates == list(told.rates[-2 if profile == "smoke" else 0 :]) and len(told.rates) == 4
-        texts = {"smoke": 1, "laptop": training.batch_size // 8, "gpu": training.batch_size // 4}
-        expected = {"length": 8 * training.length, "batch_size": texts[profile]}
-        expected |= {"weight_decay": 0.0, "steps": tunings[0].steps}
-        expected["positions"] = DrawnFactors((8, 16), training.length) if told.factors else None
-        for tuning in tunings:
-            changes = expected | {"learning_rate": tuning.learning_rate}
-            assert tuning == dataclasses.replace(training, **changes), "nothing else differs"
-        if profile != "smoke":
-            assert tunings[0].targets / training.targets == pytest.approx(told.share, rel=0.05)
     assert {tuning_of(run).reading for cell, run in runs.items() if cell.startswith("rope/")} == {"yarn"}
     assert {tuning_of(run).reading for cell, run in runs.items() if "sinus" in cell} == {"parts-1-32-log"}
 
@@ -95,24 +66,6 @@ def test_two_methods_train_on_the_same_and_choose_among_the_same_readings():
         assert all(key.startswith(allowed) for key in differing(first, other))
         assert other.of(stretched.Slowed).readings == READINGS
     assert len(READINGS) == len(set(READINGS)) == 2 * len(EXTENSIONS)
-
-
-def test_a_sweep_chooses_the_rate_of_every_method_for_both_experiments():
-    for arms, reads in PAIRS:
-        assert arms.sweep is reads.sweep and set(reads.methods) == set(reads.sweep.methods)
-        for cell in arms.methods:
-            method = arms.config("laptop", cell, 1).base.method
-            assert method in arms.sweep.methods and method == cell.split("/")[0]
-
-
-def test_the_control_adds_as_many_waves_as_the_separated_model_has_and_changes_nothing_else():
-    control, dense = (STRETCHED.config("laptop", name, 1) for name in (stretched.QUARTER, "sinusoidal"))
-    separated = STRETCHED.config("laptop", METHOD, 1)
-    assert differing(control, dense) <= {"method", "model.encoding", "training.learning_rate"}
-    module = control.model.encodings[0].at_input(control.model.streams.d_model, 64)
-    rows, waves = module(torch.arange(5)), separated.model.streams.widths["pos"]
-    assert torch.equal(rows[:, :waves], separated.model.encodings[0].at_input(waves, 64)(torch.arange(5)))
-    assert rows[:, waves:].eq(0).all() and rows.shape == (5, separated.model.streams.d_model)
 
 
 def test_every_reading_reads_the_model_of_stretched_in_each_way_of_the_claims_and_by_log_n_alone():
@@ -162,19 +115,6 @@ def test_the_change_of_low_rank_has_as_many_numbers_as_the_position_part(method,
     with low_rank(dense, rank_for(dense, numbers), 1):
         trained = sum(one.numel() for one in dense.parameters() if one.requires_grad)
     assert trained == pytest.approx(numbers, rel=0.03)
-
-
-def test_the_parts_that_arms_tune_lie_in_one_another():
-    def numbers(cell: str) -> int:
-        config, model = untrained(cell, "smoke")
-        return tuning_of(config).numbers(model)
-
-    of = {
-        arm: numbers(f"separated-sinusoidal/{arm}") for arm in ("position-maps", "position", "content", "all")
-    }
-    assert 0 < of["position-maps"] < of["position"] < of["content"]
-    assert of["position"] + of["content"] == of["all"]
-    assert 0 < numbers("sinusoidal/maps") < numbers("sinusoidal/all")
 
 
 def test_an_arm_that_is_not_slowed_reads_as_it_was_trained_and_the_others_by_their_reading():
@@ -254,17 +194,15 @@ def test_native_is_the_model_window_hides_the_rest_and_stretched_is_the_reading_
             assert extension_of(own["stretched"]).factor == times
 
 
-@pytest.mark.parametrize("reading", READINGS)
-def test_a_reading_is_an_extension_of_its_factor_and_says_whether_logits_grow(reading):
+def test_a_reading_is_an_extension_of_its_factor_and_says_whether_logits_grow():
     model = STRETCHED.config("smoke", METHOD, 1).build().eval()
-    name, log = reading.removesuffix("-log"), reading.endswith("-log")
-    assert read_by(model, reading, 1) is model
-    for factor in (2, 8):
-        read = read_by(model, reading, factor)
+    for reading in READINGS:
+        assert read_by(model, reading, 1) is model
+        read = read_by(model, reading, 8)
         extension = extension_of(read)
-        assert extension == EXTENSIONS[name](factor, 64) and extension.factor == factor
+        assert extension == EXTENSIONS[reading.removesuffix("-log")](8, 64) and extension.factor == 8
         assert getattr(extension, "original_length", 64) == 64
-        assert read.transformer.log_scale == log
+        assert read.transformer.log_scale == reading.endswith("-log")
 
 
 # --- a run
@@ -372,11 +310,3 @@ def test_a_rate_that_diverges_is_told_and_not_chosen_and_without_one_left_the_mo
     assert torch.equal(dict(none(8))["adapted"].embedding.weight, embedding)
     shared = [dict(one(8))["adapted"].embedding.weight is embedding for one in (some, none)]
     assert shared == [False, True] and "val_nats" not in metrics
-
-
-def test_cells_are_methods_of_the_other_experiment_and_arms():
-    for cell, (arms, reads) in itertools.product(ADAPTED.methods, PAIRS):
-        method, arm = cell.split("/")
-        assert cell in arms.methods and method in reads.methods and arm in adapted.ARMS
-    with pytest.raises(ValueError, match="unknown cell 'separated-sinusoidall/position'"):
-        ADAPTED.config("smoke", "separated-sinusoidall/position", 1)

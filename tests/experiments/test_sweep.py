@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from dataclasses import replace
 
 import pytest
 
@@ -11,16 +10,15 @@ from sepnb import experiments, paths
 from sepnb.companion.run import runs
 from sepnb.encodings import Learned
 from sepnb.experiments import budget, images, in_window, task_grid, volumes
-from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import methods as book
 from sepnb.experiments.in_window import LR_SCREEN
 from sepnb.experiments.run import Run
-from sepnb.experiments.scales import CONTENT, TABLES, scale_of
+from sepnb.experiments.scales import TABLES, scale_of
 from sepnb.experiments.sweep import LEVEL, MORE_SEEDS, RATES, Sweep
 from sepnb.records.store import Record, Store
 
 from ..shared import MADE
-from .smoke_runs import differing
+from .smoke_runs import differing, grid_of
 
 ALL = {name: experiments.get(name) for name in experiments.names()}
 SWEEPS = {name: one for name, one in ALL.items() if isinstance(one, Sweep)}
@@ -189,20 +187,6 @@ def test_a_scale_beyond_an_end_is_tried_at_the_best_rate_and_counts_once_it_is_p
 OF_TEXTS = [name for name, one in SWEEPS.items() if one.scaled and one.rates == RATES]
 
 
-@pytest.mark.parametrize("name", OF_TEXTS)
-def test_the_trials_of_a_table_differ_in_its_scale_and_in_the_rate_and_in_nothing_else(name):
-    one = SWEEPS[name]
-    for method in (method for method in one.methods if one.scale(method) is TABLES):
-        first, *others = (one.config("laptop", trial, 0) for trial in one.trials("laptop", method))
-        times = {sweep.name: times / budget.MIDDLE for times, sweep in budget.SWEEPS.items()}.get(name, 1)
-        assert first.training.steps == times * lm.SIZES["laptop"].steps, "the whole schedule"
-        changed = [differing(first, other) for other in others]
-        assert set().union(*changed) == {"model.encoding", "training.learning_rate"}
-        drawn = [table for run in (first, *others) for table in run.model.encodings]
-        assert {replace(table, std=1.0) for table in drawn} == {replace(drawn[0], std=1.0)}
-        assert {table.std for table in drawn} >= {*TABLES.stds}
-
-
 def test_the_rates_of_a_grid_hang_on_no_store_that_a_command_reads_or_writes(tmp_path, monkeypatch):
     """A temporary store, as of tests and of a check, has none of the sweep's records; keys stay the same."""
     keys = {name: [c.key for c in experiments.get(name).grid("laptop", [7])] for name in GRIDS}
@@ -267,21 +251,6 @@ def test_of_rates_that_are_alike_the_middle_one_is_taken_and_of_two_the_lower(ch
         assert one.best("laptop") == {"rope": rate}
 
 
-def test_content_is_scaled_where_a_sinusoid_is_added_to_it_and_nothing_else_is():
-    sweep = experiments.get("mqar").sweep
-    added = {method for method in sweep.methods if sweep.scale(method) is CONTENT}
-    assert added == {method for method in sweep.methods if method.split("-")[0] == "sinusoidal"}
-    tables = {method for method in sweep.methods if sweep.scale(method) is TABLES}
-    assert tables == {"learned", "separated-learned", "strict-learned"}
-    for method in ("sinusoidal-randomised", "rope-randomised"):
-        first, *others = (sweep.config("laptop", trial, 0) for trial in sweep.trials("laptop", method))
-        changed = set().union(*(differing(first, other) for other in others))
-        scaled = {"model.embedding_std"} if method in added else set()
-        assert changed == {"training.learning_rate"} | scaled
-        assert first.model.embedding_std == 0.5, "as in every other experiment"
-    assert sweep.config("laptop", ("sinusoidal-gap", 3e-3, 2.0), 0).model.embedding_std == 2.0
-
-
 def test_a_run_of_a_task_is_drawn_at_the_scale_that_its_sweep_chose(checkout):
     experiment = experiments.get("mqar")
     trials = experiment.sweep.trials("laptop", "sinusoidal-gap")
@@ -322,22 +291,6 @@ def test_the_scale_that_is_chosen_stands_between_two_that_were_tried(name):
         assert not std or min(others) < std[0] < max(others), f"{method}: declare a scale past the end"
 
 
-MISLED = ("separated-learned-wide", "strict-learned")
-"""Past the end of their scales one seed was ahead by more than `LEVEL`. Such a trial has three, as those that
-had been level before: for the strict one, and for the quietest of the wide one, the mean says otherwise."""
-
-
-def test_the_trials_that_are_run_with_more_seeds_are_those_that_one_seed_does_not_rank():
-    """But for the sinusoid, which has its rate from `lr_screen`; two have more such trials."""
-    sweep = in_window.TABLE_SWEEP
-    scores = sweep.scores("laptop")
-    for method in set(sweep.methods) - {"sinusoidal"}:
-        own = {trial: scores[trial] for trial in sweep.trials("laptop", method) if trial in scores}
-        near = {trial for trial, score in own.items() if score <= min(own.values()) + LEVEL}
-        level = set(sweep.level_trials("laptop", method))
-        assert near < level if method in MISLED else level == (near if len(near) > 1 else set()), method
-
-
 @pytest.mark.parametrize("name", task_grid.GUESSES)
 def test_a_method_is_said_to_guess_that_found_hardly_an_answer_at_any_rate_and_scale(name):
     for record in Store(paths.root() / "results").load("laptop", f"{name}_sweep").values():
@@ -349,7 +302,7 @@ def test_a_method_is_said_to_guess_that_found_hardly_an_answer_at_any_rate_and_s
 def test_every_published_run_has_the_rate_of_a_sweep_that_tried_all_of_its_method(name):
     experiment = GRIDS[name]
     published = Store(paths.root() / "results").load("laptop", name)
-    for config in experiment.grid("laptop"):
+    for config in grid_of(name, "laptop"):
         if config.key not in published:
             continue
         sweep, as_one = sweep_of(experiment, config)
@@ -360,26 +313,12 @@ def test_every_published_run_has_the_rate_of_a_sweep_that_tried_all_of_its_metho
 def test_a_grid_trains_at_the_rate_of_its_sweep_with_seeds_that_chose_none(name):
     experiment, swept = GRIDS[name], set()
     for profile in experiments.PROFILES:
-        for config in experiment.grid(profile):
+        for config in grid_of(name, profile):
             sweep, as_one = sweep_of(experiment, config)
             assert config.training.learning_rate == sweep.rate(profile, as_one)
             assert config.seed != 0 or name == "recipe_screen"
             swept.add(as_one)
     assert swept and all(any(one in sweep.methods for sweep in SWEEPS.values()) for one in swept)
-
-
-def test_methods_that_the_short_schedule_leaves_without_order_are_swept_over_the_whole_one():
-    for one in SWEEPS.values():
-        grid = {c.method: c.training.steps for c in one.grid("laptop")}
-        longest = max(grid.values())
-        short = {name for name, steps in grid.items() if steps < longest}
-        assert short == (set(one.methods) - set(one.whole) if one.whole else set())
-
-
-def test_clips_share_the_rate_of_rope_in_models_of_that_size():
-    clips = experiments.get("shaw_clip").grid("laptop")
-    rate = SWEEPS["ablation_sweep"].best("laptop")["rope"]
-    assert {config.training.learning_rate for config in clips} == {rate}
 
 
 def test_a_package_without_its_records_has_the_default_rates(tmp_path, monkeypatch):

@@ -11,9 +11,7 @@ from sepnb import experiments
 from sepnb.data import registry
 from sepnb.evaluation.tasks import grid, questions
 from sepnb.experiments import task_grid, task_methods, tasks
-from sepnb.experiments.methods import get, series
 from sepnb.experiments.run import Run, fingerprint, record_of, trained
-from sepnb.models import LanguageModel
 from sepnb.training.positions import PositionGap
 from sepnb.training.shifts import ShiftSteps
 
@@ -28,17 +26,6 @@ def config(name: str = "mqar", method: str = "rope", seed: int = 1, **changes) -
 
 
 @every_task
-def test_a_sweep_chooses_the_rate_of_every_method_with_a_seed_that_no_published_run_has(name):
-    experiment, sweep = experiments.get(name), experiments.get(f"{name}_sweep")
-    for profile in ("laptop", "gpu"):
-        assert {run.seed for run in sweep.grid(profile)} == {0}
-        cells = {(run.method, run.seed) for run in experiment.grid(profile)}
-        assert cells == set(itertools.product(experiment.methods, range(1, 7)))
-        tried = {(run.method, run.training.learning_rate) for run in sweep.grid(profile)}
-        assert tried >= set(itertools.product(experiment.methods, task_grid.TASKS[experiment.name].rates))
-
-
-@every_task
 def test_two_methods_are_asked_the_same_and_differ_in_model_and_positions_only(name):
     first, *others = experiments.get(name).grid("laptop", [3])
     for other in others:
@@ -46,23 +33,6 @@ def test_two_methods_are_asked_the_same_and_differ_in_model_and_positions_only(n
         own = ("training.positions", "training.learning_rate", "training.auxiliary")
         assert all(key.startswith(own) for key in changed)
         assert ("training.auxiliary" in str(changed)) == (other.method == "seqpe")
-
-
-@pytest.mark.parametrize("change", ["randomised", "gap", "content-gap", "offsets", "learned", "sinusoidal"])
-def test_every_change_stands_beside_its_dense_twin_and_the_strict_model(change):
-    dense = change if change in ("learned", "sinusoidal") else f"sinusoidal-{change}"
-    assert {dense, f"separated-{change}", f"strict-{change}"} <= set(task_methods.METHODS)
-    if change in ("gap", "randomised"):  # which RoPE can be trained with too
-        assert f"rope-{change}" in task_methods.METHODS
-    assert get(f"separated-{change}").training == get(dense).training or change == "offsets"
-
-
-def test_the_separated_model_of_equal_size_has_the_block_parameters_of_its_dense_twin():
-    pair = ("separated-content-gap-wide", "sinusoidal-content-gap")
-    wide, dense = (experiments.get("needle").config("laptop", name, 1) for name in pair)
-    counts = [LanguageModel(one.model).parameter_counts()["blocks"] for one in (wide, dense)]
-    assert 0.97 < counts[0] / counts[1] < 1.03
-    assert wide.training.positions == dense.training.positions
 
 
 @every_task
@@ -246,13 +216,3 @@ def test_steps_to_learn_are_the_first_at_which_the_accuracy_was_reached():
     assert learning.metrics() == {"steps_to_0.9": 100, "steps_to_0.95": 200}
     learning.rows = learning.rows[:1]
     assert learning.metrics() == {}
-
-
-@pytest.mark.parametrize("name", task_methods.NEW)
-def test_a_new_method_ends_at_a_base_that_is_compared_too(name):
-    assert {one.name for one in series(name)} & {
-        "rope",
-        "sinusoidal",
-        "separated-sinusoidal",
-        "strict-sinusoidal",
-    }

@@ -55,13 +55,6 @@ def test_a_canvas_holds_a_trained_cube_somewhere_and_spread_things_are_anywhere(
         assert np.array_equal(task.answers(cells), answers)
 
 
-def test_what_cannot_be_arranged_is_refused(unhooked):
-    with pytest.raises(ValueError, match="side is 1; it must be at least 2"):
-        TwoThings(3, 1)
-    with pytest.raises(ValueError, match="within is 9, and a side of the cube has 8 cells"):
-        TwoThings(3, 8).draw(generator_of(0, "pictures"), 2, within=9)
-
-
 @pytest.mark.parametrize("axes", [1, 3])
 def test_the_model_depends_on_every_coordinate_of_both_things_and_only_through_places(axes):
     def made(encoding) -> PointClassifier:
@@ -100,8 +93,6 @@ def test_methods_read_the_same_arrangements_moved_alike_in_shift_steps():
         ("none", "none", "none"),
         ("sinusoidal", "index", "index+distance"),
         ("sinusoidal-shifts", "none", "distance"),
-        ("axial-rope", "none", "distance"),
-        ("seqpe-plain", "index", "index+distance"),
         ("seqpe", "none", "distance"),
     ],
 )

@@ -7,8 +7,6 @@ import torch
 
 from sepnb.extrapolators import extrapolate
 
-F64 = torch.float64
-
 
 @pytest.mark.parametrize(
     ("form", "tau"), [("literal", 1.0), *(("corrected", tau) for tau in (1.0, 0.5, 12.0, 300))]

@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 
 from sepnb.extrapolators import extrapolate
 
-F64 = torch.float64
-
 
 @pytest.mark.parametrize("length", [2, 3, 12])
 def test_clamp_wrap_and_reflect_are_rows_of_the_table(table, length):

@@ -123,13 +123,3 @@ def test_a_cache_must_be_told_the_length_and_cannot_pass_it(built, text, extensi
     model(tokens[:, 4:], cache=cache)
     with pytest.raises(ValueError, match="length is 0; a text has at least 1 position"):
         model.make_cache(2, length=0)
-
-
-def test_what_is_no_extension_is_refused_and_so_is_one_that_does_not_fit(unhooked, built):
-    model = make(built)
-    with pytest.raises(TypeError, match=r"extension must be a context extension such as .*, got 4\.0"):
-        model.extended(extension=4.0)
-    with pytest.raises(ValueError, match="short holds 1 divisors for 4 pairs"):
-        model.extended(extension=LongRoPE((1.0,), (1.0,), 2.0, L))
-    with pytest.raises(ValueError, match=r"base is 100\.0, below 10000\.0"):
-        model.extended(extension=RaisedBase(100.0))

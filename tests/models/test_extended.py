@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sepnb import extrapolators
-from sepnb.models import LanguageModel, extension, frozen_attention
+from sepnb.models import LanguageModel, extension
 from sepnb.streams import Streams
 from sepnb.training import next_token_losses
 
@@ -148,19 +148,6 @@ def test_a_window_is_the_mask_of_the_last_tokens_and_the_sinks(built, text, mode
     torch.testing.assert_close(other(tokens, gaps), expected, **TIGHT)  # it counts tokens, not positions
 
 
-@pytest.mark.parametrize("more", [(), ("rope",), ("alibi",)], ids=str)
-@pytest.mark.parametrize("mode", MODES)
-def test_a_window_with_a_cache_is_one_full_pass(built, text, mode, more):
-    model, tokens = make(built, mode, ("sinusoidal", *more)), text(2, 11)
-    other = model.extended(window=4, sinks=1)
-    with torch.no_grad():
-        full = other(tokens)
-        for chunks in (11 * [1], [5, 1, 1, 4], [2, 9]):
-            cache, pieces = other.make_cache(2), tokens.split(chunks, dim=1)
-            cached = torch.cat([other(piece, cache=cache) for piece in pieces], dim=1)
-            torch.testing.assert_close(cached, full, **TIGHT)
-
-
 # --- frequencies
 
 
@@ -184,14 +171,6 @@ def test_rules_add_up_in_any_order_and_each_can_be_given_anew(built, text):
         ValueError, match="the two are one rule, also where a window is set already; give window"
     ):
         wider.extended(sinks=1)
-
-
-def test_what_is_extended_while_attention_is_frozen_is_not_frozen(built, text):
-    model = make(built, "separated")
-    with frozen_attention(model):
-        model(text(2, L))
-        other = model.extended(window=3)
-    assert torch.equal(other(text(2, L, seed=1)), model.extended(window=3)(text(2, L, seed=1)))
 
 
 # --- refusals
@@ -224,12 +203,8 @@ def test_a_position_past_the_table_is_refused_by_name_and_with_the_remedies(buil
         ("rope", {"extrapolator": "clamp"}, "no encoding at the input, .* RoPE takes extension=..."),
         ("learned", {"extension": Interpolation()}, "and a sinusoid have them, and this model has none"),
         ("xpos", {"extension": Interpolation()}, "xPos has a decay of the distance beside them"),
-        ("learned", {"window": 4, "sinks": -1}, "sinks is -1; give 0 or more"),
         ("learned", {"sinks": 2}, "sinks=2 without a window: .* give window too"),
         ("learned", {"n_components": 4}, "'n_components' is an option of an extrapolator; name one"),
-        ("learned", {"form": "literal"}, "'form' is an option of an extrapolator; name one"),
-        ("learned", {"extrapolator": "clamps"}, "unknown extrapolator 'clamps'; did you mean clamp"),
-        ("learned", {"extrapolator": "clamp", "form": "exact"}, "unknown form 'exact'"),
         ("learned", {"extrapolator": "clamp", "terms": 4}, "clamp has no option 'terms'"),
     ],
 )

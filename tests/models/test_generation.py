@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from sepnb import encodings
-from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.models import LanguageModel
 from sepnb.models.generation import drawn
-from sepnb.streams import Streams
 
 from ..encodings.cases import IN_SHAPES, ON_TEXTS, STREAMS, model, tokens
 from .trained import TIGHT
@@ -196,14 +195,6 @@ def test_it_is_read_as_in_evaluation_and_every_module_gets_its_mode_back(built, 
     assert [module.training for module in reader.modules()] == modes
 
 
-def test_the_result_has_the_dtype_of_the_tokens_where_that_holds_the_vocabulary(built, text):
-    reader = built(SEPARATED)
-    for dtype in (torch.uint8, torch.int16, torch.int64):
-        assert reader.generate(text(2, 4).to(dtype), 2).dtype == dtype
-    large = LanguageModel(TransformerConfig(Streams.dense(8), 1, 1, "rope"), vocab_size=300)
-    assert large.generate(torch.zeros(1, 3, dtype=torch.uint8), 1).dtype == torch.int64
-
-
 @pytest.mark.parametrize("mode", ["separated", "strict"])
 def test_a_position_without_a_row_is_refused_with_the_remedy_before_anything_is_computed(built, text, mode):
     reader, calls = built(SEPARATED, encoding="learned", mode=mode, max_length=L), []
@@ -235,40 +226,12 @@ def test_a_length_that_a_cache_was_not_told_is_refused_before_anything_is_comput
     assert reader.generate(text(2, 4), 6, cache=cache).shape == (2, 10)
 
 
-def test_keys_too_far_apart_for_an_encoding_are_refused_before_anything_is_computed(built, text):
-    reader, calls = built(Streams.dense(32), encoding=encodings.XPos(scale_base=0.05)), []
-    reader.transformer.register_forward_pre_hook(lambda *_: calls.append(1))
-    cache, rows = reader.make_cache(2), torch.tensor([[0], [900]])
-    with torch.no_grad():
-        reader(text(2, 1), rows, cache)
-    calls.clear()
-    with pytest.raises(ValueError, match="the keys span 60 positions; from 56 on"):
-        reader.generate(text(2, 1), 60, cache=cache)
-    with pytest.raises(ValueError, match="the keys span 60 positions; from 56 on"):
-        reader.generate(text(2, 1), 61)
-    assert not calls and cache.read == 1
-    assert reader.generate(text(2, 1), 50, cache=cache).shape == (2, 51)
-
-
 REFUSED = [
     ({"n": -1}, "n is -1; it must be at least 0"),
-    ({"n": 2.0}, "n must be an int, got 2.0"),
-    ({"n": 2**41}, "n is 2199023255552; it must be at most"),
-    ({"temperature": -0.1}, "temperature is -0.1; it must be finite and at least 0"),
     ({"temperature": float("nan")}, "temperature is nan; it must be finite and at least 0"),
-    ({"temperature": float("inf")}, "temperature is inf"),
-    ({"temperature": "1"}, "temperature must be a number, got '1'"),
-    ({"top_k": 0}, "top_k is 0; it must be at least 1"),
     ({"top_k": 14}, "top_k is 14; it must be at most 13"),
-    ({"seed": -1}, "seed is -1; it must be at least 0"),
-    ({"seed": 0.5}, "seed must be an int, got 0.5"),
     ({"tokens": torch.zeros(2, 0, dtype=torch.int64)}, "tokens have shape [2, 0]; give at least"),
-    ({"tokens": torch.zeros(0, 2, dtype=torch.int64)}, "tokens have shape [0, 2]; give at least"),
-    ({"tokens": torch.zeros(2, 3)}, "tokens must be integers, got torch.float32"),
-    ({"tokens": torch.zeros(3, dtype=torch.int64)}, "tokens have shape [3]; give [batch, length]"),
     ({"tokens": torch.full((2, 3), 13)}, "token 13 is outside the vocabulary 0 to 12"),
-    ({"tokens": [[1, 2]]}, "tokens must be a tensor, got list"),
-    ({"cache": "kept"}, "cache must be a KVCache, got 'kept'"),
 ]
 
 

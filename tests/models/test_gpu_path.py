@@ -25,9 +25,7 @@ def config(streams: Streams, encoding: str | tuple[str, ...], **fields) -> Trans
 
 
 CASES = {
-    "learned": config(DENSE, "learned"),
     "rope": config(DENSE, "rope"),
-    "alibi": config(DENSE, "alibi"),
     "separated-sinusoidal": config(SEPARATED, "sinusoidal"),
     "separated-alibi": config(SEPARATED, ("sinusoidal", "alibi")),
     "strict-rms": config(Streams(pos=4, sem=12), "learned", mode="strict", norm_kind="rms"),

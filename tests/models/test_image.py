@@ -100,14 +100,6 @@ def test_gradients_reach_every_parameter(shape, name):
         assert parameter.grad is not None and parameter.grad.abs().max() > 0, key
 
 
-def test_the_class_token_stands_at_the_origin_where_no_patch_is():
-    places = classifier().positions(2, 3)
-    assert with_origin(places, 2).tolist() == [[0, 0], [1, 1], [1, 2], [1, 3], [2, 1], [2, 2], [2, 3]]
-    assert with_origin(places.expand(4, -1, -1), 2).shape == (4, 7, 2)
-    assert with_origin(torch.arange(1, 4), 1).tolist() == [0, 1, 2, 3]
-    assert with_origin(torch.arange(1, 4).expand(2, -1), 1).tolist() == 2 * [[0, 1, 2, 3]]
-
-
 def test_the_logits_are_read_from_the_class_token_alone():
     made = classifier()
     with torch.no_grad():
@@ -135,23 +127,7 @@ def test_the_parameters_are_those_counted_by_hand():
     assert made.parameter_counts() == {"total": blocks + tables, "blocks": blocks, "tables": tables}
 
 
-def test_first_weights_put_a_patch_beside_its_code():
-    torch.manual_seed(0)
-    config = TransformerConfig(Streams.dense(256), 1, 4, "none", causal=False, axes=2)
-    made = ImageClassifier(config, CLASSES, PATCH)
-    content = made.embedding(torch.randn(100, 16))
-    assert content.std().item() == pytest.approx(0.5, rel=0.1)
-    assert made.class_token.std().item() == pytest.approx(0.5, rel=0.15)
-
-
 # --- other resolutions
-
-
-@pytest.mark.parametrize("sides", [(1, 1), (3, 4), (2, 7), (9, 9)])
-@pytest.mark.parametrize("name", ["none", "sinusoidal", "axial-rope"])
-def test_any_whole_number_of_patches_is_classified(name, sides):
-    with torch.no_grad():
-        assert classifier(name=name)(images(*sides)).shape == (2, CLASSES)
 
 
 def test_on_a_larger_canvas_the_grid_grows_and_in_upscaling_it_keeps_its_corners():
@@ -185,11 +161,6 @@ def test_a_fitted_learned_grid_is_the_table_that_torch_resizes(interpolation):
         torch.testing.assert_close(made.extended(fit=GRID)(images(6, 7)), larger(images(6, 7)), **TIGHT)
 
 
-def test_a_learned_grid_has_no_larger_canvas():
-    with pytest.raises(ValueError, match=r"a coordinate is 6, and the learned grid ends at \(3, 4\); fit"):
-        classifier(name="learned")(images(6, 7))
-
-
 def test_an_extended_model_shares_its_weights_and_follows_what_is_trained_later():
     made = classifier()
     fitted = made.extended(fit=GRID)
@@ -207,44 +178,13 @@ def test_an_extended_model_shares_its_weights_and_follows_what_is_trained_later(
 @pytest.mark.parametrize(
     ("shape", "error", "message"),
     [
-        ((2, CHANNELS, 12), ValueError, r"images have shape \[2, 2, 12\]; give \[batch, channels, height"),
         ((2, 3, 12, 16), ValueError, "images have 3 channels, the model was built for 2"),
-        ((2, CHANNELS, 13, 16), ValueError, "height is 13, and patches have a side of 4; 12 would be whole"),
         ((2, CHANNELS, 12, 18), ValueError, "width is 18, and patches have a side of 4; 16 would be whole"),
-        ((2, CHANNELS, 0, 16), ValueError, "height is 0, and patches have a side of 4; 4 would be whole"),
     ],
 )
 def test_images_that_are_no_whole_patches_are_refused(unhooked, shape, error, message):
     with pytest.raises(error, match=message):
         classifier()(torch.zeros(shape, dtype=F64))
-
-
-def test_pixels_that_are_not_scaled_and_places_that_do_not_fit_are_refused(unhooked):
-    made = classifier()
-    with pytest.raises(TypeError, match=r"images must be floating, got torch\.uint8; scale the pixels first"):
-        made(torch.zeros(2, CHANNELS, 12, 16, dtype=torch.uint8))
-    with pytest.raises(ValueError, match=r"positions of shape \[12, 2\] do not fit 2 sequences of 13 tokens"):
-        made(images(), made.positions(*GRID)[1:])
-    with pytest.raises(ValueError, match=r"positions of shape \[12\]; give \[N, 2\] or \[B, N, 2\]"):
-        made(images(), torch.arange(12))
-
-
-def config(**changes) -> TransformerConfig:
-    fields = {"streams": Streams.dense(32), "n_layers": 1, "n_heads": 4, "causal": False, "axes": 2}
-    return TransformerConfig(**{**fields, **changes})
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"causal": True}, "patches have no order in which one is before another; give causal=False"),
-        ({"axes": 3}, "axes is 3; a patch has a row and a column, axes=2, or a number, axes=1"),
-        ({"tie_embeddings": True}, "tie_embeddings is for tokens"),
-    ],
-)
-def test_a_config_for_something_else_is_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        ImageClassifier(config(**changes), CLASSES, PATCH)
 
 
 def test_a_rule_that_a_model_cannot_follow_is_refused(unhooked):
@@ -253,15 +193,3 @@ def test_a_rule_that_a_model_cannot_follow_is_refused(unhooked):
     rows = classifier("rows", encoding="learned", max_length=9)
     with pytest.raises(ValueError, match="fit needs places between two patches, and learned takes none"):
         rows.extended(fit=GRID)
-    for fit in ((3,), (3, 0)):
-        with pytest.raises(ValueError, match="give rows and columns of the trained grid, each at least 1"):
-            classifier().extended(fit=fit)
-
-
-def test_a_fit_of_other_than_ints_and_a_patch_past_a_table_of_rows_are_refused(unhooked):
-    for fit in ((7.5, 7), (True, 7)):
-        with pytest.raises(TypeError, match="fit must be two ints, rows and columns"):
-            classifier().extended(fit=fit)
-    rows = classifier("rows", encoding="learned", max_length=4)
-    with pytest.raises(ValueError, match=r"coordinate 0 of a position is 6, past the 4 .* build it for more"):
-        rows(images(6, 3))

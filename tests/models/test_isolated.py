@@ -68,13 +68,6 @@ def test_dropout_zeroes_its_share_of_what_enters_and_keeps_the_mean(built):
     assert entered["sem"].mean().item() == pytest.approx(1, abs=0.01)
 
 
-@pytest.mark.parametrize("fields", [{"mode": "strict"}, {"pos_stream": "constant"}], ids=str)
-def test_a_text_of_no_or_one_token_and_a_batch_of_none_are_answered(built, text, fields):
-    model = built(STREAMS, **fields)
-    for batch, length in ((2, 0), (0, 3), (1, 1)):
-        assert model(text(batch, length)).shape == (batch, length, VOCABULARY)
-
-
 @pytest.mark.parametrize("streams", [STREAMS, Streams(pos=16, sem=16), Streams(sem=24, pos=8)], ids=repr)
 @pytest.mark.parametrize("dtype", [F64, torch.float32, torch.bfloat16])
 def test_the_pos_stream_of_a_strict_model_is_bitwise_the_same_for_every_text_and_batch(built, streams, dtype):

@@ -48,17 +48,3 @@ def test_tied_embeddings_are_one_parameter_counted_once_also_in_a_copy(text):
     twin = copy.deepcopy(model)
     assert twin.head.weight is twin.embedding.weight
     assert torch.equal(twin(text(1, 4)), model(text(1, 4)))
-
-
-def test_the_head_reads_the_streams_of_the_readout(built, text):
-    assert built(WHOLE, readout="sem").head.in_features == 24
-    assert built(WHOLE, readout="both").head.in_features == 32
-    assert built(DENSE, readout="sem").head.in_features == built(DENSE, readout="both").head.in_features == 32
-    assert built(WHOLE)(text(2, 5)).shape == (2, 5, 13)
-
-
-def test_a_state_dict_carries_everything(built, text):
-    one, other = built(WHOLE, encoding="learned", seed=0), built(WHOLE, encoding="learned", seed=1)
-    assert not torch.equal(one(text(1, 5)), other(text(1, 5)))
-    other.load_state_dict(one.state_dict())
-    assert torch.equal(one(text(1, 5)), other(text(1, 5)))

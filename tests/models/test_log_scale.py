@@ -36,16 +36,6 @@ def test_the_logits_of_a_query_are_multiplied_by_ln_n_over_ln_l_and_biases_are_n
         torch.testing.assert_close(after[0].weights[0, :, i], expected, rtol=0, atol=1e-7)
 
 
-@pytest.mark.parametrize("mode", ["separated", "strict"])
-def test_inside_the_trained_length_nothing_changes_and_past_it_something_does(built, text, mode):
-    model, tokens = built(Streams(pos=8, sem=24), mode=mode, max_length=LENGTH), text(2, 9)
-    scaled = model.extended(log_scale=True)
-    logits, plain = scaled(tokens), model(tokens)
-    assert torch.equal(scaled(tokens[:, :LENGTH]), model(tokens[:, :LENGTH]))
-    torch.testing.assert_close(logits[:, :LENGTH], plain[:, :LENGTH], rtol=0, atol=1e-12)
-    assert (logits - plain)[:, LENGTH:].abs().amax((0, 2)).min() > 1e-4
-
-
 def test_without_a_mask_every_query_sees_every_key(built, text):
     model, tokens = built(Streams.dense(32), encoding="rope", max_length=LENGTH, causal=False), text(1, 9)
     with frozen_attention(model) as before, torch.no_grad():

@@ -98,7 +98,6 @@ def test_a_layer_without_position_has_no_parameters_and_no_cost_of_it():
 def test_what_leaves_nothing_out_is_refused():
     sizes = {"streams": DENSE, "n_layers": 2, "n_heads": 2}
     for every, encoding, told in (
-        (1, "rope", "nope_every is 1; the first of so many layers has position; give at least 2"),
         (3, "rope", "nope_every is 3; it must be at most 2"),
         (
             2,

@@ -50,22 +50,6 @@ def test_without_a_mask_tokens_and_positions_permuted_together_permute_the_outpu
     torch.testing.assert_close(model(tokens[:, order], positions[order]), straight[:, order], **TIGHT)
 
 
-@pytest.mark.parametrize("name", encodings.names(axes=1))
-def test_permuting_tokens_alone_tells_who_is_blind_to_order(built, text, name):
-    """Without encoding and without mask a model sees a bag of tokens; a mask or an encoding ends that."""
-    tokens, order = text(2, 7), torch.tensor([3, 0, 6, 1, 5, 2, 4])
-
-    def difference(causal: bool) -> float:
-        model = built(DENSE, encoding=name, causal=causal)
-        return (model(tokens[:, order]) - model(tokens)[:, order]).abs().max().item()
-
-    assert difference(causal=True) > 1e-3
-    if name == "none":
-        assert difference(causal=False) < 1e-10
-    elif name in BIDIRECTIONAL:
-        assert difference(causal=False) > 1e-3
-
-
 @pytest.mark.parametrize(("streams", "encoding"), models(encodings.names(axes=1)))
 def test_default_positions_count_from_zero_and_nothing_remains_of_an_earlier_call(
     built, text, streams, encoding

@@ -5,7 +5,6 @@ import torch
 
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.models.parts import PARTS, counted, reading_maps
-from sepnb.streams import Streams
 
 from ..encodings.drawn import loud
 from . import shapes
@@ -31,23 +30,6 @@ def test_every_number_is_in_one_part(shape):
         assert torch.equal(position, ~content)
     assert masks == {"position": {}, "content": {}}
     assert model.config.separated or not counted(model.parts()["position"])
-
-
-@pytest.mark.parametrize(
-    ("streams", "fields", "numbers", "of"),
-    [
-        (Streams(pos=32, sem=96), {}, 61_888, 573_568),
-        (Streams(pos=32, sem=96), {"pos_stream": "constant"}, 24_832, 518_080),
-        (Streams.dense(128), {}, 0, None),
-    ],
-    ids=["separated", "constant", "dense"],
-)
-def test_the_numbers_of_the_models_of_the_book(streams, fields, numbers, of):
-    model = LanguageModel(TransformerConfig(streams, 4, 4, "sinusoidal", **fields))
-    masks = model.parts()
-    total = model.parameter_counts()["total"]
-    assert counted(masks["position"]) == numbers and counted(masks["content"]) == total - numbers
-    assert of is None or total == of
 
 
 ISOLATED = [shape for shape in SHAPES if TransformerConfig(**shapes.fields(shape)).isolated]
@@ -91,14 +73,6 @@ def test_without_the_columns_that_read_positions_no_position_matters(built, text
         for name, parameter in model.named_parameters():
             parameter.masked_fill_(reading_maps(model)[name] & ~columns[name], 0)
     assert not torch.allclose(model(tokens), before)
-
-
-@pytest.mark.parametrize("mode", ["separated", "strict"])
-def test_the_masks_of_an_extended_model_are_those_of_its_parameters(built, mode):
-    model = built(Streams(pos=8, sem=24), encoding="learned", mode=mode)
-    own, other = model.parts(), model.extended("clamp").parts()
-    for part in PARTS:
-        assert len(own[part]) == len(other[part]) and counted(own[part]) == counted(other[part])
 
 
 @pytest.mark.parametrize("shape", [shape for shape in ISOLATED if shape["readout"] == "sem"], ids=shapes.name)

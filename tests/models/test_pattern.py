@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from sepnb.models import attention_hook, frozen_attention
-from sepnb.models.attention_core import attention_weights
 from sepnb.streams import Streams
 
 DENSE, SEPARATED = Streams.dense(32), Streams(pos=12, sem=20)
@@ -62,19 +61,6 @@ def test_a_head_can_be_taken_out_by_its_number_also_where_the_heads_are_cut_into
     torch.testing.assert_close(found, model(text(2, N)), rtol=0, atol=1e-10)
 
 
-def test_weights_that_are_replaced_without_asking_are_never_computed(built, text, monkeypatch):
-    from sepnb.models import attention_core
-
-    model, made = built(DENSE, encoding="none"), []
-    monkeypatch.setattr(
-        attention_core, "attention_weights", lambda *a, **k: made.append(1) or attention_weights(*a, **k)
-    )
-    uniform = torch.full((N, N), 1 / N, dtype=torch.float64)
-    with attention_hook(model, lambda *asked: uniform):
-        model(text(2, N))
-    assert made == []
-
-
 def test_hooks_nest_and_the_outer_one_is_back_after_an_error(built, text):
     model, order = built(DENSE, encoding="none", n_layers=1), []
 
@@ -92,18 +78,6 @@ def test_hooks_nest_and_the_outer_one_is_back_after_an_error(built, text):
         assert patterns[0].weights.shape == (1, 4, N, N)
     model(text(1, N))
     assert order == ["outer", "inner", "outer"]
-
-
-def test_a_network_that_is_standalone_is_not_asked(built, text):
-    model, heard = built(DENSE, encoding="seqpe"), []
-
-    def hook(layer, heads, compute):
-        heard.append(layer)
-        return compute()
-
-    with attention_hook(model, hook) as n_layers:
-        model(text(2, N))
-    assert n_layers == 2 and heard == [0, 1]
 
 
 def test_frozen_attention_replays_what_it_recorded_and_lets_go_afterwards(built, text):

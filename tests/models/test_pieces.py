@@ -106,25 +106,6 @@ def test_four_pieces_compute_five_eighths_of_the_square(built, text, name):
     assert products_of(lambda: bare(tokens).sum().backward()) < products()
 
 
-@pytest.mark.parametrize("name", ["alibi", "distance-aware"])
-def test_what_all_layers_share_is_made_once_for_each_piece(built, text, monkeypatch, name):
-    model, made = built(STREAMS["dense"], encoding=name, max_length=N, n_layers=3), []
-    kinds = {type(model.transformer.score_encodings[0])} if name == "alibi" else set()
-    kinds |= {type(block.attention.averaging.pairs) for block in model.transformer.blocks} - {type(None)}
-    (kind,) = kinds
-    method = "forward" if name == "alibi" else "prepare"
-    original = getattr(kind, method)
-
-    def watched(self, queries, keys, *rest):
-        made.append((len(queries), len(keys)))
-        return original(self, queries, keys, *rest)
-
-    monkeypatch.setattr(kind, method, watched)
-    compile_formulas(model, "eager")
-    outcome(model, text(1, N))
-    assert made == [(4, 4), (4, 8), (3, 11)]
-
-
 def test_a_text_goes_whole_unless_it_is_long_causal_trained_and_on_a_cpu(built, text, calls, monkeypatch):
     model = built(STREAMS["dense"], encoding="alibi", max_length=N)
     compile_formulas(model, "eager")
@@ -139,8 +120,3 @@ def test_a_text_goes_whole_unless_it_is_long_causal_trained_and_on_a_cpu(built, 
     monkeypatch.setattr(kernels, "on_cpu", lambda x: False)
     outcome(model, text(1, N))
     assert calls == [(N, N)] * 6
-
-
-@pytest.mark.parametrize(("n", "rows"), [(1, 1), (5, 5), (6, 3), (8, 4), (11, 4), (12, 3), (13, 4), (41, 11)])
-def test_there_are_up_to_four_equal_pieces_of_at_least_three_rows_but_for_the_last(n, rows):
-    assert kernels.rows_of_a_piece(n) == rows

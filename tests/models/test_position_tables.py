@@ -75,17 +75,6 @@ def test_tables_give_the_logits_of_a_pass_without_them_to_every_text_and_the_bra
 
 
 @pytest.mark.parametrize("fields", ISOLATED, ids=str)
-def test_a_cache_is_read_on_with_tables_to_the_same_logits(of_kind, text, fields):
-    model, tokens = of_kind(fields), text(2, 12)
-    with torch.no_grad():
-        tables, full = model.position_tables(12), model(tokens)
-        for chunks in ([5] + 7 * [1], 12 * [1], [3, 1, 6, 2]):
-            cache = model.make_cache(2)
-            pieces = [model(piece, cache=cache, tables=tables) for piece in tokens.split(chunks, dim=1)]
-            torch.testing.assert_close(torch.cat(pieces, 1), full, rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("fields", ISOLATED, ids=str)
 def test_tables_are_of_the_positions_that_are_asked_for(of_kind, text, fields):
     model, tokens, at = of_kind(fields), text(2, 7), torch.tensor([3, 4, 9, 20, 21, 30, 50])
     tables = model.position_tables(at.to(torch.int16))
@@ -113,13 +102,6 @@ def test_a_cache_may_begin_without_tables_and_go_on_with_them_and_not_the_other_
         assert len(cache) == 6 and cache.numel() == held
         last = strict(tokens[:, 6:], cache=cache, tables=tables)
         torch.testing.assert_close(last, full[:, 6:], rtol=0, atol=1e-10)
-
-
-def test_a_cache_with_tables_holds_the_content_alone(strict, text):
-    cache = strict.make_cache(3)
-    with torch.no_grad():
-        strict(text(3, 5), cache=cache, tables=strict.position_tables(5))
-    assert cache.numel() == 2 * 2 * 5 * 3 * 24  # keys and values, layers
 
 
 def test_frequencies_that_follow_the_length_have_tables_of_that_length(built, text):
@@ -210,29 +192,6 @@ def test_a_model_remembers_nothing_between_calls(strict, text, runs):
     assert runs == [5, 5] and size() == before
 
 
-def test_tables_are_of_the_weights_that_made_them(strict, text):
-    tokens = text(2, 5)
-    with torch.no_grad():
-        tables, before = strict.position_tables(5), strict(tokens)
-        strict.transformer.blocks[0].mlp.up.blocks["pos"].weight.mul_(-3)
-        assert torch.equal(strict(tokens, tables=tables), before)
-        after = strict(tokens)
-        assert not torch.equal(after, before)
-        assert torch.equal(strict(tokens, tables=strict.position_tables(5)), after)
-
-
-def test_a_caller_who_writes_to_his_output_does_not_write_to_the_tables(strict, text):
-    tables = strict.position_tables(5)
-    content = strict.embedding(text(1, 5)).detach()
-    with torch.no_grad():
-        first = strict.transformer(content, tables=tables)
-        kept = {name: part.clone() for name, part in first.items()}
-        for part in first.values():
-            part.zero_()
-        again = strict.transformer(content, tables=tables)
-    assert all(torch.equal(again[name], part) for name, part in kept.items())
-
-
 def test_a_hook_of_attention_is_asked_for_the_position_heads_where_they_are_computed(strict, text):
     tables = strict.position_tables(5)
     with torch.no_grad(), frozen_attention(strict) as patterns:
@@ -252,11 +211,10 @@ def test_what_tables_do_not_serve_is_refused_with_the_remedy(strict, built, text
     other = built(STREAMS, query_key="content", pos_stream="constant").eval()
     cache = strict.make_cache(2)
     strict(tokens, torch.arange(4) + 30, cache=cache)
-    at, rows, documents = torch.arange(4) * 2, torch.zeros(2, 4).long(), torch.zeros(2, 4).long()
+    rows, documents = torch.zeros(2, 4).long(), torch.zeros(2, 4).long()
     for model, given, message in (
         (strict, (text(2, 7), None, None, None, tables), r"6 positions; make position_tables\(7\)"),
         (strict, (tokens, None, None, None, shifted), "other positions than those of tokens 0 to 3"),
-        (strict, (tokens, at, None, None, tables), "other positions than those of tokens 0 to 3"),
         (strict, (tokens, rows, None, None, tables), r"differ by sequence.* give \[N\]"),
         (strict, (tokens[:, :2], torch.tensor([4, 5]), cache, None, tables), "of tokens 0 to 3"),
         (strict, (tokens, None, None, documents, tables), "position tables cannot be had with documents"),
@@ -273,34 +231,3 @@ def test_what_tables_do_not_serve_is_refused_with_the_remedy(strict, built, text
     with pytest.raises(TypeError, match=r"must be of model\.position_tables\(\), got list"):
         strict(tokens, tables=[1])
     assert len(cache) == 4
-
-
-@pytest.mark.parametrize(
-    ("positions", "kind", "message"),
-    [
-        (-1, ValueError, "positions is -1; it must be at least 0"),
-        (2.0, TypeError, "positions must be an int, got 2.0"),
-        (torch.tensor([0.0, 1.0]), TypeError, "positions must be integers"),
-        (
-            torch.tensor([[0, 1]]),
-            ValueError,
-            r"shape \[1, 2\]; tables are of positions that all",
-        ),
-        (torch.tensor([0, -3]), ValueError, "position -3 is negative"),
-        (torch.tensor([0, 64]), ValueError, "position 64 has no row in the learned table of 64"),
-    ],
-)
-def test_positions_of_tables_are_checked_as_those_of_a_call(strict, unhooked, positions, kind, message):
-    with pytest.raises(kind, match=message):
-        strict.position_tables(positions)
-
-
-def test_what_has_no_position_branch_has_no_tables(built):
-    for streams, fields, message in (
-        (STREAMS, {}, "query_key='joint' the position streams read the content; use query_key='strict'"),
-        (STREAMS, {"mode": "strict", "norm": "joint"}, "no position tables: norm not split; leave out"),
-        (STREAMS, {"pos_stream": "constant", "split": {"norm"}}, "tables: value_output, mlp not split"),
-        (Streams.dense(32), {}, r"it has one stream; give Streams\(pos=\.\.\., sem=\.\.\.\)"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            built(streams, **fields).position_tables(3)

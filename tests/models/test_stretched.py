@@ -9,7 +9,6 @@ import torch.nn.functional as F
 from sepnb.encodings import (
     DynamicNTK,
     Llama3,
-    LongRoPE,
     NTKAware,
     NTKByParts,
     PositionInterpolation,
@@ -352,17 +351,11 @@ def test_an_extrapolator_continues_the_slowed_waves_in_whatever_order_they_come(
             PositionInterpolation(S),
             r"this model has none \(learned\); a learned tabl",
         ),
-        ({"encoding": "alibi"}, PositionInterpolation(S), r"has none \(alibi\)"),
         ({}, DynamicNTK(S, L), r"dynamic-ntk follow the length .* fixed factor, such as PositionInterpolat"),
-        ({}, LongRoPE((1.0,) * 16, (2.0,) * 16, S, L), r"longrope follow the length"),
-        ({"encoding": ("sinusoidal", "rope")}, DynamicNTK(S, L), "dynamic-ntk follow the length"),
-        ({"encoding": ("rope", "sinusoidal")}, DynamicNTK(S, L), "dynamic-ntk follow the length"),
         ({"encoding": ("rope", "sandwich")}, DynamicNTK(S, L), "dynamic-ntk follow the length"),
         ({}, RaisedBase(100.0), r"base is 100\.0, below 10000\.0"),
         ({"streams": Streams(pos=2, sem=30), "n_heads": 1}, NTKAware(S), r"the width is 2; ntk-aware needs"),
-        ({}, 4.0, r"extension must be a context extension such as .*, got 4\.0"),
         ({"encoding": "phase"}, PositionInterpolation, "extension must be a context extension such as"),
-        ({"encoding": "axial-rope", "axes": 2}, "yarn", "extension must be a context extension such as"),
     ],
 )
 def test_an_extension_that_a_model_cannot_follow_is_refused_and_leaves_it_as_it_was(

@@ -4,10 +4,9 @@ import pytest
 import torch
 
 from sepnb.encodings import RoPE, apply_rope, rope_frequencies
-from sepnb.models import TransformerConfig, frozen_attention
+from sepnb.models import frozen_attention
 from sepnb.streams import Streams
 
-F64 = torch.float64
 STREAMS = [Streams(pos=8, sem=24), Streams(sem=24, pos=8), Streams(row=8, col=8, sem=16)]
 SHARED, ROWS = torch.arange(3, 9), torch.tensor([[0, 1, 2, 3, 4, 5], [7, 8, 9, 10, 11, 20]])
 
@@ -67,41 +66,3 @@ def test_it_has_the_parameters_of_strict_and_is_another_function(built, text, st
     }
     assert all(torch.equal(a, b) for a, b in zip(untied.parameters(), strict.parameters(), strict=True))
     assert (untied(text(2, 6)) - strict(text(2, 6))).abs().max() > 1e-3
-
-
-def test_a_cache_keeps_the_keys_of_positions_once_for_all_sequences(built, text):
-    model = built(STREAMS[0], query_key="untied", readout="both")
-    cache = model.make_cache(5)
-    model(text(5, 7), cache=cache)
-    position_heads, content, tables = 2 * 8 * 7, 5 * 2 * 24 * 7, 24 * 7
-    assert cache.numel() == 2 * (position_heads + content + tables)
-
-
-def test_what_does_not_fit_is_refused_with_the_remedy(unhooked):
-    def config(streams, **fields):
-        return TransformerConfig(streams, 2, 4, **{"encoding": "sinusoidal", **fields})
-
-    with pytest.raises(
-        ValueError, match="untied needs whole position heads: d_pos=12 is no multiple of the he"
-    ):
-        config(Streams(pos=12, sem=20), query_key="untied")
-    half = {"encoding": ("sinusoidal", RoPE(streams=("pos",)))}
-    with pytest.raises(
-        ValueError, match=r"rope on pos only: every head .*; use query_key='strict' or 'untied'"
-    ):
-        config(STREAMS[0], **half)
-    with pytest.raises(ValueError, match="unknown stream 'time'"):
-        config(STREAMS[0], encoding=("sinusoidal", RoPE(streams=("time",))), query_key="strict")
-    with pytest.raises(TypeError, match=r"streams='pos' is one name; give a tuple, \('pos',\)"):
-        RoPE(streams="pos")
-    assert config(STREAMS[0], query_key="strict", **half).resolved()["encoding"][1] == {
-        "name": "rope",
-        "base": 10_000.0,
-        "layout": "half",
-        "streams": ["pos"],
-    }
-    assert config(STREAMS[0], encoding=("sinusoidal", "rope")).resolved()["encoding"][1].keys() == {
-        "name",
-        "base",
-        "layout",
-    }

@@ -11,7 +11,6 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from sepnb import encodings
-from sepnb.analysis import flops
 from sepnb.encodings import Site, fire
 from sepnb.models import (
     LanguageModel,
@@ -173,22 +172,6 @@ def test_compiled_formulas_take_them_too(behind_a_mask, calls, monkeypatch):
         assert not kernels.flexible(made)
 
 
-def test_pieces_are_half_a_window_and_large_enough_to_be_worth_a_call(monkeypatch):
-    monkeypatch.setattr(windows, "LEAST_ROWS", 64)
-    assert [windows.rows_of_a_piece(w) for w in (1, 128, 129, 256, 1000)] == [64, 64, 65, 128, 500]
-
-
-def test_the_gradient_of_what_is_cut_is_added_up_where_pieces_overlap_and_twice():
-    x = torch.randn(1, 1, 5, 2, dtype=torch.float64, requires_grad=True)
-    bounds = ((0, 2), (1, 4), (1, 1), (3, 5))
-
-    def cubes(y: torch.Tensor) -> torch.Tensor:
-        pieces = windows.cut(y, bounds)
-        return sum((place + 1) * piece.pow(3).sum() for place, piece in enumerate(pieces[:-1]))
-
-    assert torch.autograd.gradcheck(cubes, x) and torch.autograd.gradgradcheck(cubes, x)
-
-
 class Largest(TorchDispatchMode):
     """How many numbers the largest tensor has that is made inside."""
 
@@ -315,14 +298,3 @@ def test_an_evaluation_narrows_the_window_of_a_config_and_does_not_widen_it():
     for rule in ({"window": 5}, {"window": 3, "sinks": 1}):
         with pytest.raises(ValueError, match=r"has window=4.*give a window of at most 4, without sinks"):
             made.extended(**rule)
-
-
-def test_products_are_counted_of_what_a_window_leaves_to_see():
-    config = TransformerConfig(Streams.dense(16), 1, 2, "none")
-
-    def attention(window: int | None) -> float:
-        return flops.blocks(dataclasses.replace(config, window=window), 64)[0].each["attention"]
-
-    assert attention(None) == attention(64) == attention(100) == 64 * 16
-    # 8 keys of each query, but for the first ones: the integral, of which 64 / 2 is the other end
-    assert attention(8) == 2 * 16 * (8 - 8 * 8 / (2 * 64))

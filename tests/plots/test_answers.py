@@ -141,11 +141,6 @@ def test_the_reader_compares_two_methods_from_lists_that_hold_all_that_was_run(d
     assert displayed[2] == html
 
 
-def test_one_method_is_shown_alone(displayed):
-    chooser.show({"RoPE": {"as trained": answers.cells(rows(), "rope")}}, **WORDS)
-    assert displayed[0].count("<table") == displayed[0].count("<select") == 1
-
-
 def test_nothing_is_shown_of_nothing(displayed):
     chooser.show({"RoPE": {"as trained": pd.DataFrame()}}, **WORDS)
     assert displayed == []

@@ -76,12 +76,6 @@ def test_every_method_of_the_comparison_has_a_look_and_others_are_refused():
         figures.METHODS["ropes"]
 
 
-def test_line_gives_what_plot_takes(ax):
-    (line,) = ax.plot([0, 1], [0, 1], **figures.METHODS["separated-learned-wide"].line(linewidth=3))
-    assert line.get_label() == "separated learned, wide" and line.get_linewidth() == 3
-    assert line.get_markerfacecolor() == figures.GROUND
-
-
 def test_show_writes_a_picture_with_its_words_and_closes_it(shown):
     fig = drawing()
     figures.show(fig, alt="A sine,\n  five points.", name="fig-sine", caption="It waves.")
@@ -165,14 +159,6 @@ def test_staging_refuses_images_that_would_be_mute(metadata, message):
         clean(executed(*metadata))
 
 
-@pytest.mark.parametrize(
-    ("wanted", "expected"),
-    [([0.0, 10.0], [0.0, 10.0]), ([0.0, 0.0], [-0.5, 0.5]), ([0.0, 0.1, 5.0], [-0.45, 0.55, 5.0])],
-)
-def test_spread_moves_levels_no_further_than_needed(wanted, expected):
-    np.testing.assert_allclose(figures.spread(np.array(wanted), 1.0), expected)
-
-
 def test_labels_do_not_touch_and_keep_the_order_of_the_lines(ax):
     for level, name in ((0.0, "low"), (0.001, "middle"), (0.002, "high")):
         ax.plot([0, 1], [level, level], label=name)
@@ -183,11 +169,6 @@ def test_labels_do_not_touch_and_keep_the_order_of_the_lines(ax):
     assert [text.get_text() for text in ax.texts] == ["low", "middle", "high"]
     assert all(below.y1 <= above.y0 for below, above in itertools.pairwise(boxes))
     assert all(box.x0 > ax.transData.transform((1, 0))[0] for box in boxes)
-
-
-def test_trained_length_is_drawn_at_the_length(ax):
-    figures.trained_length(ax, 128)
-    assert ax.get_lines()[-1].get_xdata()[0] == 128 and ax.texts[0].get_text() == "trained length 128"
 
 
 def loaded(status, seeds):
@@ -218,16 +199,6 @@ def test_a_row_of_one_seed_has_no_interval_and_one_of_none_is_empty(ax, values, 
     assert [text.get_text() for text in ax.texts] == ([] if values else ["not run"])
 
 
-def test_rows_of_seeds_stand_from_top_to_bottom_beside_zero_and_the_margin(ax):
-    look = figures.METHODS["rope"]
-    figures.seed_rows(ax, {"one": [([1.0], look)], "two": [([2.0], look), ([3.0], look)]}, margin=0.03)
-    zero, margin, *drawn = ax.lines
-    assert (zero.get_xdata()[0], margin.get_xdata()[0]) == (0, 0.03)
-    means = {float(line.get_xdata()[0]): float(line.get_ydata()[0]) for line in drawn}
-    assert means == pytest.approx({1.0: 1, 2.0: 0.16, 3.0: -0.16})
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["two", "one"]
-
-
 def test_lines_of_counting_are_drawn_at_the_entropies_of_the_table_and_nowhere_without_runs(ax):
     figures.entropy_lines(ax, pd.DataFrame({"method": ["rope"]}), at=0.0)
     assert not ax.lines and not ax.texts
@@ -235,12 +206,6 @@ def test_lines_of_counting_are_drawn_at_the_entropies_of_the_table_and_nowhere_w
     figures.entropy_lines(ax, runs, at=2.0)
     assert [line.get_ydata()[0] for line in ax.lines] == [4.5, 3.4]
     assert [text.get_position() for text in ax.texts] == [(2.0, 4.5), (2.0, 3.4)]
-
-
-def test_axes_of_nothing_say_so_and_have_no_numbers(ax):
-    figures.not_run(ax)
-    assert [text.get_text() for text in ax.texts] == ["not run"]
-    assert not ax.get_xticks().size and not ax.get_yticks().size
 
 
 def test_provenance_says_what_was_run_where_and_what_is_missing_and_of_nothing_claims_nothing():

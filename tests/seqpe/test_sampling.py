@@ -102,8 +102,6 @@ def test_a_seed_gives_the_same_positions_and_a_state_resumes_them():
         ({"window": (4, 4)}, "give a side for each"),
         ({"ranges": (32,)}, r"ranges \(32,\) hold 32 positions, too few for 32 candidates"),
         ({"window": (20,)}, r"window \(20,\) hold 20 positions"),
-        ({"edited": 1.5}, "edited is 1.5"),
-        ({"anchors": 0}, "anchors is 0"),
     ],
 )
 def test_candidates_that_cannot_be_drawn_are_refused(changes, told, unhooked):
@@ -193,7 +191,6 @@ def test_a_zero_of_what_is_far_enough_allows_every_start_and_does_not_stay_at_th
         ({"places": 65}, "65 places in a window of 64"),
         ({"away": (500,)}, "the last start is"),
         ({"away": (1, 1)}, "differ in coordinates"),
-        ({"windows": 0}, "windows is 0"),
     ],
 )
 def test_windows_that_cannot_be_drawn_are_refused(changes, told, unhooked):

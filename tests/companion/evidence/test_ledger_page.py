@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from sepnb import claims, paths
-from sepnb.claims import Verdict, evidence, language_model, ledger
-from sepnb.claims.verdict import Answer, Cause, Dependence
+from sepnb import claims
+from sepnb.claims import Verdict, ledger
+from sepnb.claims.verdict import Answer, Dependence
 from sepnb.companion.evidence import ledger_page
 from sepnb.companion.evidence.headlines import headlines
 from sepnb.records.store import Store
@@ -48,17 +48,6 @@ def test_what_a_declaration_asks_is_a_table_on_the_page_and_a_rule_in_words_a_se
     assert claims.get("it-is-the-look-alike-in-sight").rule in words and "| of |" not in words
 
 
-def test_the_page_writes_for_readers():
-    """Documents by their titles and in their words, the rules of evidence as in the code."""
-    assert ledger_page._sentence("rope minus none -0.1") == "Rope minus none \N{MINUS SIGN}0.1."
-    text = ledger_page.page(claims.evaluate("smoke"))
-    assert "Source: Abstract of the SeqPE paper: “" in text
-    assert not any(f"Source: {document.source}" in text for document in claims.source_map().documents)
-    told = (paths.root() / "book" / "claims.md").read_text()
-    assert evidence.SEEDS == 6 and "fewer than six seeds it is *not judged*" in told
-    assert language_model.BAR.bound == 3.35 and "below 3.35 bits per byte" in told
-
-
 def test_each_claim_stands_once_under_what_says_it():
     rows = claims.evaluate("smoke")
     titles = ["Headlines", *(one.title for one in claims.source_map().documents), "Hypotheses of this book"]
@@ -81,12 +70,6 @@ def test_the_page_says_how_many_words_may_be_wrong_by_chance():
     assert "decided 30 of them" in told and "about 2 of these" in told
 
 
-def test_a_badge_counts_the_comparisons_that_decide_and_keeps_its_colour():
-    answers = [Answer(name, 0.0, found) for name, found in zip("abc", ("fails", "open", "open"), strict=True)]
-    row = fake_row(verdict=Verdict("refuted", "6 seeds", tuple(answers)))
-    assert ledger_page.badge(row) == "[refuted, 1 of 3]{.sepnb-badge .sepnb-refuted}"
-
-
 def test_a_verdict_that_more_training_turns_says_so_on_the_page():
     detail = "a beside b: ahead at 1x, behind at 16x"
     labels = (Dependence("budget-dependent", detail), Dependence("no exchange", detail), None)
@@ -104,25 +87,12 @@ def test_a_verdict_that_more_training_turns_says_so_on_the_page():
     [
         ({}, "`ccccccccc`, before the records"),
         ({"precedes": False}, "**after records were made**: the rule may"),
-        ({"precedes": None}, "is unknown"),
         ({"rule_commit": None, "precedes": None}, "unknown (no history"),
-        ({"verdict": Verdict("not run", "stale", cause=Cause.STALE)}, "[stale]"),
         ({"sources": (ledger.Source("experiment/budget"),), "precedes": None}, "nothing yet"),
     ],
 )
 def test_the_page_says_how_rule_and_records_stand(changes, shown):
     assert shown in ledger_page.page([fake_row(**changes)])
-
-
-def test_only_experiments_that_are_judged_are_held_against_the_rule():
-    """Methods that an older experiment lends were there before every rule that borrows them."""
-    row = fake_row("seqpe-is-free-in-window")
-    assert len(row.sources) == 2
-    text = ledger_page.page([row])
-    assert "`ccccccccc`, before the records were made" in text
-    lent = "experiment `recipes`, profile laptop, 3 records, seeds 1, made at `aaaaaaaaa` (methods beside"
-    assert lent in text
-    assert [fake_row(precedes=one).timing for one in (False, True, None)] == ["after", "before", None]
 
 
 def test_the_page_has_a_row_for_every_statement():

@@ -1,12 +1,9 @@
 """Why a verdict is what it is, in the words of a page: no column, and no name that only the code knows."""
 
-import re
-
 import pytest
 
 from sepnb.claims import Verdict, get
-from sepnb.claims.images import COUNTED
-from sepnb.companion.evidence.reason import because, titled
+from sepnb.companion.evidence.reason import because
 
 
 def test_numbers_without_chance_stand_beside_what_is_asked_for_and_their_control():
@@ -34,29 +31,3 @@ def test_numbers_without_chance_stand_beside_what_is_asked_for_and_their_control
 )
 def test_what_only_the_code_knows_is_left_out_or_told_by_its_title(word, why, seen, told):
     assert because(get("seqpe-survives"), Verdict(word, why, seen=seen)) == told
-
-
-def test_a_name_is_replaced_where_it_stands_alone():
-    assert titled("rope beside separated-sinusoidal") == "RoPE beside separated sinusoidal"
-    assert titled("rope-that-nobody-knows, europe") == "rope-that-nobody-knows, europe"
-
-
-def test_counts_of_what_is_kept_become_a_sentence():
-    same = {"same": 1, "lines": 0, "model": 2, "training": 0}
-    counts = {
-        f"{of}_{key}_{axes}": same[key]
-        for of in ("seqpe", "rope", "axial_rope")
-        for key in COUNTED
-        for axes in (2, 3)
-    }
-
-    def told(claim_id, **changes):
-        return because(get(claim_id), Verdict("partly", "", numbers=counts | changes))
-
-    kept = told("no-manual-redesign")
-    assert re.findall(r"\bno\b", kept) == ["no", "no"] and "stays the same" in kept
-    assert "some new lines" in told("no-manual-redesign", seqpe_lines_3=4)
-    assert told("expert-designs-must-be-modified", rope_same_2=0, alibi_has_2=0, alibi_has_3=0) == (
-        "ALiBi has no form on more axes; RoPE as the class of one axis is modified; "
-        "RoPE as the axial class is kept"
-    )

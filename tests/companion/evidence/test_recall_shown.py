@@ -44,14 +44,6 @@ def test_what_was_learned_stands_beside_the_best_guess_and_the_worst_seed():
     assert {alibi[name] for name in ("learned", "answers found, inside", "worst seed")} == {NOT_RUN}
 
 
-def test_runs_that_learned_by_a_step_are_counted_over_methods_and_those_that_never_did_are_not():
-    steps = {"steps": [900] * 6, "steps_to_0.95": [100, 200, 300, 400, 500, float("nan")]}
-    table = with_guess(runs(**steps), runs("none", **steps), missing("alibi"))
-    assert shown.learned_by(table, ["rope"], 300) == "3 of 6"
-    assert shown.learned_by(table, ["rope", "none", "alibi"], 900) == "10 of 12"
-    assert shown.learned_by(table, ["alibi"], 300) == NOT_RUN
-
-
 def test_every_reading_but_the_window_has_its_verdict():
     table = with_guess(
         runs(far=0.2, **{"far/ntk": 0.97, "accuracy/ntk/8x": 0.97}),
@@ -67,19 +59,3 @@ def test_every_reading_but_the_window_has_its_verdict():
     ]
     beside = [[str(cell)[:4] for cell in found[name]] for name in ("4L to 8L back", "all of 8L", "last L")]
     assert beside == [["0.20", "0.97", "0.95", "not "], ["0.97", "0.97", "0.97", "not "], ["not "] * 4]
-
-
-def test_several_methods_without_runs_are_one_line():
-    table = with_guess(runs(), missing("alibi"), missing("t5"))
-    for made in (shown.learned_table, shown.uses_table):
-        assert made(table, ["alibi", "rope", "t5"])["method"].tolist() == ["RoPE", "2 others"]
-        assert made(missing("alibi"), ["alibi", "rope"]).to_dict("records")[0]["learned"] == NOT_RUN
-        assert made(missing("alibi"), ["alibi", "rope"])["method"].tolist() == ["2 methods"]
-
-
-def test_methods_are_counted_only_where_they_can_be_judged():
-    methods = ["rope", "none", "alibi"]
-    table = with_guess(runs(far=0.95), runs("none", inside=0.5), missing("alibi"))
-    assert shown.counted(table, methods) == {"learned": "1 of 2 methods", "uses": "1 of 2"}
-    assert set(shown.counted(missing("rope"), methods).values()) == {NOT_RUN}
-    assert set(shown.counted(with_guess(runs(seeds=1)), methods).values()) == {NOT_JUDGED}

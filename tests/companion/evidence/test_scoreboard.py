@@ -8,9 +8,8 @@ import pytest
 from sepnb import claims
 from sepnb.claims import recipes
 from sepnb.claims.ledger import Row
-from sepnb.claims.verdict import Cause, Dependence, Verdict
+from sepnb.claims.verdict import Dependence, Verdict
 from sepnb.companion.evidence import scoreboard, verdict_table
-from sepnb.records.store import Store
 from sepnb.records.verdicts import WORDS
 
 from ...claims.test_budget import ORDERED, trained
@@ -36,16 +35,6 @@ def test_every_statement_stands_once_with_the_word_and_the_reason_of_its_claim(r
             verdict = by_id[one.target].verdict
             assert f"[{verdict.word}]" in line and f"<claim-{one.target}>`: {verdict.why}" in line
     assert sum(line.startswith("### ") for line in lines) == 4
-
-
-def test_it_begins_with_how_many_statements_have_which_word(rows):
-    told = scoreboard.scoreboard(rows).splitlines()[0]
-    judged = [one for one in claims.source_map().statements if one.kind == "claim"]
-    total, *counted = map(int, re.findall(r"\d+", told.partition("statements, and ")[2]))
-    assert total == len(judged) == sum(counted)
-    words = {row.claim.id: row.verdict.word for row in rows}
-    wanted = sum(words[one.target] == "reproduced" for one in judged)
-    assert re.search(rf"\b{wanted} reproduced", told)
 
 
 SHIFT = {"rope": 0.0, recipes.BEST: -0.05, "separated-sinusoidal": 0.2, "sinusoidal": 0.4, "rope-gaps": 0.01}
@@ -126,14 +115,6 @@ def test_a_task_is_a_column_that_is_judged_under_the_names_of_tasks(monkeypatch)
     assert {("rope", "native"), ("rope", "window"), ("rope-gap", "native")} <= set(asked)
 
 
-def test_the_text_of_the_table_has_a_dash_in_each_cell_of_what_is_not_there(tmp_path):
-    lines = scoreboard.methods("laptop", Store(tmp_path)).splitlines()
-    cells = 3 + len(verdict_table.TASKS)
-    assert "uses: needle" in lines[1]
-    for line in lines[3 : 3 + len(verdict_table.LINES)]:
-        assert line.count("| \N{EN DASH} ") + line.count("| base ") == cells
-
-
 def test_every_method_of_the_table_is_one_of_the_experiments():
     from sepnb import experiments
 
@@ -147,21 +128,3 @@ def test_every_method_of_the_table_is_one_of_the_experiments():
         assert line.base is None or line.base in read
         assert line.task is None or all(asked in known[task] for task in verdict_table.TASKS)
         assert line.method in read or asked in known["needle"]
-
-
-def test_a_cell_answers_the_question_of_its_column_with_the_mean_of_what_is_in_bits():
-    numbers = {"rope": -0.5, "rope:8x": -0.014}
-    assert scoreboard._cell("price", Verdict("held", "6 seeds", numbers=numbers)) == (
-        "[yes]{.sepnb-badge .sepnb-held} \N{MINUS SIGN}0.01"
-    )
-    assert scoreboard._cell("mqar", Verdict("refuted", "6 seeds", numbers=numbers)) == (
-        "[no]{.sepnb-badge .sepnb-refuted}"
-    )
-
-
-def test_a_task_that_was_not_learned_is_called_so_and_counts_as_not_testable():
-    cell = scoreboard._cell("mqar", Verdict("not testable here", "why", cause=Cause.NOT_LEARNED))
-    assert cell == "[not learned]{.sepnb-badge .sepnb-not-testable-here}"
-    assert scoreboard._cell("mqar", Verdict("not testable here", "a run diverged")).startswith(
-        "[not testable"
-    )

@@ -72,8 +72,3 @@ def test_what_more_training_says_stands_beside_the_word(displayed):
     (with_label, _), (without, _), _ = displayed
     assert list(with_label) == list(without) == ["claim", "verdict", "more training", "because"]
     assert with_label["more training"].item() == str(label) and without["more training"].item() == ""
-
-
-def test_a_chapter_may_name_the_words_and_leave_the_table_to_the_page_of_claims(displayed):
-    verdicts = claims.judge([CLAIM.id], {"chapter/01_order": {"small": 2.0}})
-    assert evidence.words(verdicts) == {"verdict_small_is_small": "not reproduced"} and not displayed
