@@ -160,7 +160,7 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 20 s of one CPU core at any profile; nothing is downloaded. The records:
+# - **Time**: about 15 s of one CPU core at any profile; nothing is downloaded. The records:
 #   `sepnb run needle mqar latest_value indirect_index questions`, each after its sweep, one to four minutes a run, on ELTeC and bAbI
 #   (`sepnb data eltec-eng babi`).
 # - **You need**: {doc}`chapter 6 <06_longer_contexts>` for context extensions and the window, {doc}`far distances <93_far_distances>` for
@@ -528,8 +528,8 @@ maps(
     },
     what="questions answered",
     seen="At sixteen lengths most are, except at the end for ALiBi and SeqPE.",
-    caption="From eight trained lengths on models answer no better than a guess, except "
-    "near the end of a story with ALiBi, SeqPE or a window.",
+    caption="From eight trained lengths on models answer no better than a guess, "
+    "except near the end of a story with ALiBi, SeqPE or a window.",
 )
 
 # %% [markdown]
