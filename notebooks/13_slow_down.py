@@ -775,8 +775,9 @@ figures.provenance(*GRIDS.values())
 # {num}`recipes/separated-phase-gaps/gap/native/8x:+.3f` bits per byte above its sliding window at eight trained lengths. A dense model with
 # this term and without any position embedding does as well, so the separation is not what helps.
 #
-# RoPE survives with position gaps, too. But they cost it {num}`recipes/rope-gaps minus rope/bits_per_byte:+.3f` inside the trained length,
-# where slowing down costs nothing. {doc}`Training for far distances <93_far_distances>` has the whole comparison.
+# RoPE with position gaps ends {num}`recipes/rope-gaps/gap/native/8x:+.3f` above its window, and the gaps cost it
+# {num}`recipes/rope-gaps minus rope/bits_per_byte:+.3f` inside the trained length, where slowing down costs nothing.
+# {doc}`Training for far distances <93_far_distances>` has the whole comparison.
 #
 # ## What to take away
 #
