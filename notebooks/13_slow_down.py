@@ -714,8 +714,8 @@ figures.provenance(
 tuned = RunTable(experiments.get("adapted_text").table(profile))
 PARTNERS = {
     "separated, its position part": PART,
-    "RoPE, W_Q and W_K": "rope/maps",
-    "dense, low rank on W_Q and W_K": "sinusoidal/low-rank",
+    "RoPE, queries and keys": "rope/maps",
+    "dense, low rank on these": "sinusoidal/low-rank",
 }
 OVER = {
     f"{says}, {k}L": f"{{}}{arm}:gap/slowed/{k}x"
