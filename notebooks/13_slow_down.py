@@ -692,10 +692,10 @@ figures.show(
     caption="Novels of 8 L. Left: without tuning the separated model loses far more "
     "than it does through its sliding window, whether its positions go on (as "
     "trained), are continued by five rules (grey; in its twin with learned positions) "
-    "or are slowed down. Once its position part is tuned, hardly anything is lost. Right: the "
-    "same beside RoPE with its queries and keys tuned, and a dense model with a "
-    "low-rank adapter, each over its own sliding window before tuning; dotted: the "
-    "bound of our rule. Thick: means; thin: each seed.",
+    "or are slowed down. Once its position part is tuned, hardly anything is lost. "
+    "Right: the same beside RoPE with its queries and keys tuned, and a dense model "
+    "with a low-rank adapter, each over its own sliding window before tuning; dotted: "
+    "the bound of our rule. Thick: means; thin: each seed.",
 )
 figures.provenance(
     *(experiments.get(n).table(profile) for n in ("stretched_text", "adapted_text"))
