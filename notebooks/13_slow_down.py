@@ -598,7 +598,8 @@ print(f"{position:,} of {weights:,} weights are position's, {position / weights:
 # %% [markdown]
 # `sepnb.adapt` tunes this part and leaves every other weight as it is, to the bit ({doc}`the tutorial </book/tutorial>` does it on your own
 # text). Here it tunes on texts of $8L$, read at positions eight times slower. It takes a quarter of the bytes of the training, at each of
-# four learning rates, among which the validation text chooses. Where it chooses the lowest or the highest, we try a further one.
+# four learning rates, among which the validation text chooses. Where it chooses the lowest or the highest, we try a further one. (Three
+# runs, two of the separated model and one of RoPE, are older than this rule. Four others like them were made again, and chose as before.)
 #
 # Two partners are tuned on the same texts in the same way. *RoPE* is slowed down by YaRN, and its $W_Q$ and $W_K$ are tuned. The *dense*
 # model with an added sinusoid gets what one would use in practice: a low-rank change of $W_Q$ and $W_K$, with as many numbers as the

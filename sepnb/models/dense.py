@@ -35,7 +35,7 @@ def as_dense(model: LanguageModel) -> LanguageModel:
         `max_length`: further positions are refused, as by every learned table.
 
     Raises:
-        ValueError: a model that is dense already, or that no dense model computes.
+        ValueError: a model that is dense already, or another than `model` says.
     """
     config = model.config
     streams, own = config.streams, config.position_streams
@@ -46,13 +46,11 @@ def as_dense(model: LanguageModel) -> LanguageModel:
         ("query_key", config.reading, "joint"),
         ("pos_stream", config.pos_stream, "evolving"),
         ("readout", config.readout, "sem"),
-        ("the number of position streams", len(own), 1),
-        ("the encodings", len(config.encodings), 1),
+        ("position streams", len(own), 1),
+        ("encodings", len(config.encodings), 1),
     ):
         if value != needed:
-            raise ValueError(
-                f"as_dense needs {field} {needed!r}, got {value!r}: no dense model computes this"
-            )
+            raise ValueError(f"as_dense needs {field} to be {needed!r}, got {value!r}")
     dense = LanguageModel(
         replace(
             config,

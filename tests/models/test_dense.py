@@ -30,7 +30,7 @@ def made(config: TransformerConfig) -> LanguageModel:
         {},
         {"bias": True, "activation": "swiglu"},
         {"norm_kind": "rms", "n_kv_heads": 2, "streams": Streams(pos=16, sem=16)},
-        {"encoding": "learned", "expansion": 2, "causal": False},
+        {"encoding": "learned", "expansion": 2, "causal": False, "tie_embeddings": True},
     ],
 )
 def test_a_dense_model_of_the_same_width_computes_the_separated_one(change) -> None:
@@ -59,13 +59,14 @@ def test_the_share_beside_the_blocks_is_that_of_the_squares() -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"norm": "split"}, "norm 'joint'"),
-        ({"query_key": "strict"}, "query_key 'joint'"),
-        ({"pos_stream": "reinjected"}, "pos_stream 'evolving'"),
-        ({"readout": "both"}, "readout 'sem'"),
+        ({"norm": "split"}, "norm to be 'joint'"),
+        ({"query_key": "strict"}, "query_key to be 'joint'"),
+        ({"pos_stream": "reinjected"}, "pos_stream to be 'evolving'"),
+        ({"readout": "both"}, "readout to be 'sem'"),
+        ({"encoding": ("sinusoidal", "rope")}, "encodings to be 1, got 2"),
         ({"streams": Streams.dense(32)}, "single stream"),
     ],
 )
-def test_what_no_dense_model_computes_is_refused(change, told) -> None:
+def test_a_model_that_is_not_of_this_kind_is_refused(change, told) -> None:
     with pytest.raises(ValueError, match=told):
         as_dense(made(replace(CONFIG, **change)))
