@@ -1,14 +1,16 @@
-"""How many dimensions does position need? Experiment `ladder_text`: novels inside the trained length, and at
-eight of them with positions slowed down where a model has waves.
+"""How many dimensions does position need? Experiments on novels: `ladder_text`, from no position to all
+columns; `removed_text`, position taken away after training; `opened_text`, a separated model trained on as
+the dense model that computes it.
 
 Written before the records; no trial had been seen.
 """
 
 from functools import partial
 
-from sepnb.claims.asks import each, pairs
+from sepnb.claims.asks import each, levels, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.language_model import BAR
+from sepnb.records.verdicts import SURVIVES
 
 ALL = "rope"
 SHARES = ("rope-16th", "rope-8th", "rope-partial", "rope-half")
@@ -16,8 +18,17 @@ SHARES = ("rope-16th", "rope-8th", "rope-partial", "rope-half")
 LEVEL = 0.01
 """Bits per byte within which an arm is as good as its partner inside the trained length."""
 GAP, ORDER = "gap/slowed/8x", "shuffled/8x"
+READ = "adapted-1/1x"
+"""Inside the trained length, after the tuning."""
+SEPARATED = "separated-sinusoidal"
+BOTH = (ALL, SEPARATED)
+WRITTEN_OUT = f"{SEPARATED}-joint-norm"
+IN_BLOCKS = 0.1
+"""The largest share of squared weights beside the blocks of a matrix that still counts as block diagonal."""
 
 _of = partial(Claim, experiment="experiment/ladder_text", floors=(BAR,), parts=True)
+_removed = partial(Claim, experiment="experiment/removed_text", floors=(BAR,), parts=True)
+_opened = partial(Claim, experiment="experiment/opened_text", floors=(BAR,), parts=True)
 
 CLAIMS = {
     "ladder-text-a-share-of-the-columns-is-enough": _of(
@@ -36,5 +47,43 @@ CLAIMS = {
         pairs(each(f"{{}} - {ALL}", SHARES), ORDER, low=0.0),
         remark="The column `shuffled/8x` is what it costs that the words further back than a trained length "
         "stand in another order.",
+    ),
+    "removed-text-costs-nothing-inside": _removed(
+        "A trained model, RoPE or separated, that is tuned without position pays no more inside the trained "
+        "length than one that is tuned alike with it, within 0.01 bits",
+        pairs(each("{}/removed - {}/kept", BOTH), READ, high=LEVEL),
+    ),
+    "removed-text-survives": _removed(
+        "A trained model, RoPE or separated, that is tuned without position survives at eight lengths",
+        levels(each("{}/removed", BOTH), GAP, high=SURVIVES),
+    ),
+    "removed-text-reads-further-than-slowed": _removed(
+        "A trained model, RoPE or separated, that is tuned without position loses less at eight trained "
+        "lengths than one that is tuned alike with it and slowed down, each against its own sliding window",
+        pairs(each("{}/removed - {}/kept", BOTH), GAP, high=0.0),
+    ),
+    "removed-text-content-is-all-to-tune": _removed(
+        "A separated model without position pays no more, inside the trained length and at eight of them, "
+        "where the content part alone is tuned than where everything is, within 0.01 bits",
+        pairs(f"{SEPARATED}/content-removed - {SEPARATED}/removed", READ, GAP, high=LEVEL),
+    ),
+    "removed-text-position-comes-back": _removed(
+        "A separated model whose content was tuned without position, and then its position part alone with "
+        "it, pays no more inside the trained length than one that never lost it, within 0.01 bits",
+        pairs(f"{SEPARATED}/position-back - {SEPARATED}/kept", READ, high=LEVEL),
+    ),
+    "opened-text-a-dense-model-gains-nothing": _opened(
+        "A separated model written out as a dense one and trained on pays no less than the separated model "
+        "trained on as long, within 0.01 bits",
+        pairs(f"{WRITTEN_OUT}/opened - {WRITTEN_OUT}/kept", low=-LEVEL),
+    ),
+    "opened-text-stays-in-its-blocks": _opened(
+        "A separated model written out as a dense one and trained on has less than a tenth of its squared "
+        "weights beside the blocks, in values, outputs and the maps of the MLP",
+        levels(
+            f"{WRITTEN_OUT}/opened",
+            *(f"beside/{kind}" for kind in ("value", "output", "up", "down")),
+            high=IN_BLOCKS,
+        ),
     ),
 }
