@@ -189,7 +189,7 @@ def check(
 def bench(
     variants: Annotated[
         list[str] | None,
-        typer.Argument(help="`separated`, `strict` (none: both), `encodings`, or `extrapolators`."),
+        typer.Argument(help="`separated`, `strict` (none: both), or `encodings`."),
     ] = None,
     profile: opt.OfProfile = opt.Profile.laptop,
     device: opt.OnDevice = None,
@@ -197,10 +197,9 @@ def bench(
         int | None, typer.Option(min=1, help="Timed pairs of each cell (default: the profile's).")
     ] = None,
 ) -> None:
-    """Time separated and strict models against the dense one, encodings against attention without any, or
-    extrapolators against the writing of their rows.
+    """Time separated and strict models against the dense one, or encodings against attention without any.
 
-    Beside each ratio of models and encodings stands that of the multiply-adds.
+    Beside each ratio stands that of the multiply-adds.
 
     Nothing is stored; `sepnb run speed encoding_speed` measures the same and keeps it.
     """
@@ -212,8 +211,6 @@ def bench(
 
         if variants == ["encodings"]:
             good = benches.bench_encodings(console, **options)
-        elif variants == ["extrapolators"]:
-            good = benches.bench_extrapolators(console, **options)
         else:
             good = benches.bench_models(console, variants=variants or (), **options)
     raise typer.Exit(0 if good else 1)

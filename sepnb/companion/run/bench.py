@@ -10,17 +10,12 @@ from typing import Any
 
 from rich.console import Console
 
-from sepnb.analysis import extrapolator_cost
 from sepnb.analysis.timing import Ratio
 from sepnb.companion.run.screens import say
 from sepnb.experiments import encoding_speed, speed, timed
 from sepnb.experiments.base import Experiment
 from sepnb.models.fast.kernels import CompilerMissing
 from sepnb.validation import named
-
-POSITIONS = {"smoke": 10**5, "laptop": extrapolator_cost.MILLION, "gpu": extrapolator_cost.MILLION}
-WIDTHS = {"smoke": (32,), "laptop": (32, 64), "gpu": (32, 64)}
-"""How many positions are extrapolated, and to how many columns."""
 
 
 def bench_models(console: Console, *, variants: Sequence[str] = (), **how: Any) -> bool:
@@ -83,23 +78,3 @@ def _shown(metrics: Mapping[str, float | int]) -> list[str]:
         elif isinstance(value, float) and not name.endswith(("_lower", "_upper")):
             shown.append(f"{name} {value:.3f}")
     return [text.replace("_", " ") for text in shown]
-
-
-def bench_extrapolators(console: Console, *, profile: str, device: str, repeats: int | None = None) -> bool:
-    """Time every form of every extrapolator but `learned` against the writing of the rows that it makes;
-    returns whether every time is within `extrapolator_cost.AIM`."""
-    n_positions, good = POSITIONS[profile], True
-    console.print(
-        f"times as long as the writing of the rows of {n_positions:,} positions, in brackets the\n"
-        f"quartiles; the aim is at most {extrapolator_cost.AIM:.1f}"
-    )
-    how = {"n_positions": n_positions, "device": device}
-    how |= {} if repeats is None else {"repeats": repeats}
-    for width in WIDTHS[profile]:
-        with console.status(f"d_pos={width}"):
-            costs = extrapolator_cost.times_of_writing(width, **how)
-        for cost in costs:
-            good = good and cost.reached
-            label = f"{cost.method}, {cost.form}, d_pos={cost.width}"
-            say(console, f"{label:<36} {cost.ratio}  {'reached' if cost.reached else 'missed'}")
-    return good
