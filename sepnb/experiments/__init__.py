@@ -34,7 +34,7 @@ from . import (
     variants,
     volumes,
 )
-from .base import PROFILES, Experiment, RunConfig
+from .base import PROFILES, Experiment
 
 _REGISTRY: dict[str, Experiment] = {
     experiment.name: experiment
@@ -93,7 +93,7 @@ _REGISTRY: dict[str, Experiment] = {
     )
 }
 
-__all__ = ["PROFILES", "Experiment", "RunConfig", "get", "names", "register"]
+__all__ = ["PROFILES", "Experiment", "get", "names", "register"]
 
 
 def register(experiment: Experiment) -> None:

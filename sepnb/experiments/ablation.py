@@ -84,9 +84,9 @@ DESCRIBED = (
     *(STRICT, f"{STRICT}-wide", "none", "rope", "alibi"),
     *(f"{CONCATENATED}-{what}" for what in ("split-value-output", "split-mlp", "sem-readout")),
 )
-"""What no claim compares: three seeds on a laptop. All else has six there too, the least that a verdict
-needs. Seeds 4 to 6 were added after the first three were seen, for every claim alike; no claim could have had
-a verdict without them."""
+"""What no claim compares: three seeds. All else has six, the least that a verdict needs. Seeds 4 to 6 were
+added after the first three were seen, for every claim alike; no claim could have had a verdict without
+them."""
 
 run_of = partial(methods.run_of, sizes=SIZES)
 """The run of a method at the sizes of this experiment."""
@@ -114,7 +114,7 @@ EXPERIMENT = TextExperiment(
     sweeps=(SWEEP,),
     methods=tuple(COMPARED),
     smoke=(FULL, f"{FULL}-constant"),
-    laptop_seeds=dict.fromkeys(DESCRIBED, SHOWN),
+    other_seeds=dict.fromkeys(DESCRIBED, SHOWN),
     costs={"smoke": 1.5, "laptop": 40.0},
 )
 """Three seeds show the size of a difference and leave every comparison undecided."""

@@ -5,7 +5,7 @@ Only `sepnb run` computes a run; chapters and claims read `table`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import pandas as pd
 
@@ -17,28 +17,6 @@ from .run import Fingerprint, Progress
 PROFILES = ("smoke", "laptop", "gpu")
 SHOWN = (1, 2, 3)
 """Seeds of methods that no claim compares: enough to show them."""
-
-
-@runtime_checkable
-class RunConfig(Protocol):
-    """A frozen description of one run.
-
-    Attributes:
-        experiment, profile: who declares it.
-        method, seed: its cell of the grid.
-        label: what a table calls its row.
-        key: the file name of its record: readable, and different for every different config.
-    """
-
-    experiment: str
-    profile: str
-    method: str
-    seed: int
-    label: str
-    key: str
-
-    def resolved(self) -> dict[str, Any]:
-        """Every setting in plain JSON types."""
 
 
 def check_profile(profile: str) -> str:
@@ -64,7 +42,10 @@ class Experiment:
         smoke: of these, what the smoke profile runs, with the first seed.
         costs: a rough time of one run by profile, in seconds on one core of a laptop. Of gpu, on one GPU,
             only where no `TransformerConfig` is trained: else `expected` computes it.
-        plan: the run of a cell, called as `(experiment, profile, cell, seed)` with the experiment's name.
+        plan: the run of a cell, called as `(experiment, profile, cell, seed)` with the experiment's name. A
+            run is frozen and has `experiment`, `profile`, `method`, `seed`, its `label` in tables, its `key`
+            (the file name of its record, different for every different run) and `resolved()`, every setting
+            in plain JSON types.
         order: experiments run in this order: what chooses a setting comes before what uses it.
         chooses: whether its records choose settings of later experiments, which are planned once these are
             there.
@@ -72,7 +53,6 @@ class Experiment:
         seeds: six, because fewer allow no verdict. Seed 0 chose the learning rates; what is published uses
             others.
         other_seeds: those of single cells, but for smoke.
-        laptop_seeds: the same, of a laptop only.
         crossed: what a profile crosses with the seeds, where that is not its methods: called with the profile
             and its methods.
         columns: what its table says of a run besides, missing runs included.
@@ -89,13 +69,12 @@ class Experiment:
     methods: Sequence[str] = ()
     smoke: Sequence[str] = ()
     costs: Mapping[str, float]
-    plan: Callable[..., RunConfig] | None = None
+    plan: Callable[..., Any] | None = None
     order: int = 0
     chooses: bool = False
     alone: bool = False
     seeds: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
     other_seeds: Mapping[Any, tuple[int, ...]] = field(default_factory=dict)
-    laptop_seeds: Mapping[Any, tuple[int, ...]] = field(default_factory=dict)
     crossed: Callable[[str, Sequence[str]], Sequence[Any]] | None = None
     columns: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     cells_first: bool = False
@@ -113,8 +92,7 @@ class Experiment:
         """The declared seeds of a cell."""
         if profile == "smoke":
             return self.seeds[:1]
-        own = self.other_seeds.get(cell, self.seeds) if self.other_seeds else self.seeds
-        return self.laptop_seeds.get(cell, own) if profile == "laptop" and self.laptop_seeds else own
+        return self.other_seeds.get(cell, self.seeds) if self.other_seeds else self.seeds
 
     def config(self, profile: str, cell: Any, seed: int) -> Any:
         """The run of a cell and seed."""

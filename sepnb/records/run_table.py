@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-NOT_RUN = "not run"
+from .numbers import NOT_RUN
 
 
 class Summary(NamedTuple):

@@ -47,12 +47,12 @@ class Record:
 
     @classmethod
     def of(cls, config: Any, **results: Any) -> "Record":
-        """The record of a run of `config`, a `RunConfig`, with its metrics, rows, fingerprint, provenance."""
+        """The record of a run of `config`, with its metrics, rows, fingerprint, provenance."""
         named = {"experiment": config.experiment, "profile": config.profile, "key": config.key}
         return cls(**named, config=config.resolved(), **results)
 
     def held_to(self, config: Any) -> "Record":
-        """This record, stale where its config is not that of the grid's run of its name, a `RunConfig`."""
+        """This record, stale where its config is not that of the grid's run of its name."""
         why = self.stale or other_settings(self.config, config.resolved())
         return self if why == self.stale else replace(self, stale=why)
 

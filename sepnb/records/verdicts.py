@@ -18,6 +18,8 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import stdtr
 
+from .numbers import NOT_RUN
+
 REPRODUCED = "reproduced"
 PARTLY = "partly"
 NOT_REPRODUCED = "not reproduced"
@@ -25,7 +27,6 @@ HELD, REFUTED = "held", "refuted"
 UNDECIDED = "undecided"
 NOT_JUDGED = "not judged"
 NOT_TESTABLE = "not testable here"
-NOT_RUN = "not run"
 
 OF_OURS = {REPRODUCED: HELD, NOT_REPRODUCED: REFUTED}
 """What a word is called where the statement is a hypothesis of ours, and of no source."""

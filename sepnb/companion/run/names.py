@@ -48,7 +48,7 @@ def sort_out(names: Sequence[str]) -> Asked:
     for name in names:
         fits = groups.get(name, [one for one in there if fnmatchcase(one, name)])
         if not fits and name not in groups:
-            raise unknown("chapter and no experiment", name, [*GROUPS, *there])
+            raise ValueError(f"{name!r} is no chapter and no experiment; {nearest(name, [*GROUPS, *there])}")
         found |= dict.fromkeys(fits)
     asked = [name for name in found if name not in known]
     return Asked(asked, set(names), [known[name] for name in found if name in known])
@@ -71,11 +71,6 @@ def named(parts: Sequence[str] | None, names: Sequence[str]) -> list[str]:
         if not any(part in name for name in names):
             raise ValueError(f"no name holds {part!r}; {nearest(part, names)}")
     return [name for name in names if not parts or any(part in name for part in parts)]
-
-
-def unknown(what: str, name: str, names: Sequence[str]) -> ValueError:
-    """The error for a name that nothing has."""
-    return ValueError(f"{name!r} is no {what}; {nearest(name, names)}")
 
 
 def listing(*kinds: str) -> type[TyperCommand]:
