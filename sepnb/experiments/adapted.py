@@ -203,7 +203,7 @@ def tuning_of(run: Run, arm: str) -> Tuning:
 
 
 class OfTuning(Measure):
-    """A measure of a model of which one part is tuned: it is validated as it is read at slowed positions."""
+    """Measures a model after tuning one part of it. Validation reads it at slowed positions."""
 
     tuning: Tuning
 
@@ -239,8 +239,8 @@ class OfTuning(Measure):
 
 
 @dataclass(frozen=True)
-class Tuned(OfTuning):
-    """The answers that a model finds of which one part was tuned."""
+class TunedAnswers(OfTuning):
+    """The answers that a model finds after one part was tuned."""
 
     tuning: Tuning
 
@@ -282,7 +282,7 @@ class Tuned(OfTuning):
 def plan(of: TaskExperiment, experiment: str, profile: str, cell: str, seed: int) -> Run:
     method, arm = named("cell", cell, CELLS)
     run = of.sweep.tuned(experiment, profile, method, seed)
-    shared = on_a_shared_training(run, Tuned(tuning_of(run, arm)), READ, "{name}")
+    shared = on_a_shared_training(run, TunedAnswers(tuning_of(run, arm)), READ, "{name}")
     return replace(shared, method=cell)
 
 

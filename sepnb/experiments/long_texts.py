@@ -26,7 +26,7 @@ from .long_windows import LongTexts, read
 from .methods import run_of
 from .readings import CHOSEN_AT, READINGS, SLOW, read_by
 from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, restored
-from .stretched import METHODS
+from .stretched import METHODS, counts_of
 from .sweep import STEPS, Sweep
 from .texts import TextExperiment
 
@@ -105,11 +105,6 @@ def metrics_of(rows: Rows, length: int) -> Metrics:
     return metrics
 
 
-def about_the_training(model: LanguageModel) -> Metrics:
-    counts = model.parameter_counts()
-    return {"parameters": counts["total"], "block_parameters": counts["blocks"]}
-
-
 @dataclass(frozen=True)
 class Slowed(Measure):
     """The readings of a model that is left as it is.
@@ -137,7 +132,7 @@ class Slowed(Measure):
         chosen = [
             {"kind": "slowed", "reading": name, "bits_per_byte": level} for name, level in scores.items()
         ]
-        metrics = about_the_training(model) | metrics_of(rows, texts.beyond.length)
+        metrics = counts_of(model) | metrics_of(rows, texts.beyond.length)
         choice = {"reading": READINGS.index(best)} if best else {}
         return metrics | choice | {"bits_per_byte": metrics["native/1x"]}, rows + chosen
 
@@ -177,7 +172,7 @@ class Tuned(OfTuning):
         rows += read(config, texts, best, asked=(own,), device=at.device)
         rows += read(config, texts, best, asked=(once,), longest=length, device=at.device)
         rows += slowed_rows(config, texts, lambda factor: self.tuning.reader(best, factor), at.device)
-        metrics |= about_the_training(model) | {"tuned_numbers": self.tuning.numbers(model)}
+        metrics |= counts_of(model) | {"tuned_numbers": self.tuning.numbers(model)}
         metrics |= metrics_of(rows, length)
         return metrics | {"bits_per_byte": metrics["oracle/1x"]}, rows + tunings
 

@@ -10,7 +10,7 @@ from ..encodings import NTKAware, NTKByParts, PositionInterpolation, YaRN
 from ..encodings.context import Extension
 from ..models import LanguageModel
 
-EXTENSIONS: Mapping[str, Callable[[int, int], Extension]] = {
+SLOWING: Mapping[str, Callable[[int, int], Extension]] = {
     "interpolation": lambda factor, length: PositionInterpolation(factor),
     "ntk": lambda factor, length: NTKAware(factor),
     "parts-1-32": NTKByParts,
@@ -23,7 +23,7 @@ narrower and faster ones; YaRN has the same first bands and a temperature."""
 SLOW = "parts-1-32-log"
 """The reading of a fingerprint."""
 
-WAYS = {f"{name}{log}": (make, bool(log)) for name, make in EXTENSIONS.items() for log in ("", "-log")}
+WAYS = {f"{name}{log}": (make, bool(log)) for name, make in SLOWING.items() for log in ("", "-log")}
 READINGS = tuple(WAYS)
 LOG_ONLY = "log"
 """Logits scaled with log n and positions as trained: a control, and none of the choice."""

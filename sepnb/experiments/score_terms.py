@@ -19,7 +19,7 @@ from ..models import LanguageModel
 from . import stretched, tasks
 from .readings import CHOSEN_AT, WAYS, read_by
 from .run import HERE, At, Found, Rows, Run
-from .stretched import MAIN, READ, TIMES, Slowed, about_the_training, chosen
+from .stretched import MAIN, READ, TIMES, SlowedAnswers, about_the_training, chosen
 
 CROSS = ("content-position", "position-content")
 SLOWED = {
@@ -38,7 +38,7 @@ TEXTS = {"smoke": 1, "laptop": 4, "gpu": 8}
 
 
 @dataclass(frozen=True)
-class Terms(Slowed):
+class Terms(SlowedAnswers):
     """The answers that are found with some terms slowed; in the rows, how far each term moves attention past
     L."""
 

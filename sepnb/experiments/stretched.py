@@ -67,11 +67,15 @@ def on_a_shared_training(run: Run, measure: Measure, times: tuple[int, ...], tit
     return replace(run, data=replace(run.data, times=times), measures=(measure,), base=base, titled=titled)
 
 
+def counts_of(model: LanguageModel) -> Metrics:
+    """What a record says of the size of a model."""
+    counts = model.parameter_counts()
+    return {"parameters": counts["total"], "block_parameters": counts["blocks"]}
+
+
 def about_the_training(config: Run, model: LanguageModel, start: Checkpoint) -> Metrics:
     """What a record says of a shared training of a task."""
-    counts = model.parameter_counts()
-    trained = {"parameters": counts["total"], "block_parameters": counts["blocks"]}
-    return trained | {"train_nats": last(config, start.losses)}
+    return counts_of(model) | {"train_nats": last(config, start.losses)}
 
 
 def chosen(config: Run, readings: tuple[str, ...], model: LanguageModel, device: str) -> tuple[str, Rows]:
@@ -85,7 +89,7 @@ def chosen(config: Run, readings: tuple[str, ...], model: LanguageModel, device:
 
 
 @dataclass(frozen=True)
-class Slowed(Measure):
+class SlowedAnswers(Measure):
     """The answers that the trained model finds: as trained, through a window, and at slowed positions.
 
     Args:
@@ -170,7 +174,7 @@ def _stretched(task: str) -> TaskExperiment:
         costs={"smoke": 3.0, "laptop": grid.costs["laptop"] + 50},
         task=task,
         sweep=sweep,
-        plan=partial(plan, sweep, Slowed(), TIMES),
+        plan=partial(plan, sweep, SlowedAnswers(), TIMES),
         waits=sweep.before,
     )
 
@@ -181,7 +185,7 @@ READ = next(experiment for experiment in EXPERIMENTS if experiment.task == "mqar
 
 
 @dataclass(frozen=True)
-class EveryReading(Slowed):
+class EveryReading(SlowedAnswers):
     """The answers that a trained model finds as it was trained, by every reading, and by log n alone, with
     positions as they were trained."""
 

@@ -97,7 +97,7 @@ PLACES = (
 positions of the text are asked too: also a separated one as large as the dense; one whose MLP alone reads and
 writes both streams; and one with as few columns for position in which nothing is split."""
 
-EXTENSIONS = {
+OF_ROPE = {
     name: context_extension.EXTENSIONS[known]
     for name, known in (
         ("interpolation", "position-interpolation"),
@@ -137,5 +137,5 @@ def readers(
         yield "log-scale", model.extended(log_scale=True)
     if name == "rope":
         yield "window-sinks", model.extended(window=length - SINKS, sinks=SINKS)
-        for method, extension in EXTENSIONS.items():
+        for method, extension in OF_ROPE.items():
             yield method, model.extended(extension=extension(times, length))

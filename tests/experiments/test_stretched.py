@@ -12,7 +12,7 @@ from sepnb.analysis.timing import one_thread
 from sepnb.claims import stretched as rules
 from sepnb.experiments import adapted, stretched, tasks
 from sepnb.experiments import run as runs
-from sepnb.experiments.readings import EXTENSIONS, READINGS, read_by
+from sepnb.experiments.readings import READINGS, SLOWING, read_by
 from sepnb.experiments.run import At, Run
 from sepnb.models.extension import extension_of
 from sepnb.models.parts import counted, parts
@@ -29,12 +29,12 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def tuning_of(config: Run) -> adapted.Tuning:
-    return config.of(adapted.Tuned).tuning
+    return config.of(adapted.TunedAnswers).tuning
 
 
 def samples_of(config: Run):
     """The batches of its first tuning."""
-    return config.of(adapted.Tuned).samples(config, tuning_of(config).each[0])
+    return config.of(adapted.TunedAnswers).samples(config, tuning_of(config).each[0])
 
 
 # --- the grid
@@ -64,8 +64,8 @@ def test_two_methods_train_on_the_same_and_choose_among_the_same_readings():
     for other in others:
         allowed = ("method", "training.learning_rate", "model.")
         assert all(key.startswith(allowed) for key in differing(first, other))
-        assert other.of(stretched.Slowed).readings == READINGS
-    assert len(READINGS) == len(set(READINGS)) == 2 * len(EXTENSIONS)
+        assert other.of(stretched.SlowedAnswers).readings == READINGS
+    assert len(READINGS) == len(set(READINGS)) == 2 * len(SLOWING)
 
 
 def test_every_reading_reads_the_model_of_stretched_in_each_way_of_the_claims_and_by_log_n_alone():
@@ -123,7 +123,7 @@ def test_an_arm_that_is_not_slowed_reads_as_it_was_trained_and_the_others_by_the
     config, model = untrained(CELL, "smoke")
     for factor in (8, 16):
         read = tuning_of(config).reader(model, factor)
-        assert extension_of(read) == EXTENSIONS["parts-1-32"](factor, 64) and read.transformer.log_scale
+        assert extension_of(read) == SLOWING["parts-1-32"](factor, 64) and read.transformer.log_scale
     assert tuning_of(config).reader(model, 1) is model
 
 
@@ -163,7 +163,7 @@ def ways(monkeypatch) -> list:
 def test_native_is_the_model_window_hides_the_rest_and_stretched_is_the_reading_that_was_chosen(ways):
     config = STRETCHED.config("smoke", METHOD, 1)
     model = config.build().eval()
-    metrics, rows = config.of(stretched.Slowed)(config, model, At(start=untaught(config, model)))
+    metrics, rows = config.of(stretched.SlowedAnswers)(config, model, At(start=untaught(config, model)))
     scores = {row["reading"]: row["nats"] for row in rows}
     assert list(scores) == list(READINGS) and len(set(scores.values())) > 5
     reading = READINGS[metrics["reading"]]
@@ -200,7 +200,7 @@ def test_a_reading_is_an_extension_of_its_factor_and_says_whether_logits_grow():
         assert read_by(model, reading, 1) is model
         read = read_by(model, reading, 8)
         extension = extension_of(read)
-        assert extension == EXTENSIONS[reading.removesuffix("-log")](8, 64) and extension.factor == 8
+        assert extension == SLOWING[reading.removesuffix("-log")](8, 64) and extension.factor == 8
         assert getattr(extension, "original_length", 64) == 64
         assert read.transformer.log_scale == reading.endswith("-log")
 
@@ -302,7 +302,7 @@ def test_a_rate_that_diverges_is_told_and_not_chosen_and_without_one_left_the_mo
 
     for bad in (rates[:-1], rates):
         monkeypatch.setattr(adapted.Tuning, "tuned", at(bad))
-        metrics, rows = config.of(adapted.Tuned)(config, model, At(start=start))
+        metrics, rows = config.of(adapted.TunedAnswers)(config, model, At(start=start))
         assert [row.get("diverged_at_step") for row in rows] == [1 if rate in bad else None for rate in rates]
         assert metrics.get("tuning_rate") == (rates[-1] if bad != rates else None)
     (some, _), (none, _) = ways

@@ -138,7 +138,7 @@ READERS = {
     "separated-randomised": (*LONG, "lower"),
     "alibi": (*LONG, "log-scale"),
     "rope-gap": LONG,
-    "rope": (*LONG, "log-scale", "window-sinks", *task_methods.EXTENSIONS),
+    "rope": (*LONG, "log-scale", "window-sinks", *task_methods.OF_ROPE),
     "separated-learned": (*task_methods.EXTRAPOLATORS, "window"),
 }
 
