@@ -50,7 +50,7 @@ from sepnb.evaluation import sliding
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.plots import figures, moving
 from sepnb.records import numbers as chapter_numbers
-from sepnb.records.run_table import RunTable, text_of
+from sepnb.records.run_table import RunTable
 from sepnb.records.verdicts import SURVIVES
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
@@ -1080,8 +1080,8 @@ assert abs(distance_aware_gate(*double).item() - exact) < 1e-12
 # Our copy of the notes has lost their formulas for extra time and space. By our count a gate has two parameters per head and layer, and
 # one ReLU and one product for each pair of query and key, in addition to the $d$ multiply-adds of the score. It is a function of the
 # distance, so $M$ distances and $H$ heads need only $H M$ exponentials. But torch's fused kernel has no place for a factor, and
-# FlexAttention, which has one, has no backward pass on a CPU. So the softmax is computed explicitly here. The table shows what that costs
-# in a training step; {doc}`chapter 20 <20_cost_and_speed>` times attention alone.
+# FlexAttention, which has one, has no backward pass on a CPU. So the softmax is computed explicitly here, and
+# {doc}`chapter 20 <20_cost_and_speed>` has its time.
 # `````
 
 # %% tags=["hide-cell"]
@@ -1091,50 +1091,17 @@ extra = {name: count - total["none"] for name, count in total.items()}
 # w and v for four heads in two layers; one table of 32 buckets for four heads.
 assert extra == {"none": 0, "alibi": 0, "distance-aware": 4 * 2 * 2, "t5": 32 * 4}
 
-# %% tags=["hide-cell"]
-steps_of = {name: step_of(name, 8, L)[0] for name in priced[:3]}
-seconds = interleaved(steps_of, repeats=15)
-live = {name: paired_ratio(seconds["none"], found) for name, found in seconds.items()}
-figures.show_table(
-    pd.DataFrame(
-        {"encoding": figures.METHODS[name].label, "speed left": ratio.median}
-        for name, ratio in live.items()
-    ),
-    caption="The speed of a training step of the live model, as a share of its speed "
-    "without an encoding: eager, texts of 64 tokens, the median over rounds.",
-    formats={"speed left": ".2f"},
-)
-
 # %% [markdown]
 # ### Multiplied or added
 #
 # `````{dropdown} Details: one factor, four forms
 # ALiBi and the DA-Transformer differ in the function, in what is learned, and in the ReLU, not only in adding or multiplying. So we train
-# the DA-Transformer in four forms: the gate multiplied or added (to the scaled score), with the ReLU or without.
+# the DA-Transformer in four forms: the gate multiplied or added (to the scaled score), with the ReLU or without. Their losses are in
+# {doc}`chapter 7 <07_every_encoding>`.
 # `````
 
 # %% tags=["hide-cell"]
 DA = "distance-aware"
-FORMS = {"": "multiplied, ReLU (the paper's)", "-added": "added, ReLU"}
-FORMS |= {"-signed": "multiplied", "-added-signed": "added"}
-
-
-def over_the_paper(form, column):
-    """The loss of a form minus that of the paper's, paired over seeds."""
-    return text_of(of.difference(f"{DA}{form}", DA, column)) if form else None
-
-
-forms = pd.DataFrame(
-    {
-        "gate": label,
-        "inside L": of.text(f"{DA}{form}", "bits_per_byte", ".2f"),
-        "minus the paper's": over_the_paper(form, "bits_per_byte"),
-        "to 8L": of.text(f"{DA}{form}", "native/8x", ".2f"),
-        "at 8L, minus the paper's": over_the_paper(form, "native/8x"),
-        "gap at 8L": of.text(f"{DA}{form}", "gap/native/8x", "+.2f"),
-    }
-    for form, label in FORMS.items()
-)
 unrun = in_all.method[in_all.status == "not run"]  # tables are not spoken of
 if profile == "laptop" and unrun.str.startswith("learned").all():  # what is said
     past, less = of.values, of.difference
@@ -1153,13 +1120,6 @@ if profile == "laptop" and unrun.str.startswith("learned").all():  # what is sai
     assert past(f"{DA}-added", "gap/native/8x").min() > 0.5
     assert less(f"{DA}-added", DA, "bits_per_byte").min() > 0.3
     assert less(f"{DA}-signed", DA, "bits_per_byte").max() < 0
-figures.show_table(
-    forms,
-    caption="The four forms of the DA-Transformer in bits per byte: means of three "
-    "seeds with 95 % t intervals, differences paired over seeds. Above zero, a form is "
-    "worse than multiplying with the ReLU. Three seeds decide nothing.",
-)
-figures.provenance(in_all)
 
 # %% [markdown]
 # ---

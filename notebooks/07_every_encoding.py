@@ -31,7 +31,6 @@ import torch
 
 from sepnb import claims, experiments
 from sepnb.experiments.encoding_methods import DRAWS, METHODS
-from sepnb.extrapolators import CONTROLS
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.plots import figures, shapes
 from sepnb.records import numbers as chapter_numbers
@@ -406,60 +405,13 @@ figures.show_table(
 figures.provenance(in_all, runs)
 
 # %% [markdown]
-# `````{dropdown} Details: what the verdict words mean, and the columns of the next table
+# `````{dropdown} Details: what the verdict words mean
 # An encoding {term}`survives` if its loss is less than $0.03$ bits per byte above its own sliding window at stride 1, in each
 # bin. This rule was written before the records. Four encodings have six seeds and are judged in chapter 12. The others have
-# three and are *not judged*, because with three differences no two-sided sign test at $5\,\%$ can be sure. The table also shows
-# {term}`uses`, which only says something about survivors, and {term}`quality`. Nothing is changed in training, so there is no
-# {term}`price`.
+# three and are *not judged*, because with three differences no two-sided sign test at $5\,\%$ can be sure. Nothing is changed in
+# training, so there is no {term}`price`. Other readings of the same models, such as learned tables continued in five ways, are in
+# the records of `encodings`.
 # `````
-
-# %% tags=["hide-cell"]
-
-
-def change(method, reading, instead, than=None):
-    """The loss of a reading minus that of another, of this or another method."""
-    more = past(method, reading) - past(than or method, instead)
-    return text_of(more.dropna(), "+.2f")
-
-
-changes = [
-    {
-        "encoding": label(name),
-        "uses": change(name, "-window/8x", "/8x"),
-        "quality": change(name, "/8x", "/8x", than="rope"),
-        "quality, masked RoPE": change(name, "/8x", "-window/8x", than="rope"),
-        "sharpened": change(name, "-log/8x", "/8x"),
-        # Drawn positions have no start.
-        "begins at 7L": None
-        if name.endswith("-randomised")
-        else change(name, "-at-7x", "/1x"),
-    }
-    for name in shown
-]
-figures.show_table(
-    pd.DataFrame(changes),
-    caption="Four changes at 8L, in bits per byte. Uses: what an encoding loses when a "
-    "mask leaves it L keys. Quality: its loss minus that of RoPE, without and with "
-    "that mask. Sharpened: what changes if logits grow with the logarithm of the "
-    "number of keys. Begins at 7L: what changes if a text of L begins there, not at 0.",
-)
-figures.provenance(in_all)
-
-# %% tags=["hide-cell"]
-filled = [
-    {"table": label(name)}
-    | {rule: of.text(name, f"gap/{rule}/8x", "+.2f") for rule in CONTROLS}
-    for name in shown
-    if name.startswith("learned")
-]
-figures.show_table(
-    pd.DataFrame(filled, columns=["table", *CONTROLS]),
-    caption="Learned tables, continued past L in five ways: the gap at 8L to the "
-    "model's own sliding window at stride 1. The other tables of this page hold the "
-    "last row (clamp). Means over seeds with 95 % t intervals.",
-)
-figures.provenance(in_all)
 
 # %% [markdown]
 # ### What was swept

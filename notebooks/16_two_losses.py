@@ -793,31 +793,8 @@ assert alike[1_024] > alike[1_000]
 # %% [markdown]
 # ## Details
 #
-# {num}`16_two_losses/runs` of {num}`16_two_losses/runs_declared` runs of `seqpe_geometry` exist. The folded cell has every measure of
-# every variant.
-
-# %% tags=["hide-cell"]
-MEASURES = {
-    "order": "rank correlation of nearness with the inner product",
-    "distance": "rank correlation of distances of positions and of embeddings",
-    "adjacency": "how often the largest product is that of a neighbour",
-    "likeness": "correlation of products with those of the trained window",
-    "norm": "mean length of an embedding",
-}
-FORMS = {"adjacency": ".2f", "norm": ".1f"}
-for measure, about in MEASURES.items():
-    form, groups = (
-        FORMS.get(measure, "+.2f"),
-        PLACES if measure == "likeness" else GROUPS,
-    )
-    rows = [
-        {"encoder": encoder}
-        | {g: of.text(name, f"{state}{measure}/{g}", form) for g in groups}
-        for encoder, (name, state) in says.items()
-    ]
-    caption = f"{measure.capitalize()}: {about}; mean over seeds and 95 % t interval."
-    figures.show_table(pd.DataFrame(rows), caption=caption)
-figures.provenance(sweep)
+# {num}`16_two_losses/runs` of {num}`16_two_losses/runs_declared` runs of `seqpe_geometry` exist.
+# `experiments.get("seqpe_geometry").table("laptop")` loads every measure of every variant.
 
 # %% [markdown]
 # ### Raw products, and a form free of scale

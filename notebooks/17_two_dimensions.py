@@ -1012,9 +1012,10 @@ assert tree.sizes == [1, 7, 7, 49] and sum(tree.sizes) == 64 and seven.numel() =
 # %% [markdown]
 # ## Details
 #
-# {num}`17_two_dimensions/image_runs` of {num}`17_two_dimensions/image_declared` runs on images exist. The first table says what is new to
-# each method. *Index*: a coordinate that no step and no loss had. *Length*: more patches. *Distance*: rows or columns further apart than
-# in training, or closer than 1. The distance of patches from the class token does not count.
+# {num}`17_two_dimensions/image_runs` of {num}`17_two_dimensions/image_declared` runs on images exist, and each record has every reading of
+# its model. The first table says what is new to each method. *Index*: a coordinate that no step and no loss had. *Length*: more patches.
+# *Distance*: rows or columns further apart than in training, or closer than 1. The distance of patches from the class token does not
+# count.
 
 # %% tags=["hide-input"]
 sides = []
@@ -1051,121 +1052,37 @@ figures.show_table(
 
 # %% tags=["hide-input"]
 def cell(name, task, column):
-    """A value with its interval; a dash if a method was run and not asked."""
+    """Percent right with its interval; a dash if a method was run and not asked."""
     values = seen(name, task, column)
-    run = len(seen(name, task, "learning_rate")) > 0
+    run = len(seen(name, task, "accuracy")) > 0
     return None if run and not len(values) else text_of(values, ".1f")
 
 
+SHOWN = {
+    "trained grid": "accuracy",
+    "shuffled": "shuffled_accuracy",
+    "upscaled, grid grows": f"upscaled-{WIDEST}/grow",
+    "upscaled, fitted": f"upscaled-{WIDEST}/fit",
+}
 for task in im.TASKS:
+    views = [change for change in ("canvas", "spread") if (task, change) in VIEWS]
     figures.show_table(
         pd.DataFrame(
-            {
-                "method": look.label,
-                "upscaled, grid grows": cell(name, task, f"upscaled-{WIDEST}/grow"),
-                "upscaled, fitted": cell(name, task, f"upscaled-{WIDEST}/fit"),
-            }
-            | {
-                change: cell(name, task, larger_column(name, change))
-                for change in ("canvas", "spread")
-                if (task, change) in VIEWS
-            }
+            {"method": look.label}
+            | {title: cell(name, task, column) for title, column in SHOWN.items()}
+            | {v: cell(name, task, larger_column(name, v)) for v in views}
+            | {"parameters": of_images.mean(f"{name}/{task}", "parameters")}
+            | {"CPU seconds": of_images.mean(f"{name}/{task}", "train_cpu_s")}
             for name, look in LOOKS.items()
         ),
-        caption=f"The task {task} at {WIDEST} x {WIDEST} patches. On canvas and spread "
-        "the grid grows if it can. Percent of right answers, mean over seeds and 95 % "
-        "t interval. A dash: the method has no such rule.",
+        caption=f"The task {task}: right answers in percent at the trained grid, there "
+        f"with shuffled places, and at {WIDEST} x {WIDEST} patches, where on canvas "
+        "and spread the grid grows if it can; means over seeds and 95 % t intervals. A "
+        "dash: the method has no such rule. CPU seconds of training were taken on "
+        "shared cores at different hours.",
+        formats={"parameters": ",.0f", "CPU seconds": ".0f"},
     )
-
-# %% tags=["hide-input"]
-for task in im.TASKS:
-    figures.show_table(
-        pd.DataFrame(
-            {
-                "method": look.label,
-                "trained grid": cell(name, task, "accuracy"),
-                "shuffled": cell(name, task, "shuffled_accuracy"),
-                "canvas, shuffled": cell(name, task, f"canvas-{WIDEST}/shuffled"),
-                **{
-                    f"moved {BY[how]}": cell(name, task, f"moved-{how}")
-                    for how in im.MOVED
-                },
-            }
-            for name, look in LOOKS.items()
-        ),
-        caption=f"The task {task}: at the trained grid, with shuffled places (there "
-        f"and on the canvas of {WIDEST} x {WIDEST}), and with the trained grid moved. "
-        "Percent of right answers, mean over seeds and 95 % t interval. Chance is "
-        f"{'a tenth' if task == 'class' else 'a quarter'}.",
-    )
-
-# %% tags=["hide-input"]
-figures.show_table(
-    pd.DataFrame(
-        {"method": LOOKS[name].label}
-        | {
-            title: text_of(in_cube(name, column), ".1f")
-            for title, column in (
-                ("trained cube", "accuracy"),
-                ("shuffled places", "shuffled_accuracy"),
-                *((f"{c}, {s} cells", f"{c}-{s}") for c in vol.CHANGES for s in SIDES),
-            )
-        }
-        for name in vol.METHODS
-    ),
-    caption="Two things in a cube, percent of right answers, mean over seeds and 95 % "
-    "t interval. Chance is a sixth.",
-)
-
-
-# %% tags=["hide-input"]
-def price(name, column):
-    """What a method has or takes, mean over the seeds of both tasks."""
-    return pd.concat([of_images.values(f"{name}/{t}", column) for t in im.TASKS]).mean()
-
-
-figures.show_table(
-    pd.DataFrame(
-        {
-            "method": look.label,
-            "parameters": price(name, "parameters"),
-            "CPU seconds": price(name, "train_cpu_s"),
-        }
-        for name, look in LOOKS.items()
-    ),
-    caption="Parameters and training time. The separated model that is as wide as the "
-    "others has a third fewer parameters. CPU seconds were taken on shared cores at "
-    "different hours.",
-    formats={"parameters": ",.0f", "CPU seconds": ".0f"},
-)
 figures.provenance(table)
-
-# %% tags=["hide-input"]
-if len(GRIDS) > 1:
-    sides_read = [im.SIZES[profile].frame.grid, *GRIDS]
-    fig, axes = plt.subplots(1, 4, figsize=(8.9, 3.4), sharey=True)
-    for ax, (task, change) in zip(axes, VIEWS[:4], strict=True):
-        for name, look in LOOKS.items():
-            columns = ["accuracy"] + [larger_column(name, change, g) for g in GRIDS]
-            means = [seen(name, task, column).mean() for column in columns]
-            ax.plot(sides_read, means, **look.line())
-        ax.set(xlabel="patches a side", xticks=sides_read)
-        ax.set_title(f"{task}, {change}", fontsize=10)
-        if there.empty:
-            figures.not_run(ax)
-    axes[0].set_ylabel("right answers (%)")
-    if len(there):
-        entries = axes[0].get_legend_handles_labels()
-        fig.legend(*entries, loc="outside upper center", ncols=4)
-    figures.show(
-        fig,
-        name="fig-points-grids",
-        alt="Four line plots of right answers against patches a side, from the trained "
-        "grid on, for every method: class and direction, upscaled and on a canvas.",
-        caption="From the trained grid (left end) to larger ones, means over seeds. "
-        "Upscaled, places are fitted if the method can do so. "
-        f"{len(there)} of {len(table)} runs exist.",
-    )
 
 # %% [markdown]
 # ---

@@ -39,7 +39,7 @@ from sepnb.evaluation import evaluate
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.encoding_methods import RANDOM_POSITIONS
 from sepnb.experiments.methods import run_of
-from sepnb.experiments.seqpe_stream import BESIDE, METHODS, MODES, starts
+from sepnb.experiments.seqpe_stream import BESIDE, MODES, starts
 from sepnb.experiments.variant_methods import root
 from sepnb.models import LanguageModel
 from sepnb.plots import figures
@@ -446,27 +446,7 @@ figures.show(
 # A series changes one thing at a time, apart from the learning rate: digit strings replace the sinusoid, then random offsets are added,
 # then the contrastive loss, then the distillation. *Separated* and *strict* models have the stream, *dense* models add the embedding to
 # the content, and *score* means a dense model with SeqPE as a term of the score, as in the released text program. *SeqPE* without further
-# words is a model with random offsets and both losses.
-
-# %% tags=["hide-input"]
-declared = pd.DataFrame(
-    {
-        "method": named(name),
-        "in the records": name,
-        "what is changed": variant.says,
-        "of": named(variant.base or ""),
-        "runs": f"{(have.method == name).sum()} of {(runs.method == name).sum()}",
-    }
-    for name, variant in METHODS.items()
-    if name in methods
-)
-figures.show_table(
-    declared,
-    caption="The methods of this profile. Each changes one thing in the method of the "
-    "last but one column; for strict and dense models some of those were not trained. "
-    "Shifted: at random offsets.",
-)
-figures.provenance(runs)
+# words is a model with random offsets and both losses, *shifted* means at random offsets.
 
 # %% [markdown]
 # `````{dropdown} Details: who is asked, rates, candidates, and runs of other chapters
@@ -877,6 +857,7 @@ judged = pd.DataFrame(
         "method": named(name),
         "survives": text_of(worst(name, "native")),
         "with a window": text_of(worst(name, "native-window")),
+        "to 8L": of.text(name, "native/8x"),
         "uses": of.text(name, "gain/8x", "+.3f"),
         "quality": text_of(of.minus(f"{name}:native/8x", "rope:native-window/8x")),
         "price": text_of(price(name)),
@@ -889,10 +870,11 @@ figures.show_table(
     judged,
     caption="In bits per byte, means over seeds and 95 % t intervals. Survives: above "
     "its own sliding window in the worst of three bins, with all keys visible and with "
-    "a window. Uses: the cost of replaced context. Quality: above RoPE with a window, "
-    "both in the bin that ends at 8 trained lengths. Price: inside the trained length, "
-    "above the base of the series. Training: CPU time as a multiple of the base's, "
-    "measured at other hours.",
+    "a window. To 8L: the loss in the bin that ends at 8 trained lengths, all keys "
+    "visible. Uses: the cost of replaced context. Quality: above RoPE with a window, "
+    "both in that bin. Price: inside the trained length, above the base of the series. "
+    "Training: CPU time as a multiple of the base's, measured at other hours. Records "
+    "of seqpe_stream have further readings.",
     formats={"parameters": ",.0f"},
 )
 figures.provenance(runs)
@@ -1020,30 +1002,6 @@ numbers["score_longer_alibi"] = chapter_numbers.mean_of(alibi)
 # The encoder has a quarter of the model's width (released: all of it), has weight decay and is clipped with the model (released: no
 # decay, its own clip), and its contrastive loss is scaled. {doc}`Chapter 15 <15_digits>` lists what differs.
 # `````
-#
-# ## Details
-#
-# All ways to read the methods in the last bin, and the checks of this page:
-
-# %% tags=["hide-cell"]
-ALSO = {
-    "native": "native",
-    "window": "native-window",
-    "window and sinks": "native-window-sinks",
-    "log": "native-log",
-}
-figures.show_table(
-    pd.DataFrame(
-        {"method": named(name)}
-        | {title: of.text(name, f"{how}/8x") for title, how in ALSO.items()}
-        for name in [*BESIDE, *methods]
-    ),
-    caption="Bits per byte in the bin that ends at 8 trained lengths, for four ways to "
-    "read a model: without changes (native), with a window of one trained length, with "
-    "the first tokens of the text visible too at their own indices (sinks), and with "
-    "logits that grow with the logarithm of the number of keys.",
-)
-figures.provenance(runs, beside)
 
 # %% tags=["hide-cell"]
 # What this page says about where windows lie and about folds, if there are records.

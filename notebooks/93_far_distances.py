@@ -42,7 +42,7 @@ from sepnb.data import text as texts
 from sepnb.encodings import Heads, Phase
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.methods import POS_SHARE, model_config
-from sepnb.experiments.variant_methods import BASES, VARIANTS, reference
+from sepnb.experiments.variant_methods import VARIANTS, reference
 from sepnb.experiments.variants import WINNER
 from sepnb.models import LanguageModel, frozen_attention
 from sepnb.plots import figures, shapes
@@ -485,9 +485,7 @@ assert np.isclose(slowest, 2 * small.length)
 # %% [markdown]
 # ## Details
 #
-# `````{dropdown} How to read these tables
-# - *At 7L* and *at 1,000,000* against *survives*: where the first two are near zero and the last is not, the number of keys or their
-#   distance is what hurts, and *with a window* shows whether hiding keys is enough.
+# `````{dropdown} How to read the table
 # - *Survives* below zero means that all keys together serve a model better than its own sliding window. *Uses* above zero says that it
 #   depends on the far past; that the far past helps, only the two together say.
 # - *Price* is what every reader of short texts loses. It is taken over the method at the base, as wide as the variant is; where
@@ -508,129 +506,44 @@ assert np.isclose(slowest, 2 * small.length)
 # {num}`recipes/separated-phase-gaps-other/native/8x minus oracle-coarse/8x:+.3f±`.
 # `````
 #
-# **Survival**, on fresh seeds and the test text. The words in the names are those under *What survived*.
+# All variants that were run, on fresh seeds and the test text. The words in the names are those under *What survived*.
 
 # %% tags=["hide-cell"]
+COLUMNS = {
+    "inside L": "{}:bits_per_byte",
+    "to 8L": "{}:native/8x",
+    "to 8L, window": "{}:native-window/8x",
+    "survives": "{}:gap/native/8x",
+    "uses": "{}:gain/8x",
+    "at 1,000,000": "{}:native-at-1m - {}:native/1x",
+}
 ran = read or methods
-survival = pd.DataFrame(
-    {
-        "variant": name.replace("-", " "),
-        "survives": of.text(name, "gap/native/8x", "+.3f"),
-        "with ln n": of.text(name, "gap/native-log/8x", "+.3f"),
-        "with a window": of.text(name, "gap/native-window/8x", "+.3f"),
-        "window and sinks": of.text(name, "gap/native-window-sinks/8x", "+.3f"),
-        "at 7L": text_of(of.minus(f"{name}:native-at-7x", f"{name}:native/1x")),
-        "at 1,000,000": text_of(of.minus(f"{name}:native-at-1m", f"{name}:native/1x")),
-    }
-    for name in ran
+losses = of.grid(
+    {name.replace("-", " "): name for name in ran}, COLUMNS, head="variant"
 )
+losses["price"] = [text_of(price(name)) for name in ran]
+losses["parameters"] = [of.times(name, "rope", "block_parameters") for name in ran]
 figures.show_table(
-    survival,
-    caption="Survival, in bits per byte, means over seeds and 95 % t intervals. First "
-    "over the model's own sliding window, in the bin that ends at eight trained "
-    "lengths: all keys visible; logits times the logarithm of the number of keys; a "
-    "window of L; a window of L of which four keys are the first of the text. Then L "
-    "bytes from index 7L and 1,000,000 on, minus the same from 0. Variants that were "
-    "not run are left out.",
+    losses,
+    caption="Bits per byte, means over seeds and 95 % t intervals: inside the trained "
+    "length, and in the bin that ends at eight trained lengths with all keys visible "
+    "and with a window of L. Survives, uses and price are those of the figure. At "
+    "1,000,000: L bytes that begin at this index, minus the same from 0. Parameters "
+    "are those of the blocks, as multiples of RoPE's.",
 )
 figures.provenance(runs)
 
 # %% [markdown]
-# **Use, quality and price**:
-
-# %% tags=["hide-cell"]
-quality = pd.DataFrame(
-    {
-        "variant": name.replace("-", " "),
-        "uses": of.text(name, "gain/8x", "+.3f"),
-        "quality": text_of(of.minus(f"{name}:native/8x", "rope:native-window/8x")),
-        "price": text_of(price(name)),
-        "from": reference(name).replace("-", " "),
-        "parameters / from": of.times(name, reference(name), "block_parameters"),
-        "parameters / RoPE": of.times(name, "rope", "block_parameters"),
-        "training / RoPE": of.times(name, "rope", "train_cpu_s"),
-    }
-    for name in ran
-)
-figures.show_table(
-    quality,
-    caption="Use, quality and price, in bits per byte, means over seeds and 95 % t "
-    "intervals. Uses: the cost of replaced context in the last bin. Quality: all keys "
-    "visible there, above RoPE with a window of L. Price: inside the trained length, "
-    "above the method named, which is the one at its base, as wide as the variant "
-    "where such a one was trained; a price of the training where the two have the same "
-    "parameters. Then parameters of the blocks and CPU time of the training, as "
-    "multiples, on shared cores at different hours: a step of rope gaps is one of "
-    "rope.",
-)
-figures.provenance(runs)
-
-# %% [markdown]
-# **Selection**: variants with one seed, on the *validation* text ({num}`93_far_distances/recipes_screened` of
-# {num}`93_far_distances/recipes_declared` are there). It chose the variants that are read with the test text, but for
-# twins and controls.
+# The variants were chosen among {num}`93_far_distances/recipes_screened` of {num}`93_far_distances/recipes_declared` declared ones, with one
+# seed on the *validation* text; twins and controls were added. Those trials are the records of `recipe_screen`, and the records of
+# `recipe_sweep` have the learning rates that were tried. `experiments.get("recipe_screen").table("laptop")` loads them.
 
 # %% tags=["hide-cell"]
 screen = experiments.get("recipe_screen").table(profile)
-screened = RunTable(screen)
-numbers["recipes_screened"] = len(screened.made)
+numbers["recipes_screened"] = len(RunTable(screen).made)
 numbers["recipes_declared"] = len(VARIANTS)
-inside = "val_bits_per_byte"
-
-
-def cost(one, other):
-    return screened.minus(one, other).mean()
-
-
-listed = pd.DataFrame(
-    {
-        "variant": name.replace("-", " "),
-        "what is changed": variant.says,
-        "of": "" if name in BASES else variant.base.replace("-", " "),
-        "survives": screened.mean(name, "gap/native/8x"),
-        "with a window": screened.mean(name, "gap/native-window/8x"),
-        "at 1,000,000": cost(f"{name}:native-at-1m", f"{name}:native/1x"),
-        "uses": screened.mean(name, "gain/8x"),
-        "8x": screened.mean(name, "native/8x"),
-        "8x, window": screened.mean(name, "native-window/8x"),
-        "price": cost(f"{name}:{inside}", f"{reference(name)}:{inside}"),
-    }
-    for name, variant in VARIANTS.items()
-)
-figures.show_table(
-    listed,
-    caption="Variants on the validation text, one seed, in bits per byte. "
-    "Survives: over its own sliding window in the last bin, all keys visible, and "
-    "with a window mask. At 1,000,000: the first L bytes from index 1,000,000 on, "
-    "minus the same from 0. Uses: the cost of replaced context. Then the level in the "
-    "last bin, and the price inside the trained length.",
-    formats=dict.fromkeys(listed.columns[3:], "+.3f")
-    | {"8x": ".3f", "8x, window": ".3f"},
-)
-figures.provenance(screen)
-
-# %% [markdown]
-# **Rates**: what the survivors that verdicts compare were tried at, with seed 0 on the validation text.
-
-# %% tags=["hide-cell"]
 swept = experiments.get("recipe_sweep")
 scores = swept.scores(SWEPT)
-listed = pd.Series(
-    {
-        (name.replace("-", " "), *(std or ("",)), f"{rate:g}"): score
-        for (name, rate, *std), score in scores.items()
-    },
-    index=None if scores else pd.MultiIndex.from_arrays([[], [], []]),
-    dtype=float,
-).unstack()
-listed = listed.rename_axis(["variant", "scale of content"]).reset_index()
-figures.show_table(
-    listed,
-    caption="Validation bits per byte inside the trained length by learning rate, and "
-    "by the standard deviation at which token embeddings are drawn where a sinusoid "
-    "is added to them.",
-    formats=dict.fromkeys(listed.columns[2:], ".3f"),
-)
 own, base = (
     ("rope-gaps", experiments.get(name).rate(SWEPT, method))
     for name, method in (("recipe_sweep", "rope-gaps"), ("lr_screen", "rope"))
@@ -638,7 +551,7 @@ own, base = (
 there = {own, base} <= set(scores)
 gain = f"{scores[base] - scores[own]:.3f}" if there else NOT_RUN
 numbers["gaps_rate_gain"] = gain
-figures.provenance(swept.table(SWEPT))
+figures.provenance(screen, swept.table(SWEPT))
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("93_far_distances", numbers, profile=profile)
