@@ -182,8 +182,7 @@ def function(name: str, value: Any) -> None:
 
 @contextmanager
 def brought_by(extra: str) -> Iterator[None]:
-    """Inside stand imports of packages that an extra of this one brings; where one is missing, the error says
-    how to have it."""
+    """Wrap imports from an optional extra: if a package is missing, the error says how to install it."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -137,7 +137,9 @@ def check(model: LanguageModel) -> LanguageModel:
     if any(block.attention.core.pairs is not None for block in transformer.blocks):
         raise ValueError(f"{names} makes scores that are no product of a query and a key; there is no split")
     if any(module.once for module in transformer.query_key_encodings):
-        raise ValueError(f"{names} adds to queries and keys what is no map of them; there is no split")
+        raise ValueError(
+            f"{names} adds vectors to queries and keys that are no linear map of the state; there is no split"
+        )
     return model
 
 

@@ -57,7 +57,7 @@ def changes(methods: str | Sequence[str], columns: Iterable[tuple[str, str]], **
 
 
 def listed(names: str | Sequence[str]) -> Sequence[str]:
-    """Names, of which a text holds several separated by commas."""
+    """The names; a string is split at its commas."""
     return names.split(", ") if isinstance(names, str) else names
 
 

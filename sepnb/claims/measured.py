@@ -68,5 +68,5 @@ def published(numbers: Mapping[str, Any] | None, keys: Sequence[str]) -> dict[st
 
 
 def share(parts: Sequence[bool]) -> str:
-    """The word of a claim that counts its parts, each of which is so or not."""
+    """The verdict on a claim in parts: all hold, some hold, none holds."""
     return REPRODUCED if all(parts) else PARTLY if any(parts) else NOT_REPRODUCED

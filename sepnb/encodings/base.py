@@ -329,7 +329,7 @@ class Encoding:
 
 
 def check_base(base: int | float) -> None:
-    """Refuse what is no base of frequencies base^(-2m/d)."""
+    """Raise unless `base`, of the frequencies base^(-2m/d), is above 1."""
     number("base", base, above=1, needs="it must be above 1, or no wave is longer than the first")
 
 

@@ -314,8 +314,8 @@ def stretched(
 ) -> tuple[Float[Tensor, " n"], float]:
     """Frequencies w_0 base^(-2m/dim) under a context extension (None leaves them), and the attention factor.
 
-    It is for waves that are no rotation of queries and keys. Those are not told how long a text will become,
-    so an extension that follows the length of the text is a ValueError.
+    For waves that are no rotation of queries and keys. They do not learn how long a text will become, so an
+    extension that follows the length of the text is a ValueError.
     """
     check_extension(extension)
     if extension is None:
@@ -323,8 +323,8 @@ def stretched(
     if getattr(extension, "by_length", False):
         name = getattr(extension, "name", type(extension).__name__)
         raise ValueError(
-            f"the frequencies of {name} follow the length of each text, which only RoPE is told; for the "
-            f"other waves of this model give a fixed factor, such as PositionInterpolation(8.0)"
+            f"the frequencies of {name} follow the length of each text, which works for RoPE only; give "
+            f"the other waves of this model a fixed factor, such as PositionInterpolation(8.0)"
         )
     return extension(inv_freq, dim=dim, base=base, length=None)
 

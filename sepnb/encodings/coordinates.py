@@ -60,7 +60,7 @@ def highest(positions: Tensor, axes: int = 1) -> list[int | float]:
 
 
 def check_dims(dims: int) -> None:
-    """Refuse what is no number of coordinates."""
+    """Raise unless `dims` is an int from 1 to `MOST_AXES`."""
     whole("dims", dims, 1, MOST_AXES, needs="a position has at least 1 coordinate")
 
 

@@ -87,7 +87,8 @@ class DistanceBias(ScoreModule):
 
 
 def are_consecutive(query_positions: Tensor, key_positions: Tensor) -> bool:
-    """Whether `by_distance` may be told so; positions of each row never are. Reads the positions."""
+    """Whether the keys are at consecutive positions and the queries at the last of these; False where
+    positions differ by sequence. Reads the values."""
     if key_positions.dim() > 1 or not key_positions.numel():
         return False
     n, m = query_positions.shape[-1], key_positions.shape[-1]

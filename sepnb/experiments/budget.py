@@ -80,7 +80,7 @@ def plan(experiment: str, profile: str, cell: tuple[str, int], seed: int) -> Run
 
 
 def waits(run: Run) -> None:
-    """Its budget has a sweep of its own."""
+    """Refuse a run until the sweep of its budget is published."""
     SWEEPS[budget_of(run)].require(run.profile, run.method)
 
 

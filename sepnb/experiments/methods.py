@@ -186,7 +186,7 @@ def _unusual(one: Any, *names: str) -> list[str]:
 
 
 def twin(name: str, streams: str = "dense") -> str:
-    """The method that differs from this one in its streams alone, be it as wide or not.
+    """The method that differs from this one only in its streams; widths may differ.
 
     Raises:
         ValueError: there is none.

@@ -80,7 +80,7 @@ class Asked(Data):
     statements: int | None = None
 
     def resolved(self) -> dict[str, Any]:
-        """Every field; the last two where there is a story."""
+        """Every field; `story` and `statements` only where there is a story."""
         return {"asked": without_defaults(asdict(self), story=None, statements=None)}
 
     @property

@@ -97,7 +97,7 @@ def check_table(table: Tensor) -> None:
 
 
 def check_positions(positions: Tensor) -> None:
-    """Refuse what is no tensor of positions: integers, none of them negative."""
+    """Raise unless `positions` is an integer tensor without negative values."""
     readable("positions", integers("positions", positions))
     if positions.numel() and (lowest := int(positions.min())) < 0:
         raise ValueError(f"position {lowest} is negative; the first position is 0")

@@ -85,7 +85,7 @@ class KVCache:
         if self.window is not None and (window is None or window > self.window or sinks):
             sees = "all tokens" if window is None else f"{window} tokens and {sinks} sinks"
             raise ValueError(
-                f"the cache holds what a query sees behind a window of {self.window} tokens, and this model "
+                f"the cache keeps what a window of {self.window} tokens needs, and this model "
                 f"sees {sees}; make a cache with this model"
             )
 

@@ -285,7 +285,7 @@ def _check_streams(config: TransformerConfig) -> None:
     for name, width in config.streams.items:
         if width == 1 and config.norm_kind == "layer" and "norm" in config.splits:
             raise ValueError(
-                f"d_{name}=1: a LayerNorm over one column is 0 whatever stands there; give {name} at least 2 "
+                f"d_{name}=1: a LayerNorm over one column is always 0; give {name} at least 2 "
                 f"columns, or use norm_kind='rms'"
             )
     at_input = [encoding.name for encoding in config.input_encodings]

@@ -193,8 +193,9 @@ def rule_of(model: Model, plain: Model) -> dict[str, Any]:
         if mine.extension != built.extension:
             if not isinstance(mine.extension, Extension):
                 raise ValueError(
-                    f"the frequencies are those of {mine.extension!r}, which is told by no name and options; "
-                    f"keep the model as it was before extended(), or use one of sepnb.encodings"
+                    f"the frequencies come from {mine.extension!r}, which is no extension of this package "
+                    f"and cannot be saved; keep the model as it was before extended(), or use one of "
+                    f"sepnb.encodings"
                 )
             rule["extension"] = mine.extension.resolved()
     for module in transformer.modules():

@@ -105,7 +105,7 @@ def load(path: str | os.PathLike[str]) -> LanguageModel | ImageClassifier:
 
 
 def file_at(path: Any) -> Path:
-    """The path of a file; refuses what is no path, and a folder."""
+    """`path` as a Path; raise for another type and for a folder."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be a str or a Path, such as 'model.safetensors', got {shown(path)}")
     if Path(path).is_dir():
@@ -133,7 +133,7 @@ def _plain(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def _built(told: Mapping[str, Any], device: str = "cpu") -> LanguageModel | ImageClassifier:
-    """The model that is told of, with its first weights; on the device meta with their shapes alone."""
+    """The model that the metadata describe, with its first weights; on the device meta with shapes alone."""
     kind = validation.named("model", told.get("model"), KINDS)
     sizes = validation.instance("sizes", told.get("sizes"), dict)
     if set(sizes) != set(SIZES[kind]):
@@ -144,7 +144,7 @@ def _built(told: Mapping[str, Any], device: str = "cpu") -> LanguageModel | Imag
 
 
 def _restored(told: Mapping[str, Any], kept: Mapping[str, Tensor]) -> LanguageModel | ImageClassifier:
-    """The model that is told of, with the weights that were kept; each of them is copied."""
+    """The model that the metadata describe, with copies of the stored weights."""
     with suppress(RuntimeError):  # of an encoding of somebody's own that reads a value while it is built
         _check_weights(weights_of(_built(told, "meta")), kept)  # before room is made for what does not fit
     model = _built(told)
@@ -185,7 +185,7 @@ def _rule(model: LanguageModel | ImageClassifier, plain: nn.Module) -> dict[str,
 
 
 def _check_same(model: nn.Module, again: nn.Module) -> None:
-    """Refuse to keep a model of which a file would give back another."""
+    """Refuse to save a model that would be loaded as a different one."""
     if again.config != model.config:
         raise ValueError(
             f"what its config tells builds another model: an encoding of {model.config.encodings!r} inherits "

@@ -95,7 +95,7 @@ class Transformer(nn.Module):
         inputs = [(name, e) for e in config.input_encodings for name in filled if name in self.layout.live]
         self.input_streams = [name for name, _ in inputs]
         self.input_encodings = _modules(_input_module(config, *one) for one in inputs)
-        # Of what every layer has for itself, the first layer's is among those above; here are the others'.
+        # Encodings with a module for each layer: the first is in `input_encodings`, the later ones are here.
         own = [(name, encoding) for name, encoding in inputs if encoding.each_layer(Site.INPUT)]
         self.later_streams = [name for name, _ in own]
         self.later_encodings = nn.ModuleList(
@@ -188,8 +188,8 @@ class Transformer(nn.Module):
     def entering(
         self, layer: int, x: Mapping[str, Tensor], embeddings: Mapping[str, Tensor], positions: Tensor
     ) -> Mapping[str, Tensor]:
-        """The state as a layer is given it: after the first with the same position embeddings again, or with
-        those that this layer has for itself."""
+        """The state that enters a layer: from the second on with position embeddings added, where the stream
+        is reinjected (the first ones again) or this layer has its own."""
         if layer == 0 or not (embeddings or self.later_streams):
             return x
         if self.config.pos_stream == "reinjected":

@@ -111,7 +111,7 @@ def check_tokens(tokens: Tensor, vocab_size: int, device: torch.device) -> Tenso
 
 
 def check_content(content: Tensor, config: TransformerConfig) -> None:
-    """Refuse what is not the content of some sequences, `[B, N, d_sem]`."""
+    """Raise unless `content` is floating and `[B, N, d_sem]`."""
     width = config.streams.widths["sem"]
     if validation.floating("content", content).dim() != 3 or content.shape[-1] != width:
         raise ValueError(f"content has shape {list(content.shape)}; give [batch, length, {width}]")

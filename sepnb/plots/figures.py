@@ -23,6 +23,7 @@ import seaborn as sns
 from IPython.display import HTML, Markdown, display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import offset_copy
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
@@ -196,7 +197,11 @@ def not_run(ax: Axes) -> None:
 
 
 def label_lines(ax: Axes, *, fontsize: float = 9.5) -> None:
-    """Write each labelled line's name at its right end, in its colour, moved apart where they would touch."""
+    """Write each labelled line's name at its right end, in its colour, moved apart where they would touch.
+
+    No name lies on the x axis or on a line that marks a level, which its ground covers; one that stands far
+    from the end of its line is led to it.
+    """
     ends = []
     for line in ax.get_lines():
         x, y = (np.ma.filled(np.ma.asarray(values, float), np.nan) for values in line.get_data())
@@ -210,25 +215,32 @@ def label_lines(ax: Axes, *, fontsize: float = 9.5) -> None:
     pixels = ax.transData.transform
     ends.sort(key=lambda end: pixels(end[:2])[1])
     wanted = np.array([pixels(end[:2])[1] for end in ends])
-    levels = spread(wanted, 1.25 * fontsize * ax.figure.dpi / 72)
+    height = 1.25 * fontsize * ax.figure.dpi / 72  # of a name, with the space between two
+    levels = spread(wanted, height, low=ax.bbox.y0 + 0.6 * height, high=ax.bbox.y1)
     right = max(pixels(end[:2])[0] for end in ends)
-    for (_, _, line), level in zip(ends, levels, strict=True):
+    beside = offset_copy(ax.transData, ax.figure, x=8, units="points")
+    for (x, y, line), end, level in zip(ends, wanted, levels, strict=True):
+        thin = {"arrowstyle": "-", "linewidth": 0.6, "color": line.get_color(), "relpos": (0, 0.5)}
         ax.annotate(
             str(line.get_label()),
-            xy=ax.transData.inverted().transform((right, level)),
-            xytext=(8, 0),
-            textcoords="offset points",
+            xy=(x, y),
+            xytext=ax.transData.inverted().transform((right, level)),
+            textcoords=beside,
             va="center",
             fontsize=fontsize,
             color=line.get_color(),
+            bbox={"boxstyle": "square,pad=0.06", "facecolor": GROUND, "edgecolor": GROUND, "linewidth": 0.1},
+            arrowprops=thin | {"shrinkA": 0, "shrinkB": 2} if abs(level - end) > height / 2 else None,
             annotation_clip=False,
         )
 
 
-def spread(wanted: np.ndarray, gap: float) -> np.ndarray:
-    """The levels nearest to `wanted` (sorted, least squares) with at least `gap` between neighbours."""
+def spread(wanted: np.ndarray, gap: float, low: float = -np.inf, high: float = np.inf) -> np.ndarray:
+    """The levels nearest to `wanted` (sorted, least squares) with at least `gap` between neighbours, none of
+    them below `low` and, where so many have room, none above `high`."""
     steps = gap * np.arange(len(wanted))
-    return isotonic_regression(wanted - steps).x + steps
+    top = max(low, high - steps[-1])
+    return np.clip(isotonic_regression(wanted - steps).x, low, top) + steps
 
 
 def provenance(*tables: pd.DataFrame) -> HTML:

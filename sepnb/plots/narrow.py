@@ -64,7 +64,7 @@ def _boxes(fig: Figure) -> np.ndarray:
             if not ax.axison:
                 unseen.add(id(axis.label))
     texts = [text for text in fig.findobj(Text) if text.get_visible() and text.get_text().strip()]
-    found = [text.get_window_extent().extents for text in texts if id(text) not in unseen]
+    found = [Text.get_window_extent(text).extents for text in texts if id(text) not in unseen]
     return np.array(found).reshape(-1, 4)
 
 

@@ -42,7 +42,7 @@ def write(path: Path, tensors: dict[str, Tensor], told: dict[str, Any]) -> None:
 
 
 def read(path: Path, remedy: str = "delete it") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors and what is told of them; `remedy` is for whoever has a file that is refused.
+    """The tensors and their metadata. `remedy` ends the error message: what to do with a refused file.
 
     Raises:
         FileNotFoundError: there is no file.

@@ -75,11 +75,11 @@ class AuxiliaryLoss(ABC):
         are those from 0 on; the length is 1 where no sequence is read."""
 
     def trained_indices(self, length: int) -> int:
-        """Positions that can occur in this loss lie below this; 0 where it reads none of its own."""
+        """All positions in this loss are smaller than this; 0 if it draws none of its own."""
         return 0
 
     def trained_distances(self, length: int) -> int:
-        """Distances that can occur in this loss lie below this; 0 where it reads none of its own."""
+        """All distances in this loss are smaller than this; 0 if it draws no positions of its own."""
         return 0
 
     def resolved(self) -> dict[str, Any]:

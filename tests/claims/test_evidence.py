@@ -210,7 +210,7 @@ def test_a_diverged_run_and_a_missing_measure_are_named(bad):
     assert judge(frame, [Ask("a:z", low=0.0)]).why.startswith("a:z is missing in 6 of 6 runs")
 
 
-def test_who_has_learned_nothing_is_not_compared():
+def test_methods_that_did_not_learn_are_not_compared():
     verdict = judge(two(-0.5), BETTER, floors=[Floor(2.2)])
     assert verdict.word == "not testable here"
     assert verdict.detail == "not below the bar of 2.2 bits per byte: b (2.25)"

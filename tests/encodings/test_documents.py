@@ -121,7 +121,7 @@ def test_what_counts_tokens_over_the_borders_of_documents_is_refused(unhooked):
         assert cache is None or len(cache) == 0
 
 
-def test_documents_that_are_none_are_refused(unhooked):
+def test_malformed_documents_are_refused(unhooked):
     made, text = model("cope"), tokens()
     for documents, kind, told in (
         (DOCUMENTS[0], ValueError, r"documents have shape \[9\]; give \[2, 9\], one per token"),

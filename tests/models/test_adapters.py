@@ -133,7 +133,11 @@ def test_what_is_no_adapter_is_refused_with_a_remedy_and_nothing_is_written(buil
         (base.extended(**RULE), base, r"the same weights; tune a part of the model first, by adapt\(\)"),
         (model, base.extended(**RULE), r"extended\(\) \(log_scale, extension\); give it as it was trained"),
         (tuned(built(SEPARATED, max_length=32), "position"), base, "have other configs; give the base that"),
-        (tuned(base, "position", rule={"extension": Interpolation()}), base, "told by no name and options"),
+        (
+            tuned(base, "position", rule={"extension": Interpolation()}),
+            base,
+            "which is no extension of this package",
+        ),
         (infinite, base, "numbers that are not finite: the tuning diverged"),
         (larger, base, "model must be a LanguageModel, no subclass, got Larger"),
         (copy.deepcopy(model).to("meta"), base, "of model is on the device meta and has no values"),

@@ -222,7 +222,7 @@ def test_a_config_of_the_product_of_all_factors_exists_or_is_refused():
         ),
         (
             {"streams": Streams(pos=1, sem=63)},
-            "d_pos=1: a LayerNorm over one column is 0 whatever stands there; give pos at least 2 columns, "
+            "d_pos=1: a LayerNorm over one column is always 0; give pos at least 2 columns, "
             "or use norm_kind='rms'",
         ),
     ],

@@ -129,7 +129,7 @@ def test_a_model_is_kept_with_the_rule_by_which_it_is_read(built, text, path, mo
 
 @pytest.mark.parametrize("mode", ["separated", "strict"])
 @pytest.mark.parametrize("encoding", ["sinusoidal", ("learned", "phase"), ("sinusoidal", "rope")], ids=str)
-def test_so_it_is_where_waves_that_are_no_rope_are_slowed(built, text, path, mode, encoding):
+def test_models_with_other_slowed_waves_than_rope_are_saved_too(built, text, path, mode, encoding):
     made = built(SEPARATED, encoding=encoding, mode=mode, max_length=8)
     for rule in (
         {"extension": encodings.YaRN(4.0, 8), "log_scale": True},

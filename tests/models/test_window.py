@@ -243,7 +243,7 @@ def test_the_memory_of_a_cache_does_not_grow_with_the_text():
     assert plain.extended(window=4, sinks=1).make_cache(1).room is None  # the first tokens are seen for ever
 
 
-def test_a_cache_that_rolls_is_refused_by_who_sees_more_and_taken_by_who_sees_less():
+def test_a_rolling_cache_serves_no_wider_window():
     plain = of_shape("rope", window=None).eval()
     narrow, wide = plain.extended(window=3), plain.extended(window=4)
     for reader, sees in (
@@ -253,7 +253,9 @@ def test_a_cache_that_rolls_is_refused_by_who_sees_more_and_taken_by_who_sees_le
     ):
         cache = narrow.make_cache(2)
         narrow(tokens(), cache=cache)
-        with pytest.raises(ValueError, match=f"window of 3 tokens, and this model sees {sees}; make a cache"):
+        with pytest.raises(
+            ValueError, match=f"window of 3 tokens needs, and this model sees {sees}; make a cache"
+        ):
             reader(tokens(), cache=cache)
         assert cache.read == N
     with torch.no_grad():
@@ -281,7 +283,7 @@ def test_a_segment_memory_as_long_as_a_window_is_one_full_pass(name):
         (4, False, "window=4: a window needs a causal model.*use causal=True, or leave it out"),
     ],
 )
-def test_what_is_no_window_is_refused_in_a_config_and_in_an_evaluation(unhooked, window, causal, message):
+def test_a_window_must_be_a_positive_int_on_a_causal_model(unhooked, window, causal, message):
     config = TransformerConfig(Streams.dense(16), 1, 2, causal=causal)
     for make in (dataclasses.replace, lambda given, **rule: LanguageModel(given).extended(**rule)):
         with pytest.raises((TypeError, ValueError), match=message):

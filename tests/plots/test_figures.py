@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
+from matplotlib.text import Text
 
 from sepnb.companion.book.build import clean
 from sepnb.experiments.encoding_methods import METHODS
@@ -165,10 +166,21 @@ def test_labels_do_not_touch_and_keep_the_order_of_the_lines(ax):
     ax.plot([0, 1], [0.5, 1], label="_unnamed")
     figures.label_lines(ax)
     ax.figure.draw_without_rendering()
-    boxes = [text.get_window_extent() for text in ax.texts]
+    boxes = [Text.get_window_extent(text) for text in ax.texts]  # without the line that leads to it
     assert [text.get_text() for text in ax.texts] == ["low", "middle", "high"]
     assert all(below.y1 <= above.y0 for below, above in itertools.pairwise(boxes))
     assert all(box.x0 > ax.transData.transform((1, 0))[0] for box in boxes)
+
+
+def test_labels_stay_above_the_axis_and_are_led_to_lines_that_are_far(ax):
+    for level, name in ((0.0, "low"), (0.001, "middle"), (1.0, "high")):
+        ax.plot([0, 1], [level, level], label=name)
+    ax.set_ylim(0, 1)
+    figures.label_lines(ax)
+    ax.figure.draw_without_rendering()
+    low, _, high = (Text.get_window_extent(text) for text in ax.texts)
+    assert low.y0 >= ax.bbox.y0 and high.y1 < ax.bbox.y1 + high.height
+    assert [text.arrow_patch is not None for text in ax.texts] == [True, True, False]  # the last is near
 
 
 def loaded(status, seeds):

@@ -41,16 +41,16 @@ class Line(NamedTuple):
         return self.start + part * self.width
 
 
-def relabelled(svg: str, told: Callable[[str], str]) -> str:
-    """The drawing with what is `told` of each of its texts in their place. The lines of a text are one
-    message, and as many are told; a text of which the same is told stays as it is."""
+def relabelled(svg: str, translate: Callable[[str], str]) -> str:
+    """The drawing with every text replaced by its translation. A text of several lines is one message, whose
+    translation has as many lines; an unchanged text stays."""
     texts = {found.start(): list(_lines(svg, found)) for found in _TEXT.finditer(svg)}
     every = [line for lines in texts.values() for line in lines]
 
     def text(found: re.Match) -> str:
         lines = texts[found.start()]
         message = "\n".join(line.words for line in lines)
-        if (new := told(message)) == message:
+        if (new := translate(message)) == message:
             return found[0]
         pairs = iter(list(zip(lines, new.split("\n"), strict=True)))
         return _LINE.sub(lambda drawn: _drawn(drawn, *next(pairs), every), found[0])

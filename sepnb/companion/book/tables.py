@@ -20,7 +20,7 @@ _CELL = re.compile(r"<(t[dh])\b([^>]*)>(.*?)</\1>", re.S)
 
 
 def unbroken(text: str) -> str:
-    """The text with the spaces beside every `±` made such that no line breaks there."""
+    """The text with no-break spaces around every `±`."""
     return re.sub(r"(?<=\S)[ \xa0]±[ \xa0](?=\S)", "\xa0±\xa0", text)
 
 

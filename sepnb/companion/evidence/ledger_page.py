@@ -157,7 +157,7 @@ def _rule(claim: Claim) -> list[str]:
 
 
 def _turned(row: Row) -> str:
-    """Beside a verdict that more training turns."""
+    """The mark after a verdict that changes with more training."""
     more = row.verdict.budget
     return f" *{DEPENDENT}*" if more and more.label == DEPENDENT else ""
 

@@ -23,7 +23,7 @@ ELSEWHERE = "another process computes it now; the same command, later, finds it"
 
 
 class TaskError(RuntimeError):
-    """A run that failed in a process which told why, in words that need no more."""
+    """A run that failed in another process; its message is shown as it is."""
 
 
 @dataclass(frozen=True)
