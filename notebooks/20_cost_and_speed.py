@@ -89,8 +89,6 @@ figures.show(
     "each bar; strict models reach further than separated ones.",
     caption=told,
 )
-
-# %% tags=["remove-input"]
 figures.provenance(timed)
 
 # %% [markdown]
@@ -230,7 +228,7 @@ for name in pair:
     numbers[f"bound_{name}"] = limits[name][-1]
 fig, ax = plt.subplots(figsize=(6.8, 3.4))
 shapes.curves(ax, balances, limits, [(*KINDS[n][:1], "", "-") for n in pair])
-ax.axhline(1, color=figures.FAINT, linewidth=1)
+ax.plot(balances[[0, -1]], [1, 1], color=figures.FAINT, linewidth=1)
 ax.set_xscale("log")
 ax.set(xlabel="balance: multiply-adds for each byte moved", ylabel="times as fast")
 ax.xaxis.set_major_formatter("{x:g}")
@@ -299,9 +297,6 @@ figures.show(
     if ours == "compiled"
     else f"N = {longest:,}: eager steps. {'' if len(at) else NOTHING}",
 )
-
-
-# %% tags=["remove-input"]
 figures.provenance(shares)
 
 
