@@ -745,12 +745,7 @@ figures.show(
     if run
     else "Not run yet: the records of the experiments are missing at this profile.",
 )
-
-# %% tags=["remove-input"]
-figures.provenance(runs["ablation"])
-
-# %% tags=["remove-input"]
-figures.provenance(runs["encodings"])
+figures.provenance(runs["ablation"], runs["encodings"])
 
 # %% tags=["hide-input"]
 rates = {

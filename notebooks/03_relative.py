@@ -143,8 +143,6 @@ figures.show(
     "them, with or without the first four tokens. Hiding costs at least as much as the "
     "keys say. Validation text; the band is ±0.03, the axis is linear to 0.1.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(sweep)
 
 # %% [markdown]

@@ -138,8 +138,6 @@ figures.show(
         else "Not run yet: the records of the experiment are missing at this profile."
     ),
 )
-
-# %% tags=["remove-input"]
 figures.provenance(in_all)
 
 # %% [markdown]

@@ -159,8 +159,6 @@ figures.show(
     "not tuned, stays flat.",
     caption=measured_to,
 )
-
-# %% tags=["remove-input"]
 figures.provenance(runs)
 
 # %% [markdown]

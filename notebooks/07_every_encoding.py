@@ -153,8 +153,6 @@ figures.show(
     if shown
     else "Not run yet: the records of the experiment are missing at this profile.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(in_all)
 
 # %% [markdown]

@@ -1014,8 +1014,6 @@ figures.show(
     f"{listed}. Left of zero strict is better; up to the dashed line it counts as "
     "equally good. Markers: means; bars: 95 % t intervals.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% [markdown]
@@ -1074,8 +1072,6 @@ figures.show(
     caption="Loss and arithmetic of every model, inside the trained length. Left and "
     f"low is better. {said}",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% tags=["hide-input"]

@@ -525,8 +525,6 @@ figures.show(
     if order
     else NOTHING,
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% [markdown]
@@ -570,8 +568,6 @@ figures.show(
     "Left of zero the separated model is better. Separation counts as free up to the "
     "dashed line, and {numref}`fig-budget-gap` shows what more training changes.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% [markdown]
@@ -618,8 +614,6 @@ figures.show(
     if score
     else NOTHING,
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% [markdown]
@@ -742,8 +736,6 @@ figures.show(
     + " Right of zero the change makes it worse. "
     "The last row changes the strict model.",
 )
-
-# %% tags=["remove-input"]
 figures.provenance(factors)
 
 # %% [markdown]
@@ -764,8 +756,6 @@ figures.show(
     caption="The dense and the concatenated model with one thing changed at a time. "
     + finding(shown),
 )
-
-# %% tags=["remove-input"]
 figures.provenance(factors)
 
 # %% [markdown]
@@ -1064,8 +1054,6 @@ figures.show(
     if score
     else NOTHING,
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% [markdown]
@@ -1100,8 +1088,6 @@ figures.show(
     if len(novels)
     else NOTHING,
 )
-
-# %% tags=["remove-input"]
 figures.provenance(table)
 
 # %% [markdown]

@@ -117,8 +117,6 @@ figures.show(
     "the right, for inner products, only with spread positions.",
     caption=told,
 )
-
-# %% tags=["remove-input"]
 figures.provenance(fresh)
 
 # %% [markdown]
@@ -602,8 +600,6 @@ figures.show(
     "alone are at the left.",
     caption=told,
 )
-
-# %% tags=["remove-input"]
 figures.provenance(sweep)
 
 # %% [markdown]

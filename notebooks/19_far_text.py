@@ -660,8 +660,6 @@ if profile == "laptop":
     assert inside("separated-randomised") > 0.95 > inside("sinusoidal-randomised")
     assert numbers["gpu_near_separated"] >= numbers["gpu_near_sinusoidal"] > 0.95
     assert far["questions"]("alibi") - guess["questions"] < answers.ABOVE_CHANCE
-
-# %% tags=["hide-cell"]
 figures.provenance(*tables.values(), gpu)
 
 # %% [markdown]
