@@ -38,6 +38,7 @@ from sepnb import claims, experiments
 from sepnb.analysis import flops
 from sepnb.claims import language_model as of_this_chapter
 from sepnb.claims.budget import RANKED, exchanges, places
+from sepnb.claims.ladder import CLAIMS as LADDER
 from sepnb.claims.matched_loss import CLAIMS as MATCHED
 from sepnb.companion import evidence
 from sepnb.data import text
@@ -51,6 +52,7 @@ from sepnb.experiments.in_window import METHODS
 from sepnb.experiments.methods import model_config
 from sepnb.experiments.scales import TABLES
 from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.models.dense import as_dense
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import NOT_RUN, RunTable, summarise, text_of
@@ -762,8 +764,78 @@ figures.provenance(factors)
 # The step from dense to concatenated changes the loss by
 # {num}`ablation/concatenated-sinusoidal minus sinusoidal/bits_per_byte:+.3f±` bits per byte, and the step from there to
 # separated by {num}`ablation/separated-sinusoidal minus concatenated-sinusoidal/bits_per_byte:+.3f±`. So more than half of the
-# lead comes from concatenation, which splits nothing. We ran concatenation only at this budget, four times the shortest, and
-# not at random positions.
+# lead comes from concatenation, which splits nothing. We trained the concatenated model at this budget only, four times the
+# shortest.
+#
+# ### Could a dense model do the same by adding?
+#
+# Adding can do what concatenating does. If the token embeddings are zero in some columns and the position embeddings are zero
+# in all others, their sum *is* the concatenation. A block-diagonal matrix is a full one with zeros beside its blocks. So a
+# dense model of the same width can compute exactly what a separated one computes. There is one condition: the separated model
+# must have one norm over both streams, because a dense model divides all its columns by one number.
+
+# %%
+torch.manual_seed(seed)
+joined = LanguageModel(model_config("separated-sinusoidal-joint-norm", small)).double()
+written_out = as_dense(joined)
+some = torch.randint(256, (2, small.length))
+with torch.no_grad():
+    torch.testing.assert_close(written_out(some), joined(some), rtol=0, atol=1e-10)
+streams = joined.config.streams
+own, full = (m.parameter_counts()["total"] for m in (joined, written_out))
+print(f"{own:,} weights, written out {full:,}")
+
+# %% [markdown]
+# So a dense model that trains freely could find the separated one. Would training stay there? We wrote trained separated models
+# out in this way and trained on, with every weight free, for half as many steps as before. Beside them the separated models
+# themselves were trained on, on the same texts and at the best of the same four rates.
+
+# %% tags=["hide-input"]
+opened = experiments.get("opened_text").table(profile)
+after = RunTable(opened)
+JOINED = "separated-sinusoidal-joint-norm"
+WHERE = {"values": "value", "outputs": "output", "MLP, up": "up", "MLP, down": "down"}
+beside = {
+    says: after.values(f"{JOINED}/opened", f"beside/{key}")
+    for says, key in WHERE.items()
+}
+numbers["beside_most"] = max(
+    (float(share.mean()) for share in beside.values()), default=np.nan
+)
+area = sum(width**2 for width in streams.widths.values()) / streams.d_model**2
+numbers["beside_by_area"] = 1 - area
+figures.show_table(
+    pd.DataFrame(
+        {"model": says, "bits per byte": after.text(name, column)}
+        | {"weights": f"{after.mean(name, 'parameters'):,.0f}"}
+        | {
+            head: text_of(share if opens else [], ".1%") if opens else "0"
+            for head, share in beside.items()
+        }
+        for says, name, column, opens in (
+            ("separated, before", f"{JOINED}/kept", "before_bits_per_byte", False),
+            ("separated, trained on", f"{JOINED}/kept", "bits_per_byte", False),
+            ("dense, trained on", f"{JOINED}/opened", "bits_per_byte", True),
+        )
+    ),
+    caption="A separated model with one norm, trained on as it is and written out as a "
+    "dense model. Right: the share of squared weights that lies beside the blocks, in "
+    "the mean over layers. Means over seeds and 95 % t intervals.",
+)
+figures.provenance(opened)
+
+# %% [markdown]
+# The dense model does not use its freedom. It ends
+# {num}`opened_text/separated-sinusoidal-joint-norm/opened minus separated-sinusoidal-joint-norm/kept/bits_per_byte:.3f±` bits per
+# byte behind the separated model. We had claimed that it gains nothing
+# (*{num}`11_language_model/verdict_opened_text_a_dense_model_gains_nothing`*). And it stays nearly block diagonal: at most
+# {num}`11_language_model/beside_most:.1%` of its squared weights are beside the blocks, where a matrix without blocks would have
+# {num}`11_language_model/beside_by_area:.0%`. We had claimed less than a tenth
+# (*{num}`11_language_model/verdict_opened_text_stays_in_its_blocks`*).
+#
+# So the separation is not a handicap that training would shake off. But this is a short training from a good place. It does not
+# say whether a dense model that starts from random weights ends near such a place. The separated models were best at the
+# highest of the four rates, so they may have more to gain.
 #
 # ### Position in every layer
 #
@@ -912,7 +984,8 @@ figures.provenance(budgets)
 #    {num}`ablation/separated-sinusoidal-constant minus separated-sinusoidal/bits_per_byte:+.3f±` bits per byte for a sinusoid
 #    and {num}`ablation/separated-learned-constant minus separated-learned/bits_per_byte:+.3f±` for a learned table. Neither is
 #    worse by more than the margin. Our claim is that the two are equally good
-#    (*{num}`11_language_model/verdict_constant_pos_stream_ties_with_evolving`*, because the constant table may be better). In an {term}`untied model` after sixteen times the shortest training, it is
+#    (*{num}`11_language_model/verdict_constant_pos_stream_ties_with_evolving`*, because the constant table may be better). In
+#    an {term}`untied model` after sixteen times the shortest training, the difference is
 #    {num}`matched_loss/untied-constant minus untied/bits_per_byte:+.3f` ({eq}`eq-tupe`).
 # 5. **Position once is enough.** Adding it again in every layer helps, says one source
 #    (*{num}`11_language_model/verdict_position_at_every_layer_helps`*).
@@ -1179,8 +1252,9 @@ assert power(0.01, 6) > power(0.01, 3)
 
 # %% tags=["hide-cell"]
 IDS = [*of_this_chapter.CLAIMS, *(name for name in MATCHED if "untied" in name)]
+IDS += [name for name in LADDER if name.startswith("opened")]
 tables = {"in_window": table, "ablation": factors, "budget": budgets}
-tables |= {"matched_loss": long_runs}
+tables |= {"matched_loss": long_runs, "opened_text": opened}
 tables = {f"experiment/{name}": rows for name, rows in tables.items()}
 numbers |= evidence.words(claims.judge(IDS, tables))
 chapter_numbers.publish("11_language_model", numbers, profile=profile)

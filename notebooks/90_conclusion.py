@@ -140,6 +140,11 @@ numbers = {}
 # parameters: the differences are {num}`11_language_model/rope_minus_separated_at_16x` and
 # {num}`11_language_model/rope_minus_wide_at_16x` ({doc}`chapter 11 <11_language_model>`).
 #
+# Adding can do what concatenating does: a dense model of the same width can compute exactly what a separated one with a joint norm computes.
+# Started there and trained on with every weight free, it gains nothing
+# ({verdict}`opened-text-a-dense-model-gains-nothing: held`) and stays nearly block diagonal
+# ({verdict}`opened-text-stays-in-its-blocks: held`). Whether training would find such a place from a random start, we do not know.
+#
 # The position stream need not evolve. In a model whose scores have a term of positions by themselves, a constant stream, which every layer
 # reads unchanged, is as good ({verdict}`a-constant-untied-table-needs-no-evolving-stream: held`). Separation saves hardly any time
 # ({verdict}`separation-alone-saves-little-in-long-texts: held`).
