@@ -288,9 +288,9 @@ def shaped(sizes: dict[str, int], name: str, value: Tensor, *patterns: str) -> N
 def _wanted(pattern: str, sizes: dict[str, int]) -> str:
     """The pattern with the sizes that are known, such as [B=2, H=3, M, d=4]."""
     letters = [letter.rstrip("+") for letter in pattern.split()]
-    told = [f"{letter}={sizes[letter]}" if letter in sizes else letter for letter in letters]
+    known = [f"{letter}={sizes[letter]}" if letter in sizes else letter for letter in letters]
     at_least_one = [letter[:-1] for letter in pattern.split() if letter[-1] == "+"]
-    return f"[{', '.join(told)}]" + (f" with {' and '.join(at_least_one)} above 0" if at_least_one else "")
+    return f"[{', '.join(known)}]" + (f" with {' and '.join(at_least_one)} above 0" if at_least_one else "")
 
 
 def floats(**given: tuple[Any, str]) -> dict[str, int]:

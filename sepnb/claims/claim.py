@@ -180,11 +180,11 @@ def code(function: Callable | None) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
-    told = [ast.unparse(tree).replace('"', "'")]
+    parts = [ast.unparse(tree).replace('"', "'")]
     for name in sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}):
         value = function.__globals__.get(name)
         if isinstance(value, types.FunctionType) and value.__module__.startswith("sepnb.claims"):
-            told.append(code(value))
+            parts.append(code(value))
         elif isinstance(value, str | int | float | tuple):
-            told.append(f"{name} = {value!r}")
-    return "\n".join(told)
+            parts.append(f"{name} = {value!r}")
+    return "\n".join(parts)

@@ -100,8 +100,8 @@ def each_by_itself(found: Mapping[str, Verdict], parts: bool, why: str) -> Verdi
     for word in (NOT_RUN, NOT_JUDGED, NOT_TESTABLE):
         stopped = {name: one for name, one in found.items() if one.word == word}
         if stopped and (word != NOT_TESTABLE or not judged):
-            told, (first, *_) = [f"{name}: {one.detail}" for name, one in stopped.items()], stopped.values()
-            return Verdict(word, told[0], seen=tuple(told[1:]), cause=first.cause)
+            whys, (first, *_) = [f"{name}: {one.detail}" for name, one in stopped.items()], stopped.values()
+            return Verdict(word, whys[0], seen=tuple(whys[1:]), cause=first.cause)
     answers = [
         Answer(name, next(iter(one.numbers.values())), says[one.word], one.why)
         for name, one in judged.items()
@@ -288,12 +288,12 @@ def _not_met(runs: RunTable, unless: Sequence[Unless]) -> Verdict | None:
             a, b = (float(values(runs, name).mean()) for name in (ask.a, ask.b))
             numbers[f"{ask.a} over {ask.b}" if one.ratio else ask.name] = a / b if one.ratio else a - b
         met = [inside(value, ask) for value, ask in zip(numbers.values(), one.asks, strict=True)]
-        told = [f"{name} {value:+.3f}" for name, value in numbers.items()]
+        shown = [f"{name} {value:+.3f}" for name, value in numbers.items()]
         if one.tested:
             differences = [difference(runs, ask) for ask in one.asks]
             answers, enough = answer(one.asks, differences), min(map(len, differences)) >= SEEDS
             met = [enough and found.answer == HOLDS for found in answers]
-            told = list(map(str, answers))
+            shown = list(map(str, answers))
         if not (any(met) if one.any else all(met)):
-            return Verdict(NOT_TESTABLE, one.why, seen=tuple(told), numbers=numbers)
+            return Verdict(NOT_TESTABLE, one.why, seen=tuple(shown), numbers=numbers)
     return None

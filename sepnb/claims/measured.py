@@ -53,9 +53,9 @@ def exactly(claim: Any, tables: Tables) -> Verdict:
     found = published(tables.get(claim.experiment), [ask.a for ask in [*claim.asks, *conditions]])
     if isinstance(found, Verdict):
         return found
-    told = "; ".join(f"{name.replace('_', ' ')} {value:.2g}" for name, value in found.items())
+    shown = "; ".join(f"{name.replace('_', ' ')} {value:.2g}" for name, value in found.items())
     met, held = ([ask.low <= found[ask.a] <= ask.high for ask in asks] for asks in (conditions, claim.asks))
-    return Verdict(share(held) if all(met) else NOT_TESTABLE, told, numbers=found)
+    return Verdict(share(held) if all(met) else NOT_TESTABLE, shown, numbers=found)
 
 
 def published(numbers: Mapping[str, Any] | None, keys: Sequence[str]) -> dict[str, float] | Verdict:

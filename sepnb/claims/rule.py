@@ -64,7 +64,7 @@ def lines(asks: Sequence[Ask], metric: str) -> list[Line]:
 
 def conditions(unless: Sequence[Floor | Unless], some: bool) -> str:
     """What would keep a claim from an answer, and whether `some` of its asks are an answer."""
-    told = ["Some of these give *partly*."] if some else []
+    sentences = ["Some of these give *partly*."] if some else []
     dropping = [one for one in unless if isinstance(one, Floor) or one.of]
     voiding = [one for one in unless if one not in dropping]
     for ones, start, more in (
@@ -72,8 +72,8 @@ def conditions(unless: Sequence[Floor | Unless], some: bool) -> str:
         (dropping, "A comparison is dropped where", "or"),
     ):
         if whys := list(dict.fromkeys(one.why for one in ones if one.why)):
-            told.append(f"{start} {f'; {more} where '.join(whys)}.")
-    return " ".join(told)
+            sentences.append(f"{start} {f'; {more} where '.join(whys)}.")
+    return " ".join(sentences)
 
 
 def _apart(a: str, b: str) -> tuple[str, ...]:
@@ -89,15 +89,15 @@ def _apart(a: str, b: str) -> tuple[str, ...]:
 
 def _columns(columns: Sequence[Sequence[str]]) -> str:
     """Columns in words; of those that differ part by part, every part is told once."""
-    told = []
+    words = []
     for length in dict.fromkeys(map(len, columns)):
         alike = [one for one in columns if len(one) == length]
         parts = [list(dict.fromkeys(part)) for part in zip(*alike, strict=True)]
         if math.prod(map(len, parts)) == len(alike):
-            told.append(_measured(*parts))
+            words.append(_measured(*parts))
         else:
-            told += [_measured(*([part] for part in one)) for one in alike]
-    return "; ".join(told)
+            words += [_measured(*([part] for part in one)) for one in alike]
+    return "; ".join(words)
 
 
 def _measured(names: Sequence[str], *how: Sequence[str]) -> str:

@@ -59,11 +59,11 @@ def uses(table: pd.DataFrame | None, method: str, reader: str = "native") -> Ver
     means = {"far": far, "inside": inside, "all": every, "window": control, "chance": chance}
     numbers = {name: float(values.mean()) for name, values in means.items()}
     seen = ", ".join(f"{name} {numbers[name]:.2f}" for name in ("inside", "far", "all", "window", "chance"))
-    told = {"seen": (seen,), "numbers": numbers}
+    common = {"seen": (seen,), "numbers": numbers}
     if not in_mean_and_seeds(inside - LEARNED):
-        return Verdict(NOT_TESTABLE, "not learned", cause=Cause.NOT_LEARNED, **told)
+        return Verdict(NOT_TESTABLE, "not learned", cause=Cause.NOT_LEARNED, **common)
     if not in_mean_and_seeds(chance.to_numpy() + ABOVE_CHANCE - control):
-        return Verdict(NOT_TESTABLE, "its window finds more than a guess", **told)
+        return Verdict(NOT_TESTABLE, "its window finds more than a guess", **common)
     if all(in_mean_and_seeds(found - FOUND) for found in (far, every)):
         return Verdict(HELD, seen, numbers=numbers)
     p = [p_below(found.to_numpy(), FOUND) for found in (far, every)]

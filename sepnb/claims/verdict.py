@@ -151,12 +151,12 @@ class Verdict:
             return self.why
         means, found = zip(*((one.value, one.answer) for one in self.answers), strict=True)
         if len(means) == 1:
-            told = [self.answers[0].told or _signed(f"mean {means[0]:+.3f}")]
+            parts = [self.answers[0].told or _signed(f"mean {means[0]:+.3f}")]
         else:
             counts = [(found.count(one), words) for one, words in IN_WORDS.items()]
-            told = [f"{len(found)} comparisons", *(f"{n} {words[n != 1]}" for n, words in counts if n)]
-            told.append(_signed(f"means {min(means):+.2f} to {max(means):+.2f}"))
-        return "; ".join([self.why, *told, *dict.fromkeys(f"dropped: {one.why}" for one in self.dropped)])
+            parts = [f"{len(found)} comparisons", *(f"{n} {words[n != 1]}" for n, words in counts if n)]
+            parts.append(_signed(f"means {min(means):+.2f} to {max(means):+.2f}"))
+        return "; ".join([self.why, *parts, *dict.fromkeys(f"dropped: {one.why}" for one in self.dropped)])
 
 
 def _signed(text: str) -> str:

@@ -163,8 +163,8 @@ class DataSet:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            told = f"data set {self.name} cannot be put into {self.folder} ({error.strerror})"
-            raise DataDamaged(f"{told}; set SEPNB_DATA to a folder that can be written") from error
+            trouble = f"data set {self.name} cannot be put into {self.folder} ({error.strerror})"
+            raise DataDamaged(f"{trouble}; set SEPNB_DATA to a folder that can be written") from error
         failures = []
         for address in self.addresses:
             try:
@@ -206,15 +206,15 @@ class DataSet:
         lists = {"absent": [name for name in names if name not in found]}
         kept = [part for part in self.parts if part.name in found]
         lists["differ"] = [p.name for p in kept if hashlib.sha256(whole[p.name]).hexdigest() != p.sha256]
-        told = "".join(f"; {what}: {', '.join(parts)}" for what, parts in lists.items() if parts)
+        differences = "".join(f"; {what}: {', '.join(parts)}" for what, parts in lists.items() if parts)
         raise DataDamaged(
             f"{self.name}: what lies in {where} is not the registered text "
-            f"(hash {got[:12]}, registered {self.sha256[:12]}){told}"
+            f"(hash {got[:12]}, registered {self.sha256[:12]}){differences}"
         )
 
     def _said(self, problem: Exception) -> str:
-        told = isinstance(problem, DataDamaged)
-        return str(problem) if told else f"{self.name} cannot be read from {self.folder}: {problem}"
+        explained = isinstance(problem, DataDamaged)
+        return str(problem) if explained else f"{self.name} cannot be read from {self.folder}: {problem}"
 
     def _split(self, file: Path) -> dict[str, Bytes]:
         data = np.fromfile(file, np.uint8)

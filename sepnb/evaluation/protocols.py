@@ -113,9 +113,9 @@ def trained_sides(training: TrainingConfig) -> tuple[int, int]:
     """Positions and differences of positions below these can occur in a training: in its texts or
     in its auxiliary loss."""
     length = training.length
-    told = [part for part in (training.positions, training.auxiliary) if part is not None]
-    distances = [length, *(part.trained_distances(length) for part in told)]
-    return max([length, *(part.trained_indices(length) for part in told)]), max(distances)
+    parts = [part for part in (training.positions, training.auxiliary) if part is not None]
+    distances = [length, *(part.trained_distances(length) for part in parts)]
+    return max([length, *(part.trained_indices(length) for part in parts)]), max(distances)
 
 
 def unseen_sides(

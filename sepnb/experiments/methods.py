@@ -170,19 +170,19 @@ def facets(name: str) -> Facets:
         positions="text" if training.positions is None else training.positions.name,
         score=tuple(_unusual(model, *(key for key in OF_SCORE if key not in known))),
         size="long" if training.length != size.length else "" if usual else "own",
-        options=tuple(told for one in kinds if one is not None for told in _unusual(one)),
+        options=tuple(option for one in kinds if one is not None for option in _unusual(one)),
     )
 
 
 def _unusual(one: Any, *names: str) -> list[str]:
     """What of a config is not its default, of these fields or of all. The base of a short period and the
     heads of a loss follow from the columns that position has."""
-    told = []
+    changed = []
     for each in fields(one):
         value = getattr(one, each.name)
         if each.name != "n_heads" and (not names or each.name in names) and value != each.default:
-            told.append(f"{type(one).__name__}.{each.name}={'short' if each.name == 'base' else value}")
-    return told
+            changed.append(f"{type(one).__name__}.{each.name}={'short' if each.name == 'base' else value}")
+    return changed
 
 
 def twin(name: str, streams: str = "dense") -> str:

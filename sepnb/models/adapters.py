@@ -65,7 +65,7 @@ def save_adapter(model: LanguageModel, base: LanguageModel, path: str | os.PathL
     for name, tensor in kept.items():
         if not tensor.isfinite().all():
             raise ValueError(f"the weight {name} holds numbers that are not finite: the tuning diverged")
-    told = {
+    meta = {
         "format": FORMAT,
         "version": VERSION,
         "sepnb": __version__,
@@ -75,7 +75,7 @@ def save_adapter(model: LanguageModel, base: LanguageModel, path: str | os.PathL
         "rule": rule_of(model, built_as(model)),
         "rest": _digest(base, masks[part]),
     }
-    sealed.write(path, kept, json.loads(canonical(told)))
+    sealed.write(path, kept, json.loads(canonical(meta)))
 
 
 def load_adapter(base: LanguageModel, path: str | os.PathLike[str]) -> LanguageModel:
@@ -91,34 +91,34 @@ def load_adapter(base: LanguageModel, path: str | os.PathLike[str]) -> LanguageM
     path = file_at(path)
     masks = _checked(_a_model("base", base))
     try:
-        kept, told = sealed.read(path, AGAIN)
+        kept, meta = sealed.read(path, AGAIN)
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no file {path}; give one that save_adapter() wrote") from None
-    if not isinstance(told, dict) or told.get("format") != FORMAT or told.get("part") not in PARTS:
+    if not isinstance(meta, dict) or meta.get("format") != FORMAT or meta.get("part") not in PARTS:
         raise ValueError(f"{path} holds no adapter; give the path of a file that save_adapter() wrote")
-    if told.get("version") != VERSION:
+    if meta.get("version") != VERSION:
         raise ValueError(
-            f"{path} has version {shown(told.get('version'))} of the format, and sepnb {__version__} reads "
-            f"version {VERSION}; use the sepnb that wrote it, {shown(told.get('sepnb'))}"
+            f"{path} has version {shown(meta.get('version'))} of the format, and sepnb {__version__} reads "
+            f"version {VERSION}; use the sepnb that wrote it, {shown(meta.get('sepnb'))}"
         )
-    own = dict(_in(masks[told["part"]]))
+    own = dict(_in(masks[meta["part"]]))
     of = {"config": base.config.resolved(), "vocab_size": base.vocab_size}
-    same = json.loads(canonical(of)) == {key: told.get(key) for key in of}
-    if not same or told.get("rest") != _digest(base, masks[told["part"]]):
+    same = json.loads(canonical(of)) == {key: meta.get(key) for key in of}
+    if not same or meta.get("rest") != _digest(base, masks[meta["part"]]):
         what = "weights" if same else "settings"
         raise ValueError(f"{path} was tuned on a base with other {what}; give the model that it was tuned on")
     shapes = {name: (int(mask.sum()),) for name, mask in own.items()}
     fitting = {name: tuple(one.shape) for name, one in kept.items()} == shapes
     dtype = next(base.parameters()).dtype
     if not fitting or any(one.dtype != dtype or not one.isfinite().all() for one in kept.values()):
-        raise ValueError(f"{path} holds other weights than the {told['part']} part of this base has; {AGAIN}")
+        raise ValueError(f"{path} holds other weights than the {meta['part']} part of this base has; {AGAIN}")
     model = copy.deepcopy(base)
     with torch.no_grad():
         for name, weight in weights_of(model).items():
             if name in own:
                 weight[own[name].to(weight.device)] = kept[name].to(weight.device)
     try:
-        return follow(model, validation.instance("rule", told.get("rule"), dict)).eval()
+        return follow(model, validation.instance("rule", meta.get("rule"), dict)).eval()
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} tells a rule that this base cannot follow: {error}; {AGAIN}") from None
 

@@ -54,21 +54,16 @@ def save(model: LanguageModel | ImageClassifier, path: str | os.PathLike[str]) -
     """
     path = file_at(path)
     if type(model) not in SIZES:
-        told = shown(type(model))
-        raise TypeError(f"model must be a LanguageModel or an ImageClassifier, no subclass, got {told}")
+        got = shown(type(model))
+        raise TypeError(f"model must be a LanguageModel or an ImageClassifier, no subclass, got {got}")
     weights = weights_of(model)
     for name, tensor in weights.items():
         validation.readable(name, tensor)
     kept = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
-    told = {
-        "format": FORMAT,
-        "version": VERSION,
-        "sepnb": __version__,
-        **_told(model),
-    }
-    told = _plain(told | {"rule": _rule(model, built_as(model))})
-    _check_same(model, _restored(told, kept))
-    sealed.write(path, kept, told)
+    meta = {"format": FORMAT, "version": VERSION, "sepnb": __version__, **_described(model)}
+    meta = _plain(meta | {"rule": _rule(model, built_as(model))})
+    _check_same(model, _restored(meta, kept))
+    sealed.write(path, kept, meta)
 
 
 def load(path: str | os.PathLike[str]) -> LanguageModel | ImageClassifier:
@@ -84,19 +79,19 @@ def load(path: str | os.PathLike[str]) -> LanguageModel | ImageClassifier:
     """
     path = file_at(path)
     try:
-        kept, told = sealed.read(path, AGAIN)
+        kept, meta = sealed.read(path, AGAIN)
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no file {path}; give the path of one that save() wrote") from None
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
+    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise ValueError(f"{path} holds tensors, and no model; give the path of one that save() wrote")
-    if told.get("version") != VERSION:
+    if meta.get("version") != VERSION:
         raise ValueError(
-            f"{path} has version {shown(told.get('version'))} of the format, written by sepnb "
-            f"{shown(told.get('sepnb'))}; sepnb {__version__} reads version {VERSION}: use the sepnb that "
+            f"{path} has version {shown(meta.get('version'))} of the format, written by sepnb "
+            f"{shown(meta.get('sepnb'))}; sepnb {__version__} reads version {VERSION}: use the sepnb that "
             f"wrote it"
         )
     try:
-        return _restored(told, kept)
+        return _restored(meta, kept)
     except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(
             f"{path} holds a model that cannot be built: {error}. If it was made with an encoding of your "
@@ -115,10 +110,10 @@ def file_at(path: Any) -> Path:
 
 def built_as(model: LanguageModel | ImageClassifier) -> LanguageModel | ImageClassifier:
     """A model of the same config, with first weights of its own and without a rule."""
-    return _built(_plain(_told(model)))
+    return _built(_plain(_described(model)))
 
 
-def _told(model: LanguageModel | ImageClassifier) -> dict[str, Any]:
+def _described(model: LanguageModel | ImageClassifier) -> dict[str, Any]:
     """What a model is built from."""
     return {
         "model": type(model).__name__,
@@ -127,28 +122,28 @@ def _told(model: LanguageModel | ImageClassifier) -> dict[str, Any]:
     }
 
 
-def _plain(told: dict[str, Any]) -> dict[str, Any]:
+def _plain(meta: dict[str, Any]) -> dict[str, Any]:
     """The same as a file gives it back."""
-    return json.loads(canonical(told))
+    return json.loads(canonical(meta))
 
 
-def _built(told: Mapping[str, Any], device: str = "cpu") -> LanguageModel | ImageClassifier:
+def _built(meta: Mapping[str, Any], device: str = "cpu") -> LanguageModel | ImageClassifier:
     """The model that the metadata describe, with its first weights; on the device meta with shapes alone."""
-    kind = validation.named("model", told.get("model"), KINDS)
-    sizes = validation.instance("sizes", told.get("sizes"), dict)
+    kind = validation.named("model", meta.get("model"), KINDS)
+    sizes = validation.instance("sizes", meta.get("sizes"), dict)
     if set(sizes) != set(SIZES[kind]):
         raise ValueError(f"a {kind.__name__} is built from {', '.join(SIZES[kind])}, and got {shown(sizes)}")
-    config = TransformerConfig.from_resolved(told.get("config"))
+    config = TransformerConfig.from_resolved(meta.get("config"))
     with torch.random.fork_rng(devices=[]), torch.device(device):
         return kind(config, **sizes)
 
 
-def _restored(told: Mapping[str, Any], kept: Mapping[str, Tensor]) -> LanguageModel | ImageClassifier:
+def _restored(meta: Mapping[str, Any], kept: Mapping[str, Tensor]) -> LanguageModel | ImageClassifier:
     """The model that the metadata describe, with copies of the stored weights."""
     with suppress(RuntimeError):  # of an encoding of somebody's own that reads a value while it is built
-        _check_weights(weights_of(_built(told, "meta")), kept)  # before room is made for what does not fit
-    model = _built(told)
-    rule = validation.instance("rule", told.get("rule"), dict)
+        _check_weights(weights_of(_built(meta, "meta")), kept)  # before room is made for what does not fit
+    model = _built(meta)
+    rule = validation.instance("rule", meta.get("rule"), dict)
     dtype = _check_weights(weights_of(model), kept)
     model = model.to(dtype).eval()
     with torch.no_grad():

@@ -260,7 +260,7 @@ def _origin(table: pd.DataFrame) -> str:
         if (count := status.count(kind))
     ]
 
-    def told(*keys: str, letters: int | None = None) -> str:
+    def words(*keys: str, letters: int | None = None) -> str:
         """The values of these facts, each once, or their first letters."""
         texts = {" ".join(str(one.get(key) or "unknown") for key in keys)[:letters] for one in origins}
         return ", ".join(sorted(texts))
@@ -274,9 +274,9 @@ def _origin(table: pd.DataFrame) -> str:
             f"profile {', '.join(sorted({record.profile for record in records}))}",
             *facts,
             f"seeds {', '.join(map(str, seeds))}",
-            told("device", "device_name"),
-            f"torch {told('torch')}, Python {told('python')}",
-            f"commit {told('commit', letters=7)}",
+            words("device", "device_name"),
+            f"torch {words('torch')}, Python {words('python')}",
+            f"commit {words('commit', letters=7)}",
             days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}",
         ]
     return f'<p class="sepnb-provenance">{" · ".join([escape(fact) for fact in facts] + badges)}</p>'

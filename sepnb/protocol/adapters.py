@@ -124,9 +124,9 @@ def in_words(under: Mapping[str, Any]) -> list[str]:
     """What a model is read under, each rule as the label has it."""
     words = []
     if "extension" in under:
-        told = under["extension"]
-        by = next((f" with {key} {told[key]:g}" for key in ("factor", "base") if key in told), "")
-        words.append(told["name"] + by)
+        extension = under["extension"]
+        by = next((f" with {key} {extension[key]:g}" for key in ("factor", "base") if key in extension), "")
+        words.append(extension["name"] + by)
     if under.get("log_scale"):
         words.append("log scale")
     if "adapter" in under:

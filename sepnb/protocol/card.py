@@ -106,11 +106,11 @@ class Card:
 
     @property
     def subtitle(self) -> str:
-        told = self.meta
-        beside = f", beside {told['reference']}" if told["reference"] else ""
+        meta = self.meta
+        beside = f", beside {meta['reference']}" if meta["reference"] else ""
         return (
-            f"Trained length {told['trained_length']}; {told['windows']} windows of {told['longest']} "
-            f"tokens{beside}; on {told['device']}."
+            f"Trained length {meta['trained_length']}; {meta['windows']} windows of {meta['longest']} "
+            f"tokens{beside}; on {meta['device']}."
         )
 
     def figure(self) -> Figure:
@@ -190,7 +190,7 @@ def card(plan: Plan, found: Readings, readers: Sequence[Reader], device: str) ->
 def _limits(plan: Plan, found: Readings) -> list[str]:
     """What this card cannot say, and why."""
     length, stride = plan.length, plan.stride
-    told = [
+    lines = [
         f"This is one checkpoint. Intervals and tests are over {len(plan.tokens)} windows of one text, taken "
         f"as independent: they describe evaluation noise, not what another training would give.",
         f"The sliding window moves on by {stride}: each token has the last {length - stride + 1} to {length} "
@@ -198,21 +198,21 @@ def _limits(plan: Plan, found: Readings) -> list[str]:
         "Replaced context is the passage half the text away. Text of one topic throughout makes it milder.",
     ]
     if found.replaced is None or plan.reach < plan.longest:
-        told.append(f"Its table of positions ends: it was read up to {plan.reach} tokens.")
+        lines.append(f"Its table of positions ends: it was read up to {plan.reach} tokens.")
     if found.unread:
-        told.append(f"Index, length and distance are not told apart: {found.unread['index']}.")
+        lines.append(f"Index, length and distance are not told apart: {found.unread['index']}.")
     else:
-        told.append(
+        lines.append(
             "More keys at trained positions means that old tokens share a position, which training did not "
             "show either: a length that is refuted may be refuted for that."
         )
     if found.follows_length:
-        told.append(
+        lines.append(
             "What it says depends on how long the text will be, so that each length was read by itself."
         )
     if found.reference is None:
-        told.append("Quality and price need a reference on the same tokens, and none was given.")
-    return told
+        lines.append("Quality and price need a reference on the same tokens, and none was given.")
+    return lines
 
 
 def _curve(plan: Plan, found: Readings) -> list[dict[str, float]]:

@@ -81,25 +81,25 @@ def plain(config: Any) -> dict[str, Any]:
     Raises:
         ValueError: there is none; it differs by layer; it is scaled already.
     """
-    kind, told = config.model_type, getattr(config, "rope_parameters", None)
-    if not told or getattr(config, "alibi", False):  # Falcon has frequencies then, too, and leaves them
-        why = "it has ALiBi" if told else "its config has no rope_parameters"
+    kind, given = config.model_type, getattr(config, "rope_parameters", None)
+    if not given or getattr(config, "alibi", False):  # Falcon has frequencies then, too, and leaves them
+        why = "it has ALiBi" if given else "its config has no rope_parameters"
         raise ValueError(
             f"a context extension slows down the rotations of RoPE, and this {kind} model has none that "
             f"could be scaled: {why}; {WITHOUT}"
         )
-    if layers := [layer for layer, own in told.items() if isinstance(own, dict)]:
+    if layers := [layer for layer, own in given.items() if isinstance(own, dict)]:
         raise ValueError(
             f"the rotations of this {kind} model differ by layer ({', '.join(layers)}), and an extension is "
             f"for one set of frequencies; {WITHOUT}"
         )
-    if (scaled := told.get("rope_type", "default")) != "default":
-        by = f", factor {told['factor']}" if "factor" in told else ""
+    if (scaled := given.get("rope_type", "default")) != "default":
+        by = f", factor {given['factor']}" if "factor" in given else ""
         raise ValueError(
             f"the rotations of this {kind} model are scaled already (rope_type {scaled}{by}), and it was "
             f"trained or is meant to be read with that; {WITHOUT}"
         )
-    return dict(told)
+    return dict(given)
 
 
 def settings(extension: Extension, *, dim: int, base: int | float) -> dict[str, Any]:
@@ -116,15 +116,15 @@ def settings(extension: Extension, *, dim: int, base: int | float) -> dict[str, 
         case DynamicNTK(factor):
             return {"rope_type": "dynamic", "factor": factor}
         case YaRN(factor, length, fast, slow, "dimension"):
-            told = {"rope_type": "yarn", "beta_fast": fast, "beta_slow": slow}
+            by_parts = {"rope_type": "yarn", "beta_fast": fast, "beta_slow": slow}
         case NTKByParts(factor, length, low, high) | Llama3(factor, length, low, high) if low > 0:
-            told = {"rope_type": "llama3", "low_freq_factor": low, "high_freq_factor": high}
+            by_parts = {"rope_type": "llama3", "low_freq_factor": low, "high_freq_factor": high}
         case _:
             raise ValueError(
                 f"rope_parameters of transformers cannot say {extension!r}; take another extension, such as "
                 f"YaRN with its default ramp"
             )
-    return told | {"factor": factor, "original_max_position_embeddings": length}
+    return by_parts | {"factor": factor, "original_max_position_embeddings": length}
 
 
 def _same(theirs: Tensor, ours: Tensor) -> bool:

@@ -115,8 +115,8 @@ def code_tree() -> str:
 def processor_name() -> str:
     """The processor's own name where the system tells it, else the architecture."""
     info = Path("/proc/cpuinfo")
-    told = info.read_text(errors="replace") if info.exists() else ""
-    named = re.search(r"^model name[^:\n]*:(.*)$", told, re.MULTILINE)
+    text = info.read_text(errors="replace") if info.exists() else ""
+    named = re.search(r"^model name[^:\n]*:(.*)$", text, re.MULTILINE)
     return named[1].strip() if named else platform.processor() or platform.machine()
 
 
@@ -126,8 +126,8 @@ def device_facts(device: str) -> dict[str, str]:
 
     if torch.device(device).type != "cuda":
         return {"device": "cpu", "device_name": processor_name(), "driver": ""}
-    told = _said(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
-    driver = told.split()[0] if told else "unknown"
+    answer = _said(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
+    driver = answer.split()[0] if answer else "unknown"
     return {"device": "cuda", "device_name": torch.cuda.get_device_name(device), "driver": driver}
 
 

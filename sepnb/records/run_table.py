@@ -73,8 +73,8 @@ class RunTable:
         """Of each method the seeds in their order, and the row of each run that was made. Looked up in lists:
         pandas would copy the table for each of hundreds of questions."""
         rows: dict[str, list[tuple[Any, int]]] = {}
-        told = (self.frame[name] for name in ("method", "seed", "status"))
-        for row, (method, seed, status) in enumerate(zip(*told, strict=True)):
+        columns = (self.frame[name] for name in ("method", "seed", "status"))
+        for row, (method, seed, status) in enumerate(zip(*columns, strict=True)):
             if status != NOT_RUN:
                 rows.setdefault(method, []).append((seed, row))
         return {method: sorted(own) for method, own in rows.items()}

@@ -1,8 +1,8 @@
-"""Tensors and what is told of them in one file, under a seal: a file in which one bit is another is refused.
+"""Tensors and their metadata in one file, under a seal: a file in which one bit is another is refused.
 
-It is a safetensors file, which any program reads and from which none runs code. Its metadata are what is
-told, as JSON, and the SHA-256 of the whole file with 64 zeros in the place of these digits. Like the checksum
-of a record, the seal finds accidents and is no signature.
+It is a safetensors file, which any program reads and from which none runs code. Its header has the metadata
+as JSON, under the key "told", and the SHA-256 of the whole file with 64 zeros in the place of these digits.
+Like the checksum of a record, the seal finds accidents and is no signature.
 """
 
 import hashlib
@@ -20,23 +20,23 @@ from .store import canonical
 
 _OPEN = b"0" * 64
 _SEAL = re.compile(rb'"sha256":"([0-9a-f]{64})"')
-"""In a header it stands once: quotes within what is told are escaped."""
+"""It stands once in a header: quotes within the metadata are escaped."""
 
 
-def write(path: Path, tensors: dict[str, Tensor], told: dict[str, Any]) -> None:
-    """Write tensors by name, and what is told of them, whole or not at all.
+def write(path: Path, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
+    """Write tensors by name, and their metadata, whole or not at all.
 
     Args:
         path: of the file; one that is there is replaced.
         tensors: on the CPU, none of which shares memory with another.
-        told: in JSON's types.
+        meta: the metadata, in JSON's types.
 
     Raises:
-        ValueError: a number told is not finite.
+        ValueError: a number of the metadata is not finite.
     """
-    metadata = {"told": canonical(told), "sha256": _OPEN.decode()}
+    header = {"told": canonical(meta), "sha256": _OPEN.decode()}
     dense = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    content = safetensors.torch.save(dense, metadata)
+    content = safetensors.torch.save(dense, header)
     seal = hashlib.sha256(content).hexdigest().encode()
     write_atomically(path, content.replace(b'"sha256":"' + _OPEN, b'"sha256":"' + seal, 1))
 
@@ -65,7 +65,7 @@ def read(path: Path, remedy: str = "delete it") -> tuple[dict[str, Tensor], dict
     if opened.hexdigest() != found[1].decode():
         raise ValueError(f"{path} is damaged: its checksum is that of another content; {remedy}")
     try:
-        told = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["told"])
-        return safetensors.torch.load(content), told
+        meta = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["told"])
+        return safetensors.torch.load(content), meta
     except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} has a seal, and was not written here ({error}); {remedy}") from None

@@ -41,9 +41,9 @@ def other_settings(stored: Mapping[str, Any], declared: Mapping[str, Any]) -> st
     declared = json.loads(json.dumps(declared))
     if stored == declared:
         return None
-    told, own = flattened(stored), flattened(declared)
-    names = [name for name in {**told, **own} if _value(told, name) != _value(own, name)]
-    parted = [f"{name} is {_value(told, name)} there and {_value(own, name)} here" for name in names[:1]]
+    there, own = flattened(stored), flattened(declared)
+    names = [name for name in {**there, **own} if _value(there, name) != _value(own, name)]
+    parted = [f"{name} is {_value(there, name)} there and {_value(own, name)} here" for name in names[:1]]
     more = f", and {len(names) - 1} more" if names[1:] else ""
     return f"its config is not that of the grid: {''.join(parted) or 'it is nested otherwise'}{more}"
 

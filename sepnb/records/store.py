@@ -300,8 +300,8 @@ def _fault(content: Any) -> str | None:
         fact = content["provenance"].get(name)
         if not isinstance(fact, kind):
             return f"the {name} of its provenance is {fact!r}"
-    if (seed := content["config"].get("seed", told := content["provenance"]["seed"])) != told:
-        return f"its seed is {seed!r} in its config and {told} in its provenance"
+    if (seed := content["config"].get("seed", recorded := content["provenance"]["seed"])) != recorded:
+        return f"its seed is {seed!r} in its config and {recorded} in its provenance"
     for name in ("profile", "experiment", "key"):
         if not _is_name(content[name]):
             return f"its {name} {content[name]!r} is no name of a file or a folder"

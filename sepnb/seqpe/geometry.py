@@ -48,8 +48,8 @@ def geometry(embeddings: Float[Tensor, "m D"], positions: Tensor | np.ndarray) -
     between = torch.cdist(embeddings, embeddings, compute_mode="donot_use_mm_for_euclid_dist")
 
     def ranked(measured: Tensor) -> float:
-        told = (measured[*pairs] / measured.abs().max()).round(decimals=6)
-        return float(spearmanr(told.numpy(), apart[*pairs].numpy()).statistic)
+        rounded = (measured[*pairs] / measured.abs().max()).round(decimals=6)
+        return float(spearmanr(rounded.numpy(), apart[*pairs].numpy()).statistic)
 
     alone = torch.eye(len(at), dtype=torch.bool)
     chosen = products.masked_fill(alone, -torch.inf).argmax(dim=1)

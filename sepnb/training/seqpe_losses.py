@@ -141,7 +141,7 @@ class SeqPELosses(AuxiliaryLoss):
         """
         at_least(0, start=start)
         generator = generator_of(seed, "seqpe-losses")
-        shifted, told = (self.shifts.decisions(seed) if self.shifts else repeat(False) for _ in range(2))
+        shifted, expected = (self.shifts.decisions(seed) if self.shifts else repeat(False) for _ in range(2))
         steps = count()
 
         def drawn() -> tuple[Candidates | None, Windows | None]:
@@ -159,7 +159,7 @@ class SeqPELosses(AuxiliaryLoss):
         teaching = self.shifts is not None and self.windows is not None and self.distillation
 
         def refuse(step: int, positions: np.ndarray | None) -> None:
-            if not teaching or next(told) or positions is None or not self.shifts.outside(positions):
+            if not teaching or next(expected) or positions is None or not self.shifts.outside(positions):
                 return
             raise ValueError(
                 f"step {step} is read outside of the trained window, and the losses take it for one inside, "
@@ -168,7 +168,7 @@ class SeqPELosses(AuxiliaryLoss):
 
         for _ in range(start):
             drawn()
-            next(told)
+            next(expected)
         return BoundLoss(loss, seed, start, refuse)
 
     def of(

@@ -197,9 +197,9 @@ def build(profile: str, *, say: Callable[[str], None] = print, fresh: bool = Fal
         log = paths.build() / f"{name}.log"
         status, last = _jupyter_book(["-W", "-n", "--keep-going", *options], environment, log, say)
         if status:
-            told = "" if "WARNING" in "".join(last) else "".join(last)
+            reason = "" if "WARNING" in "".join(last) else "".join(last)
             raise BuildError(
-                f"the book did not build (exit status {status}); all of it is in {log}\n{told}".rstrip()
+                f"the book did not build (exit status {status}); all of it is in {log}\n{reason}".rstrip()
             )
 
     original = {part: now[part] for part in ("pages", "rest")}

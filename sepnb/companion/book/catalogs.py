@@ -45,8 +45,8 @@ def missing(language: str) -> list[tuple[str, str]]:
     for page, asked in messages(language).items():
         have = read(language, page)
         for message in asked:
-            told = have.get(message) or words.get(message)
-            if told is None or not told.string or told.fuzzy:
+            translation = have.get(message) or words.get(message)
+            if translation is None or not translation.string or translation.fuzzy:
                 found.append((page, message))
     return found
 
@@ -74,9 +74,9 @@ def _renew(entry: Message, language: str) -> None:
     if _DIGITS.sub("0", before) != _DIGITS.sub("0", entry.id):
         return
     changed = zip(*map(_DIGITS.findall, (before, entry.id)), strict=True)
-    told = {decimal(old, language): decimal(new, language) for old, new in changed}
-    if set(told) >= set(_DIGITS.findall(entry.string)):
-        entry.string = _DIGITS.sub(lambda old: told[old[0]], entry.string)
+    replaced = {decimal(old, language): decimal(new, language) for old, new in changed}
+    if set(replaced) >= set(_DIGITS.findall(entry.string)):
+        entry.string = _DIGITS.sub(lambda old: replaced[old[0]], entry.string)
         entry.flags.discard("fuzzy")
         entry.previous_id = []
 

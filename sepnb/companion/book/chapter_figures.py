@@ -30,12 +30,12 @@ SUFFIXES = {"image/svg+xml": ".svg", "image/png": ".png"}
 
 def find(notebook: Path, name: str) -> tuple[bytes, str, dict[str, str]]:
     """The figure of this name in an executed notebook: its file's content and suffix, and what
-    `figures.show` was told of it. A ValueError names the figures that there are."""
+    `figures.show` says of it. A ValueError names the figures that there are."""
     if not notebook.is_file():
         raise ValueError(f"there is no executed chapter {notebook.name}; sepnb run executes it")
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
-    named = {about["name"]: output for output in outputs if (about := _told(output)).get("name")}
+    named = {about["name"]: output for output in outputs if (about := _meta(output)).get("name")}
     if name not in named:
         known = ", ".join(named) or "none with a name"
         raise ValueError(f"{notebook.name} shows no figure {name!r}; it shows {known}")
@@ -43,7 +43,7 @@ def find(notebook: Path, name: str) -> tuple[bytes, str, dict[str, str]]:
     mime = next(kind for kind in SUFFIXES if kind in data)
     text = "".join(data[mime])
     content = base64.b64decode(text) if mime == "image/png" else text.encode()
-    return content, SUFFIXES[mime], _told(named[name])
+    return content, SUFFIXES[mime], _meta(named[name])
 
 
 def find_panel(notebook: Path, name: str) -> str:
@@ -62,7 +62,7 @@ def find_panel(notebook: Path, name: str) -> str:
 _PANEL = re.compile(r'<div id="([^"]+)" class="sepnb-moving"')
 
 
-def _told(output: dict) -> dict[str, str]:
+def _meta(output: dict) -> dict[str, str]:
     return output.get("metadata", {}).get("sepnb") or {}
 
 
@@ -81,7 +81,7 @@ class ChapterFigure(SphinxDirective):
         notebook = Path(self.env.srcdir, f"{home}.ipynb")
         self.env.note_dependency(str(notebook))
         try:
-            content, suffix, told = find(notebook, name)
+            content, suffix, about = find(notebook, name)
         except ValueError as problem:
             logger.warning("%s", problem, location=self.get_location(), type="sepnb", subtype="figure")
             return [nodes.warning("", nodes.paragraph("", str(problem)))]
@@ -90,8 +90,8 @@ class ChapterFigure(SphinxDirective):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
         uri = Path(os.path.relpath(file, Path(self.env.doc2path(self.env.docname)).parent)).as_posix()
-        classes = ["dark-light", *([f"{phone.CLASS}{told['narrow']}"] if told.get("narrow") else [])]
-        alt, caption = (translated.ask(told[part], self.env) for part in ("alt", "caption"))
+        classes = ["dark-light", *([f"{phone.CLASS}{about['narrow']}"] if about.get("narrow") else [])]
+        alt, caption = (translated.ask(about[part], self.env) for part in ("alt", "caption"))
         figure = ShownAgain("", nodes.image(uri=uri, alt=alt, classes=classes), align="center")
         words, _ = self.parse_inline(f"{caption} ")
         link = nodes.inline("", f"({name})")

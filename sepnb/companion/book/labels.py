@@ -84,8 +84,8 @@ def _drawn(drawn: re.Match, line: Line, words: str, every: list[Line]) -> str:
         for points, code in path.iter_segments(simplify=False)
     )
     kept = "".join(re.findall(r"^ *<defs>\n.*?</defs>\n", body, re.M | re.S))
-    told = f'{kept}{indent} <path d="{steps}" transform="{place}"/>'
-    return f"{indent}<!-- {escape(words, quote=False)} -->\n{indent}{opened}\n{told}\n{indent}</g>"
+    glyphs = f'{kept}{indent} <path d="{steps}" transform="{place}"/>'
+    return f"{indent}<!-- {escape(words, quote=False)} -->\n{indent}{opened}\n{glyphs}\n{indent}</g>"
 
 
 def anchor(line: Line, every: list[Line]) -> float:

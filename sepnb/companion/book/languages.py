@@ -26,9 +26,9 @@ ORIGINAL = "en"
 
 def contents(toc: Path) -> list[str]:
     """The pages that a table of contents names."""
-    told = yaml.safe_load(toc.read_text(encoding="utf-8"))
-    parts = told.get("parts", [told])
-    return [told["root"], *(page["file"] for part in parts for page in part.get("chapters", ()))]
+    contents = yaml.safe_load(toc.read_text(encoding="utf-8"))
+    parts = contents.get("parts", [contents])
+    return [contents["root"], *(page["file"] for part in parts for page in part.get("chapters", ()))]
 
 
 @cache

@@ -42,7 +42,7 @@ def page() -> str:
     for name, (absent, runs) in left().items():
         experiment = experiments.get(name)
         hours = absent * experiment.seconds("laptop") / 3600
-        told = (experiment.title, code(f"sepnb run {name}"), f"{absent} of {runs}", f"{hours:.1f}")
-        rows.append((*told, REASONS.get(name, "no reason is given")))
+        cells = (experiment.title, code(f"sepnb run {name}"), f"{absent} of {runs}", f"{hours:.1f}")
+        rows.append((*cells, REASONS.get(name, "no reason is given")))
     heads = ("experiment", "command", "runs left", "core hours", "why they wait")
     return "\n".join(table(heads, rows, right=("runs left", "core hours")))

@@ -40,10 +40,10 @@ def provenance() -> str:
             if records:
                 folds += _fold(f"{experiment.title}, profile {profile}", records)
     heads = ("experiment", "profile", "published", "not run", "stale", "device", "torch", "commit", "made")
-    told = f"No record of profile gpu is published of {', '.join(none)}." if none else ""
+    missing = f"No record of profile gpu is published of {', '.join(none)}." if none else ""
     if len(none) == len(experiments.names()):
-        told = "No record of profile gpu is published."
-    return "\n".join([*table(heads, summary), told, "", *folds])
+        missing = "No record of profile gpu is published."
+    return "\n".join([*table(heads, summary), missing, "", *folds])
 
 
 def _fold(title: str, records: Iterable) -> list[str]:
@@ -226,12 +226,12 @@ def properties() -> str:
         tables += table((kind, "its embedding", *PROPERTIES), rows)
     coded = set(found["name"][found["kind"] == "encoding"])
     without = ", ".join(f"`{name}`" for name in encodings.names() if name not in coded)
-    told = f" No embedding of positions or distances to put to the probes: {without}." if without else ""
+    note = f" No embedding of positions or distances to put to the probes: {without}." if without else ""
     return "\n".join(
         [
             *tables,
             f"The window has {WINDOW} positions. What the extrapolators continue is a sinusoid of {WIDTH} "
-            f"columns whose slowest wave has {2 * WINDOW} positions.{told}",
+            f"columns whose slowest wave has {2 * WINDOW} positions.{note}",
             "",
         ]
     )

@@ -57,14 +57,16 @@ def looked_up(text: str, profile: str = "laptop") -> dict[str, dict]:
             problems.append(str(problem))
     quoted = dict.fromkeys(VERDICT.findall(text))
     rows = {row.claim.id: row for row in claims.evaluate()} if quoted else {}
-    for told in quoted:
-        name, _, word = told.partition(": ")
+    for quote in quoted:
+        name, _, word = quote.partition(": ")
         if name not in rows:
-            problems.append(f"{told!r}: no claim {name!r} in the ledger")
+            problems.append(f"{quote!r}: no claim {name!r} in the ledger")
         elif rows[name].verdict.word != word:
-            problems.append(f"{told!r}: the ledger says {rows[name].verdict.word!r}; write the sentence anew")
+            problems.append(
+                f"{quote!r}: the ledger says {rows[name].verdict.word!r}; write the sentence anew"
+            )
         else:
-            verdicts[told] = {"word": word, "late": rows[name].precedes is False}
+            verdicts[quote] = {"word": word, "late": rows[name].precedes is False}
     if problems:
         raise PaperError("\n".join(problems))
     return {"numbers": numbers, "verdicts": verdicts}
@@ -89,11 +91,11 @@ def stage(folder: Path, profile: str = "laptop") -> Path:
     for name in FIGURE.findall(text):
         chapter, _, figure = name.partition("/")
         try:
-            content, suffix, told = chapter_figures.find(paths.build() / profile / f"{chapter}.ipynb", figure)
+            content, suffix, meta = chapter_figures.find(paths.build() / profile / f"{chapter}.ipynb", figure)
         except ValueError as problem:
             raise PaperError(f"{name}: {problem}") from None
         (folder / f"{figure}{suffix}").write_bytes(content.replace(GROUND.encode(), b"#ffffff"))
-        data["figures"][name] = {"file": f"{figure}{suffix}", "alt": told["alt"]}
+        data["figures"][name] = {"file": f"{figure}{suffix}", "alt": meta["alt"]}
     cited = yaml.safe_load((paths.root() / "CITATION.cff").read_text(encoding="utf-8"))
     state = about()
     data["authors"] = [one["name"] for one in cited["authors"]]

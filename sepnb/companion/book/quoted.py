@@ -47,7 +47,7 @@ def page(profile: str) -> str:
         for name, form in sorted(group.items()):
             asked = number_role.asked_of(name, profile)
             shown = said(number_role.number(f"{name}:{form}", profile))
-            rows.append((f"[{shown}]{{#{number_role.anchor(name)}}}", *_told(asked, form.removesuffix("±"))))
+            rows.append((f"[{shown}]{{#{number_role.anchor(name)}}}", *_cells(asked, form.removesuffix("±"))))
         title = experiments.get(experiment).title
         lines += [f"### {title}", "", f"Records: {code(f'results/{profile}/{experiment}/')}.", ""]
         lines += table(
@@ -56,7 +56,7 @@ def page(profile: str) -> str:
     return "\n".join(lines)
 
 
-def _told(asked: number_role.Asked, form: str) -> tuple[str, int, str]:
+def _cells(asked: number_role.Asked, form: str) -> tuple[str, int, str]:
     """What is averaged, of how many seeds, and each seed's value."""
     metric, method, other, beside = map(code, (asked.metric, asked.method, asked.other, asked.beside))
     if not asked.beside:

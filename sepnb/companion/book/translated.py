@@ -65,8 +65,8 @@ def said(text: str, env: BuildEnvironment) -> str:
     """A word or a number that was computed, such as the verdict on a claim, in the language of the page."""
     if not env.config.sepnb_original or not text.strip():
         return text  # of nothing a catalog says who made it
-    told = _gettext(env, WORDS)(text)
-    return decimal(text, env.config.language) if told == text else told
+    translation = _gettext(env, WORDS)(text)
+    return decimal(text, env.config.language) if translation == text else translation
 
 
 def ask(message: str, env: BuildEnvironment) -> str:
@@ -74,11 +74,11 @@ def ask(message: str, env: BuildEnvironment) -> str:
     if not env.config.sepnb_original or not worded(message):
         return message
     env.temp_data.setdefault(_ASKED, []).append(message)
-    told = _gettext(env, env.docname)(message)
-    if told == message:
-        told = _gettext(env, WORDS)(message)
-    env.temp_data.setdefault(_SAID, set()).add(told)
-    return told
+    translation = _gettext(env, env.docname)(message)
+    if translation == message:
+        translation = _gettext(env, WORDS)(message)
+    env.temp_data.setdefault(_SAID, set()).add(translation)
+    return translation
 
 
 def table(text: str, env: BuildEnvironment) -> str:
@@ -118,10 +118,10 @@ class Reach(SphinxTransform):
             return
         for node in self.document.findall(lambda node: isinstance(node, nodes.raw | nodes.math_block)):
             node["translatable"] = False  # for Sphinx would read it as prose
-        told = set(self.env.temp_data.pop(_SAID, ()))  # what directives have translated
+        translated = set(self.env.temp_data.pop(_SAID, ()))  # what directives have translated
         for node, message in extract_messages(self.document):
             metadata = isinstance(node.parent, nodes.field | nodes.field_body)  # of a notebook
-            if not metadata and message not in told and not _IDENTIFIER.fullmatch(message.strip()):
+            if not metadata and message not in translated and not _IDENTIFIER.fullmatch(message.strip()):
                 ask(message, self.env)
         for image in self.document.findall(nodes.image):
             draw(image, self.env)
@@ -133,7 +133,7 @@ def draw(image: nodes.image, env: BuildEnvironment) -> None:
     """Give a figure, and its form for a phone, the words of the edition, in files of the same names."""
     from sepnb.companion.book.labels import relabelled  # matplotlib, which the original does not need
 
-    def told(message: str) -> str:
+    def translate(message: str) -> str:
         number = "$" not in message and not worded(message)
         return decimal(message, env.config.language) if number else ask(message, env)
 
@@ -145,7 +145,7 @@ def draw(image: nodes.image, env: BuildEnvironment) -> None:
     for drawing in (file, *phone.narrow(image["classes"])):
         target = phone.own(drawing.name, env.app)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(relabelled(drawing.read_text(encoding="utf-8"), told), encoding="utf-8")
+        target.write_text(relabelled(drawing.read_text(encoding="utf-8"), translate), encoding="utf-8")
 
 
 def set_rest(app, doctree: nodes.document) -> None:

@@ -20,11 +20,11 @@ def of(record: Record, data: Mapping[str, str], commits: Collection[str] | None)
     """The first contradiction in words, None where there is none. `data` are the registered digests of what
     its experiment reads, `commits` is the history, None if it is not known."""
     try:
-        told = [*_provenance(record, data, commits), *_settings(record), *_rows(record)]
+        facts = [*_provenance(record, data, commits), *_settings(record), *_rows(record)]
     except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         form = "its rows or settings have another form than a run gives them"
         return f"{form} ({type(error).__name__}: {error})"
-    apart = [f"{what} is {got!r}, and {source} {due!r}" for what, got, source, due in told if got != due]
+    apart = [f"{what} is {got!r}, and {source} {due!r}" for what, got, source, due in facts if got != due]
     return apart[0] if apart else None
 
 

@@ -107,17 +107,17 @@ def check(
     for one in found:
         pair = one.experiment.name, one.record.profile
         if one.config is None:
-            told = ("orphaned", "no grid has this run any more; delete its file")
+            state = ("orphaned", "no grid has this run any more; delete its file")
         elif why := other_settings(one.record.config, one.config.resolved()):
-            told = ("stale", why)
+            state = ("stale", why)
         elif why := contradictions.of(one.record, registered[pair], commits):
-            told = ("stale", f"it contradicts itself: {why}")
+            state = ("stale", f"it contradicts itself: {why}")
         elif why := absent.get(pair):
-            told = ("not replayed", why)
+            state = ("not replayed", why)
         else:
             jobs.append(one)
             continue
-        replays.append(replace(one, status=told[0], detail=told[1]))
+        replays.append(replace(one, status=state[0], detail=state[1]))
     ended = workers.run_jobs(_fingerprint, jobs, workers=side_by_side if side_by_side > 1 else 0)
     for done, (index, now, error) in enumerate(ended, 1):
         status, detail = _judged(jobs[index], now, error)

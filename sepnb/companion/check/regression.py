@@ -68,18 +68,18 @@ def orphans(chapters: Iterable[str], profile: str) -> list[str]:
 
 
 def _differs(got: Number, reference: Number, entry: Mapping[str, Any] | None) -> str | None:
-    told = f"got {got!r}, reference {reference!r}"
+    difference = f"got {got!r}, reference {reference!r}"
     if entry is not None and "unpinned" in entry:
         return None
     if not (isinstance(got, float) or isinstance(reference, float)):
-        return None if type(got) is type(reference) and got == reference else f"{told}, must be equal"
+        return None if type(got) is type(reference) and got == reference else f"{difference}, must be equal"
     if isinstance(got, str) or isinstance(reference, str):
-        return f"{told}: one is text"
+        return f"{difference}: one is text"
     if entry is None:
-        return f"{told}, no tolerance; `sepnb check --measure` measures one"
+        return f"{difference}, no tolerance; `sepnb check --measure` measures one"
     off, width = abs(got - reference), entry["atol"] + entry["rtol"] * abs(reference)
     tolerance = f"tolerance {width:.3g} (atol {entry['atol']:g} + rtol {entry['rtol']:g} * |reference|)"
-    return None if off <= width else f"{told}, off by {off:.3g}, {tolerance}"
+    return None if off <= width else f"{difference}, off by {off:.3g}, {tolerance}"
 
 
 def named(chapter: Chapter, experiments: Iterable[str]) -> set[str]:
@@ -155,8 +155,8 @@ def recompute(
         command = [sys.executable, "-m", "sepnb.cli", "run", *names, *more, *common]
         done = subprocess.run(command, env=where, cwd=paths.root(), **output, text=True)
         if done.returncode:
-            told = f"sepnb run {' '.join(names)} --profile {profile}"
-            raise RecomputeError(f"`{told}` failed:\n{done.stdout or '(see above)'}")
+            asked = f"sepnb run {' '.join(names)} --profile {profile}"
+            raise RecomputeError(f"`{asked}` failed:\n{done.stdout or '(see above)'}")
 
     def run_chapters(due: list[Chapter]) -> None:
         failed.clear()

@@ -104,12 +104,12 @@ def differs(stored: Mapping[str, float], now: Mapping[str, float], within: float
     stored = {name: value for name, value in stored.items() if name in now or name not in OF_TEXT}
     if stored.keys() != now.keys():
         return f"the record holds {', '.join(sorted(stored))}, the run gives {', '.join(sorted(now))}"
-    told = [
+    problems = [
         f"{name} is {value:.4f} in the record and {now[name]:.4f} here"
         for name, value in stored.items()
         if not abs(value - now[name]) <= within
     ]
-    return f"{'; '.join(told)} (allowed {within:g})" if told else None
+    return f"{'; '.join(problems)} (allowed {within:g})" if problems else None
 
 
 def _metrics(job: Replay, report: workers.Report) -> dict[str, float]:

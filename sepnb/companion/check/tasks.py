@@ -41,8 +41,8 @@ def check_published(console: Console, profiles: Sequence[str], sample: int | Non
     if odd := [(one.status, one.name, one.detail) for one in replays if one.detail]:
         console.print(screens.rows(("", "record", "why"), odd))
     counts = Counter(one.status for one in replays)
-    told = ", ".join(f"{counts[word]} {word}" for word in published.STATUSES)
-    console.print(f"{len(replays)} published records: {told}")
+    summary = ", ".join(f"{counts[word]} {word}" for word in published.STATUSES)
+    console.print(f"{len(replays)} published records: {summary}")
     screens.refused(console, store.refused)
     return 1 if store.refused else published.exit_status(replays)
 

@@ -154,7 +154,7 @@ def _package(files: dict[str, bytes], contents: list[dict[str, Any]], first: Abo
     items = []
     for at, name in enumerate(sorted(files)):
         key, suffix = Path(name).stem, Path(name).suffix
-        told = {".xhtml": "application/xhtml+xml", ".css": "text/css"} | TYPES
+        types = {".xhtml": "application/xhtml+xml", ".css": "text/css"} | TYPES
         properties = [
             word
             for word, holds in (
@@ -167,7 +167,7 @@ def _package(files: dict[str, bytes], contents: list[dict[str, Any]], first: Abo
         ]
         said = f' properties="{" ".join(properties)}"' if properties else ""
         key = key if "/" not in name else f"image-{at}"
-        items.append(f'<item id="{key}" href="{name}" media-type="{told[suffix]}"{said}/>')
+        items.append(f'<item id="{key}" href="{name}" media-type="{types[suffix]}"{said}/>')
     return _OPF.format(
         identifier=f"urn:uuid:{uuid5(NAMESPACE_URL, f'sepnb {first.version} {first.commit}')}",
         title=escape(first.title),

@@ -82,10 +82,10 @@ def about() -> About:
     authors = ", ".join(one["name"] for one in cited["authors"])
     commit, changed = git_state()
     state = f"{(commit or 'unknown')[:9]}{' with changes' if changed else ''}"
-    told = subprocess.run(
+    log = subprocess.run(
         ["git", "log", "-1", "--format=%cs"], cwd=paths.root(), capture_output=True, text=True
     )
-    day = told.stdout.strip() or time.strftime("%Y-%m-%d")
+    day = log.stdout.strip() or time.strftime("%Y-%m-%d")
     return About(
         title="Position in its own dimensions",
         question="What happens when position gets its own dimensions?",

@@ -76,8 +76,8 @@ def _groups(rows: Sequence[Row], documents: Sequence[Document]) -> dict[str, lis
         said_there = dict.fromkeys(said.target for said in one.statements if said.kind == "claim")
         own = [by_id[name] for name in said_there if name in by_id and name not in first]
         groups[one.title] = [row for row in own if row.claim.source == one.source]
-    told = {row.claim.id for group in groups.values() for row in group}
-    groups["Hypotheses of this book"] = [row for row in rows if row.claim.id not in told]
+    shown = {row.claim.id for group in groups.values() for row in group}
+    groups["Hypotheses of this book"] = [row for row in rows if row.claim.id not in shown]
     return {title: group for title, group in groups.items() if group}
 
 
@@ -151,9 +151,9 @@ def _rule(claim: Claim) -> list[str]:
     some = claim.parts and len(claim.asks) > 1
     rest = [conditions([*claim.floors, *claim.unless], some=some), claim.remark]
     asked = [one.cells for one in lines(claim.asks, claim.metric)]
-    told = ["", *table(heads, asked), " ".join(rest).strip()]
+    body = ["", *table(heads, asked), " ".join(rest).strip()]
     over = "in three quarters of the rounds" if claim.how is by_rounds else "in the mean over the seeds"
-    return [f": Each line, {over}:", *(f"  {line}".rstrip() for line in told)]
+    return [f": Each line, {over}:", *(f"  {line}".rstrip() for line in body)]
 
 
 def _turned(row: Row) -> str:
@@ -165,8 +165,8 @@ def _turned(row: Row) -> str:
 def _more_training(row: Row) -> list[str]:
     if row.verdict.budget is None:
         return []
-    told = said(_sentence(str(row.verdict.budget)).removesuffix("."))
-    return ["More training", f": {told} ({_need(budget.TABLE)}, smaller models).", ""]
+    sentence = said(_sentence(str(row.verdict.budget)).removesuffix("."))
+    return ["More training", f": {sentence} ({_need(budget.TABLE)}, smaller models).", ""]
 
 
 def _evidence(row: Row) -> str:
@@ -199,10 +199,10 @@ def _when(row: Row) -> str:
         True: ", before the records were made",
         None: "; whether that was before the records is unknown",
     }[row.precedes]
-    told = f"`{row.rule_commit[:SHORT]}`{order if row.sources[0].commits else ''}"
+    text = f"`{row.rule_commit[:SHORT]}`{order if row.sources[0].commits else ''}"
     if row.turned is not None:
-        told += f". The word was *{row.turned.was}* until, after the records, {row.turned.reason}."
-    return told
+        text += f". The word was *{row.turned.was}* until, after the records, {row.turned.reason}."
+    return text
 
 
 def badge(row: Row) -> str:

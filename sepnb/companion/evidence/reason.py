@@ -20,8 +20,8 @@ def because(claim: Claim, verdict: Verdict) -> str:
     if verdict.numbers and verdict.word not in (NOT_JUDGED, NOT_RUN):
         if claim.how is exactly:
             return _measured(claim, verdict.numbers)
-        if told := _counted(claim.id, verdict.numbers):
-            return told
+        if counted := _counted(claim.id, verdict.numbers):
+            return counted
     return titled(verdict.in_short)
 
 
@@ -61,9 +61,9 @@ def _measured(claim: Claim, numbers: dict[str, float]) -> str:
     asked: dict[str, list[str]] = {}
     for ask in claim.asks:
         asked.setdefault(_bound(ask), []).append(f"{numbers[ask.a]:.2g}")
-    told = [f"measured {_and(values)}, asked for {bound}" for bound, values in asked.items()]
+    parts = [f"measured {_and(values)}, asked for {bound}" for bound, values in asked.items()]
     controls = [f"{numbers[ask.a]:.2g}" for one in claim.unless for ask in one.asks]
-    return "; ".join([*told, *([f"control {_and(controls)}"] if controls else [])])
+    return "; ".join([*parts, *([f"control {_and(controls)}"] if controls else [])])
 
 
 def _bound(ask: Ask) -> str:

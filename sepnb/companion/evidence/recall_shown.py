@@ -60,8 +60,8 @@ def listed(table: pd.DataFrame, methods: Iterable[str]) -> list[str]:
     """The methods that have runs, then the one that has none, or one line for several."""
     methods, made = list(methods), set(RunTable(table).made["method"])
     rest = [name for name in methods if name not in made]
-    told = [f"{len(rest)} {'others' if len(rest) < len(methods) else 'methods'}"] if len(rest) > 1 else rest
-    return [name for name in methods if name in made] + told
+    others = [f"{len(rest)} {'others' if len(rest) < len(methods) else 'methods'}"] if len(rest) > 1 else rest
+    return [name for name in methods if name in made] + others
 
 
 def learned_table(table: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:

@@ -28,10 +28,10 @@ def scoreboard(rows: Sequence[Row] | None = None) -> str:
     rows, found = evaluate() if rows is None else rows, source_map()
     judged, words = {row.claim.id: row for row in rows}, _words(rows)
     count = Counter(words[one.target] for one in found.statements if one.kind == "claim")
-    told = ", ".join(f"{n} {word}" for word, n in count.most_common())
+    tally = ", ".join(f"{n} {word}" for word, n in count.most_common())
     lines = [
         f"The sources make {len(found.statements)} statements, and {count.total()} of them say something "
-        f"that our records could contradict: {told}.",
+        f"that our records could contradict: {tally}.",
         "",
     ]
     for document in found.documents:
@@ -53,9 +53,9 @@ def _rest(document: Document, judged: dict[str, Row]) -> list[str]:
     """The other statements, and what became of each."""
     rest = [one for one in document.statements if one.kind != "claim"]
     counts = Counter(KINDS[one.kind] for one in rest)
-    told = ", ".join(f"{n} {kind}" for kind, n in counts.most_common())
+    kinds = ", ".join(f"{n} {kind}" for kind, n in counts.most_common())
     cells = [(f"{one.says} {_note(one)}".strip(), where(one, _words(judged.values()))) for one in rest]
-    fold = [f"````{{dropdown}} {len(rest)} statements that no claim judges: {told}", ""]
+    fold = [f"````{{dropdown}} {len(rest)} statements that no claim judges: {kinds}", ""]
     return [*fold, *table(("what it says", "what becomes of it"), cells)[:-1], "````", ""] if rest else []
 
 

@@ -104,13 +104,13 @@ class Cluster:
                 gone = self._gone(under_way)
                 # A controller that was away may take a success for running. What was written on another
                 # machine may take a moment: a task without a word is gone twice.
-                told = {index for index, job in under_way.items() if _told(job)}
-                done = {index for index in told - gone if under_way[index].exception() is None}
-                ended = sorted(done | (gone & told) | (gone & quiet))
+                reported = {index for index, job in under_way.items() if _reported(job)}
+                done = {index for index in reported - gone if under_way[index].exception() is None}
+                ended = sorted(done | (gone & reported) | (gone & quiet))
                 quiet = gone.difference(ended)
                 for index in ended:
                     job = under_way.pop(index)
-                    if self.kind == "local" and not _told(job) and restarts[index] < RESTARTS:
+                    if self.kind == "local" and not _reported(job) and restarts[index] < RESTARTS:
                         restarts[index] += 1
                         waiting.append(index)
                     else:
@@ -208,7 +208,7 @@ class Cluster:
     def _outcome(self, run: Run, job: Any) -> tuple[float | None, BaseException | None]:
         """What `compute` returned in a task that is gone, or why it failed."""
         log = job.paths.stderr
-        if not _told(job):
+        if not _reported(job):
             if written(run.path) not in (None, run.written):
                 return 0.0, None  # it ended between its record and its last word
             how = "it was cancelled, or its process was killed (out of memory, out of time?)"
@@ -252,7 +252,7 @@ class _Report:
             print(f"{done} of {total} steps", flush=True)
 
 
-def _told(job: Any) -> bool:
+def _reported(job: Any) -> bool:
     """Whether a task left word of how it ended."""
     return job.paths.result_pickle.exists()
 

@@ -127,8 +127,8 @@ def _run(job: Job, report: workers.Report) -> Failure | None:
     except PapermillExecutionError as error:
         failure = explain(chapter, json.loads(running.read_text(encoding="utf-8")), error)
     except NumbersError as error:
-        told = f"the chapter published no numbers: {error}"
-        failure = Failure("after the last cell", told, "", _show(chapter.path))
+        message = f"the chapter published no numbers: {error}"
+        failure = Failure("after the last cell", message, "", _show(chapter.path))
     except Exception as error:
         failure = _outside(error, _show(chapter.path))
     except BaseException:

@@ -65,10 +65,10 @@ def probe(
     Raises:
         ValueError, OSError: what cannot be read, probed or written, before a long reading where possible.
     """
-    told = [part.strip() for part in times.split(",")]
-    if not all(part.isdecimal() for part in told):
+    parts = [part.strip() for part in times.split(",")]
+    if not all(part.isdecimal() for part in parts):
         raise ValueError(f"--times {times!r}: give whole numbers separated by commas, such as 1,2,4,8")
-    protocol.rising(grown := tuple(map(int, told)))
+    protocol.rising(grown := tuple(map(int, parts)))
     if not text.is_file():
         raise FileNotFoundError(f"--text {text}: there is no such file")
     under = Under(asked(extension, factor, length), adapter, log_scale)
@@ -100,8 +100,8 @@ def probe(
         console.print(screens.rows(head[1:], [row[1:] for row in rows]))
     for limit in card.meta["limits"]:
         screens.say(console, limit)
-    told = "-".join([Path(model).name, *in_words(own.under)])
-    name = re.sub(r"[^\w.-]+", "-", told)[:LONGEST_NAME] or "card"
+    words = "-".join([Path(model).name, *in_words(own.under)])
+    name = re.sub(r"[^\w.-]+", "-", words)[:LONGEST_NAME] or "card"
     for suffix, content in (("html", card.to_html()), ("json", card.to_json())):
         paths.write_atomically(out / f"{name}.{suffix}", content)
     screens.say(console, f"The card is at {out / f'{name}.html'}, its numbers beside it")

@@ -217,8 +217,8 @@ def run(
             tally.ran += 1
             tally.seconds += took
         else:
-            told = str(error) if index in refused else _in_words(error)
-            why = f"{one.config.label} ({one.config.key}): {told}"
+            message = str(error) if index in refused else _in_words(error)
+            why = f"{one.config.label} ({one.config.key}): {message}"
             tally.failed.append(why)
         if on_end:
             on_end(index, why)

@@ -62,12 +62,12 @@ class Bars(Progress):
 def failure(outcome: Outcome, kept: str | None) -> Panel:
     """The screen for a chapter that failed: where, what, the line, the last frames, what was kept."""
     assert outcome.failure is not None
-    told = outcome.failure
-    lines = [Text(f"{told.place}, {told.cell}"), Text(told.error, style="bold red")]
-    if told.line:
-        lines.append(Text(f"    {told.line}", style="bold"))
-    if told.trace:
-        lines += [Text(""), Text(told.trace)]
+    failure = outcome.failure
+    lines = [Text(f"{failure.place}, {failure.cell}"), Text(failure.error, style="bold red")]
+    if failure.line:
+        lines.append(Text(f"    {failure.line}", style="bold"))
+    if failure.trace:
+        lines += [Text(""), Text(failure.trace)]
     if kept:
         lines += [Text(""), Text(f"partly executed notebook: {kept}")]
     return Panel(Group(*lines), title=escape(outcome.chapter), title_align="left", border_style="red")

@@ -157,8 +157,8 @@ def _run_phase(
         try:
             return runs.run(todo, tallies, **options, on_progress=bars.step, on_end=ended)
         except KeyboardInterrupt:
-            if cluster is not None and (told := cluster.left_running()):
-                screens.say(console, told)
+            if cluster is not None and (message := cluster.left_running()):
+                screens.say(console, message)
             raise
 
 
@@ -177,11 +177,11 @@ def run_chapters(
     todo = [execute.Job(chapter, profile, seed, device, threads, fresh) for chapter in wanted]
     due = [job for job in todo if job.why() is not None]
     if due:
-        told = f"executing {len(due)} of {len(todo)} chapters at {profile}"
+        message = f"executing {len(due)} of {len(todo)} chapters at {profile}"
         past = [chapters.last_seconds(job.chapter, profile) for job in due]
         if None not in past:
-            told += f" about {screens.duration(sum(past) / min(jobs, len(due)))}"
-        console.print(told)
+            message += f" about {screens.duration(sum(past) / min(jobs, len(due)))}"
+        console.print(message)
     with screens.Bars(console, "chapters", [job.chapter.name for job in todo]) as bars:
         outcomes = execute.execute_all(todo, side_by_side=jobs, on_progress=bars.step)
         for number in range(len(todo)):
