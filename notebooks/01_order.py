@@ -225,9 +225,9 @@ assert numbers["invariance_error"] > 1e-3, "and they do move: it is not invarian
 #
 # ## What averaging makes of it
 #
-# The statement becomes true one step later. Many models reduce the token outputs to one vector, for instance to their mean,
-# $\frac{1}{N} \mathbf{1}^\top f(x)$ with $\mathbf{1}$ the vector of ones. A sum does not change when its terms are reordered,
-# $\mathbf{1}^\top \Pi = \mathbf{1}^\top$, so
+# The article's statement is true of a model that averages its outputs. Many models reduce the token outputs to one vector, for instance
+# to their mean, $\frac{1}{N} \mathbf{1}^\top f(x)$ with $\mathbf{1}$ the vector of ones. A sum does not change when its terms are
+# reordered, $\mathbf{1}^\top \Pi = \mathbf{1}^\top$, so
 #
 # $$
 # \mathbf{1}^\top f(\Pi x) = \mathbf{1}^\top \Pi f(x) = \mathbf{1}^\top f(x) .
@@ -269,9 +269,8 @@ assert numbers["distinct_learned"] == 60
 #
 # ## A causal mask gives position too
 #
-# A language model must not look ahead, so its mask removes the weights with $j > i$. But "ahead" is a statement about order. The mask
-# belongs to the places and not to the tokens, and the step from {eq}`eq-order-scores` to {eq}`eq-order-head` fails. The same test must
-# now fail too:
+# A language model must not look ahead, so its mask removes the weights with $j > i$. But "ahead" is a statement about order. A shuffle
+# moves the tokens but not the mask, so the step from {eq}`eq-order-scores` to {eq}`eq-order-head` fails. The same test must now fail too:
 
 # %%
 causal = build_model(causal=True)
@@ -435,14 +434,14 @@ assert (shift[["none", "rope", "alibi"]] < 1e-12).all()
 assert (shift[["sinusoidal", "learned"]] > 1e-3).all()
 numbers |= {f"{name}_equivariance_error": alone[name] for name in compared[1:]}
 numbers["worst_error_with_positions"] = errors["with positions"].max()
-numbers |= {f"{name}_shift_error": shift[name] for name in compared}
 
 # %% [markdown]
-# *None* passes everything and knows nothing. *Sinusoidal* and *learned* notice a shift, because they are absolute: an index alone means
-# something. *RoPE* and *ALiBi* do not notice it, because only differences of indices reach the scores. Every encoding passes the second
-# experiment, the worst with an error of {num}`01_order/worst_error_with_positions:.1e`. So without a mask the indices are a model's only
-# source of order, and the book relies on that whenever it gives a model indices it has never seen. (A causal mask is one more source: it
-# goes by the order of the rows, whatever their indices.)
+# The model without an encoding passes all three tests, because it knows nothing about positions. *Sinusoidal* and *learned* notice a
+# shift, because they are absolute: an index alone means something. *RoPE* and *ALiBi* do not notice it, because only differences of
+# indices reach the scores. Every encoding passes the second experiment, the worst with an error of
+# {num}`01_order/worst_error_with_positions:.1e`. So without a mask the indices are a model's only source of order, and the book relies on
+# that whenever it gives a model indices it has never seen. (A causal mask is one more source: it goes by the order of the rows, whatever
+# their indices.)
 #
 # ## A task that needs order
 #
@@ -561,11 +560,11 @@ assert min(final[name].mean() for name in ("sinusoidal", "learned", "rope")) > 0
 
 # %%
 reversal = torch.arange(n_tokens - 1, -1, -1, device=device)
+mirrored = {}
 for name in ("alibi", "rope"):
-    error = equivariance_error(build_model(name), text, reversal)
-    numbers[f"{name}_reversal_error"] = error
-    print(f"reversal, {name}: {error:.1e}")
-assert numbers["alibi_reversal_error"] < 1e-12 and numbers["rope_reversal_error"] > 1e-3
+    mirrored[name] = equivariance_error(build_model(name), text, reversal)
+    print(f"reversal, {name}: {mirrored[name]:.1e}")
+assert mirrored["alibi"] < 1e-12 and mirrored["rope"] > 1e-3
 up_to_mirror = {min(sentence, sentence[::-1]) for sentence in orders}
 assert numbers["distinct_alibi"] == len(up_to_mirror)
 

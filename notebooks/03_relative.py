@@ -15,7 +15,7 @@
 #
 # **Finding.** A model that gives all earlier tokens one label, in place of a label for every distance, loses
 # {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:.2f` bits per byte. So exact distances help nearby. Farther out, these
-# models hardly use the keys at all: to hide every key from distance 8 on costs only {num}`03_relative/hidden_8`.
+# models hardly use the keys at all: hiding every key from distance 8 on costs only {num}`03_relative/hidden_8` bits per byte.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -310,7 +310,6 @@ figures.show_table(
 )
 difference = mistakes["largest difference"]
 assert difference[0] < 1e-13 and (difference[1:] > 0.1).all()
-numbers["shaw_error"] = difference[0]
 
 # %%
 weights = scores.masked_fill(torch.ones(N, N).triu(1) > 0, -torch.inf).softmax(dim=-1)
@@ -465,9 +464,6 @@ for layer, (module, q_l, k_l, a) in enumerate(caught(shaw, sample)):
 spread = {key: np.ptp(one) for key, one in added.items()}
 numbers["shaw_added_range"] = float(max(spread.values()))
 favourite = {key: int(one.argmax()) for key, one in added.items()}
-by_block = np.array([[added[layer, head] for head in (0, 1)] for layer in (0, 1)])
-numbers["shaw_heads_differ"] = np.abs(by_block[:, 0] - by_block[:, 1]).max()
-numbers["shaw_blocks_differ"] = np.abs(np.diff(by_block.mean(axis=1), axis=0)).max()
 numbers["shaw_heads_favouring_near"] = sum(one < 4 for one in favourite.values())
 
 # %%
@@ -567,9 +563,9 @@ for one in shaw_clip.CLIPS:
 # | 4 | {num}`shaw_clip/keys-4 minus keys-unclipped/val_bits_per_byte:+.3f±` | {num}`03_relative/hidden_4` | {num}`03_relative/but_first_4` |
 # | 1 | {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:+.3f±` | {num}`03_relative/hidden_1` | {num}`03_relative/but_first_1` |
 #
-# From distance 4 on, one label does as well as many. But hiding these keys costs little more, so the records cannot show models that use
-# far keys and not their exact position. The notes' hypothesis cannot be tested here. Exact position does help nearby (our own hypothesis:
-# **{num}`03_relative/verdict_precise_position_helps_nearby`**).
+# From distance 4 on, one label does as well as many. But these models lose little even if the keys are hidden. So we cannot tell whether a
+# model that does use far keys would need their exact positions. The notes' hypothesis cannot be tested here. Exact position does help
+# nearby (our own hypothesis: **{num}`03_relative/verdict_precise_position_helps_nearby`**).
 #
 # Vectors at the values in addition to those at the keys change the loss by
 # {num}`shaw_clip/keys-values-8 minus keys-8/bits_per_byte:+.3f±` with a clip of 8 (three seeds). The paper also found
@@ -840,8 +836,6 @@ figures.show_table(
 right = ("shift, distances M-1 to 0", "transformer_xl_scores")
 assert all((error < 1e-12) == (name in right) for name, error in wrong.items())
 assert min(error for name, error in wrong.items() if name not in right) > 0.1
-numbers["xl_error"] = wrong["transformer_xl_scores"]
-numbers["xl_off_by_one"] = wrong["distances M to 1"]
 
 # %% [markdown]
 # ## What it costs
@@ -923,8 +917,8 @@ figures.show(
 #    computes it from a wave of the distance. Neither uses an index.
 # 2. There are $N^2$ pairs but few labels, so no vector for a pair is ever needed: **gather** scores by label, **bin** weights by label, or
 #    **shift** rows.
-# 3. Exact distances help nearby (*{num}`03_relative/verdict_precise_position_helps_nearby`*). Whether they are
-#    useless far out, only models that use far keys can show.
+# 3. Exact distances help nearby (*{num}`03_relative/verdict_precise_position_helps_nearby`*). Only a model that uses far keys could show
+#    whether exact distances are useless far out.
 #
 # **Limits.** Identities and counts are exact. The two live models are tiny, with one seed each.
 #

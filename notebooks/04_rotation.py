@@ -374,7 +374,6 @@ moved = table.set_index("what is done")["change under a shift"]
 assert moved["RoPE"] < 1e-12 and moved["nothing turns"] == 0
 assert (moved.drop(["RoPE", "nothing turns"]) > 1e-3).all()
 assert table["effect of positions"][0] > 1e-3, "or RoPE would be no encoding"
-numbers["shift_error_rope"] = moved["RoPE"]
 
 # %% [markdown]
 # All the wrong rows are real mistakes. The last one passes the shift test by doing nothing, so a second test must check that positions
@@ -630,8 +629,8 @@ figures.show(
 
 # %% [markdown]
 # For equal products the bound falls from {num}`04_rotation/bound_at_0:.1f` to {num}`04_rotation/bound_far:.1f`, its mean over the last
-# hundred distances, and it is nowhere below {num}`04_rotation/bound_least:.1f`. So at every distance shown it says less than the simple
-# bound, which is 1. It *can* say more, if the products change smoothly enough from pair to pair.
+# hundred distances, and it is nowhere below {num}`04_rotation/bound_least:.1f`. So at every distance shown it is looser than the simple
+# bound, which is 1. It *can* be tighter, if the products change smoothly enough from pair to pair.
 #
 # ````{dropdown} Details: the products that suit the bound best
 # No products suit it better than those that go down to zero in equal steps, $h_m \propto d/2 - m$, because
@@ -821,16 +820,16 @@ figures.show(
 # mean square that they have at the first eight distances, and {num}`04_rotation/far_above_near:.0%` of them score more there than near,
 # on average.
 #
-# The falling bound describes none of this: it says more than the simple one for {num}`04_rotation/abel_says_more:.1%` of the pairs.
-# Learned queries and keys *can* make far tokens matter little. RoPE does not do it for them, and it would serve a preference for far
-# tokens as well.
+# The falling bound explains none of this: it is tighter than the simple one for {num}`04_rotation/abel_says_more:.1%` of the pairs.
+# Learned queries and keys *can* make far tokens matter little. RoPE does not do it for them; they could learn to prefer far tokens just
+# as well.
 #
 # ### Bands that stop
 #
 # Fast pairs for position, slow pairs for meaning: {cite:t}`barbero2025` find this division of labour in large trained models. We try two
 # interventions on a band of pairs. If it is *stopped* ($w_m = 0$), it still compares content but no longer knows distances. If it is
-# *removed* ($h_m = 0$), it is gone. A band needs its turning if stopping it costs something. It is needed only for its content if
-# stopping it costs nothing and removing it costs something.
+# *removed* ($h_m = 0$), it is gone. If stopping a band costs something, the model uses the distances that this band measures. It is
+# needed only for its content if stopping it costs nothing and removing it costs something.
 #
 # *Near* is the loss when each query sees only 8 keys. *Far* is what is added when it sees the whole window.
 
@@ -1082,8 +1081,8 @@ figures.show(
 #
 # 1. If every vector gets its position one by one and scores may depend only on distances, a position **turns** a vector by an angle
 #    **linear** in it and does not stretch it. Values stay as they are.
-# 2. The famous decay is that of an **upper bound**. For the trained pairs measured here it says less than a bound that does not decay. A
-#    trained model may prefer near keys, but because its queries and keys have learned to.
+# 2. The famous decay is that of an **upper bound**. For the trained pairs measured here it says less than a bound that does not decay. If
+#    a trained model prefers near keys, it is because its queries and keys have learned that.
 # 3. Pairs that hardly turn within the trained length compare content. In one small model (one seed), with 8 keys visible, stopping the
 #    slowest band costs {num}`04_rotation/band_3_stopped_near:.3f` bits per byte and removing it
 #    {num}`04_rotation/band_3_removed_near:.3f`. With all keys, removing it costs {num}`04_rotation/band_3_removed_far:.3f` more.

@@ -133,7 +133,8 @@ figures.show(
         "These stay within "
         f"{SURVIVES:g} bits per byte of their own sliding window in every bin past L: "
         f"{'; '.join(level_past) or 'none'}. Trained at L = {trained_at} bytes, all "
-        "keys visible, means over seeds. Three seeds do not order neighbours."
+        "keys visible, means over seeds. With three seeds, methods next to each other "
+        "cannot be ranked."
         if levels
         else "Not run yet: the records of the experiment are missing at this profile."
     ),
@@ -446,9 +447,9 @@ figures.provenance(runs)
 # ALiBi's loss is flat past its trained length (*{num}`05_biases/verdict_alibi_flat_beyond_length`*). In the bin that ends at $8L$, with
 # all keys visible, it differs from its own sliding window by {num}`extrapolation/alibi/gap/native/8x:.3f` bits per byte.
 #
-# The lecture notes suspect that ALiBi ignores the far context (*{num}`05_biases/verdict_alibi_does_not_use_longer_context`*). These
-# texts cannot show it, because not even models *trained* at $8L$ gain over their own sliding window. The
-# notes add that it is cheaper to train at $L$ than at $4L$, and that is so ({ref}`Details <biases-details>`).
+# The lecture notes suspect that ALiBi ignores the far context. We cannot test this
+# (*{num}`05_biases/verdict_alibi_does_not_use_longer_context`*): in these texts not even models *trained* at $8L$ gain over their own
+# sliding window. The notes add that it is cheaper to train at $L$ than at $4L$, and that is so ({ref}`Details <biases-details>`).
 #
 # ## T5: a table of buckets
 #
@@ -818,10 +819,10 @@ figures.show(
 )
 
 # %% [markdown]
-# Among 16384 keys the wanted one keeps {num}`05_biases/diluted_16384:.3f` of the weight with the gate,
-# {num}`05_biases/ungated_16384:.3f` without one, and {num}`05_biases/kept_16384:.3f` with the bias. The gate suppresses what the far keys
-# say, as wish (2) asks, but not their weight. The wanted key still needs a score of the order of $\ln N$, as in attention without any bias
-# {cite:p}`chiang2022`. A bias that falls without a bottom gives that lead for free.
+# Among 16384 keys the wanted one keeps {num}`05_biases/diluted_16384:.3f` of the weight with the gate, {num}`05_biases/ungated_16384:.3f`
+# without one, and {num}`05_biases/kept_16384:.3f` with the bias. The gate suppresses what the far keys say, as wish (2) asks, but not
+# their weight. The wanted key still needs a score of the order of $\ln N$, as in attention without any bias {cite:p}`chiang2022`. A bias
+# that keeps falling with the distance gives the wanted key that lead for free.
 #
 # The same gate *added*, $\operatorname{ReLU}(q \cdot k)/\sqrt d + f(R)$, takes at most a factor of $e$ from
 # a far key, and the wanted key keeps {num}`05_biases/added_16384:.3f`.
@@ -892,9 +893,9 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 # (biases-trained)=
 # ## What it is worth in trained models
 #
-# The experiment `encodings` trains all of them with three seeds, each at the best learning rate of a sweep, and
-# reads texts of up to $8L$ ({numref}`fig-biases-encodings`; {doc}`chapter 7 <07_every_encoding>` has the other encodings). What
-# follows was so in each seed, but three seeds decide nothing.
+# The experiment `encodings` trains all of them with three seeds, each at the best learning rate of a sweep, and reads texts of up to $8L$
+# ({numref}`fig-biases-encodings`; {doc}`chapter 7 <07_every_encoding>` has the other encodings). Each statement below is true of every one of the three seeds, but three
+# seeds are too few for a verdict.
 #
 # **Inside the trained length**, Sandwich ({num}`encodings/sandwich minus rope/bits_per_byte:+.3f` bits per byte) and KERPLE have a lower
 # loss than RoPE. ALiBi ({num}`encodings/alibi minus rope/bits_per_byte:+.3f`), T5 and the DA-Transformer have a higher one.
@@ -908,8 +909,8 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 #
 # **The gate.** At these lengths dilution is small: the DA-Transformer ends {num}`encodings/distance-aware/gap/native/8x:+.2f` above its
 # sliding window at $8L$. The model that adds its gate loses
-# {num}`encodings/distance-aware-added minus distance-aware/bits_per_byte:+.3f` more inside $L$ and ends
-# {num}`encodings/distance-aware-added/gap/native/8x:+.2f` above its window. Our computation, which dilutes both alike, did not predict it.
+# {num}`encodings/distance-aware-added minus distance-aware/bits_per_byte:+.3f` more inside $L$ and ends {num}`encodings/distance-aware-added/gap/native/8x:+.2f` above its window. Our computation gave the wanted key the same weight
+# in both forms, so it did not predict this difference.
 #
 # ## What to take away
 #

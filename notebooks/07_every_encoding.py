@@ -14,9 +14,9 @@
 # # 7. Every encoding, side by side
 #
 # **Finding.** Inside the trained length {num}`07_every_encoding/ahead_of_rope` of {num}`07_every_encoding/compared` encodings
-# have a lower loss than RoPE in each of three seeds. On average {num}`07_every_encoding/level_and_ahead` of them also read
-# eight trained lengths as well as through their own sliding window: {num}`07_every_encoding/level_and_ahead_names`. With so few
-# seeds, at one budget, this shows sizes and judges nothing.
+# have a lower loss than RoPE in each of three seeds. On average {num}`07_every_encoding/level_and_ahead` of them also read eight
+# trained lengths as well as through their own sliding window: {num}`07_every_encoding/level_and_ahead_names`. There are three
+# seeds and one budget, so read the numbers as sizes, not as a ranking.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -208,14 +208,14 @@ figures.provenance(in_all, runs)
 #
 # **Texts as long as those of training.** Only the left panel and the cost matter. The lowest losses on average:
 # {num}`07_every_encoding/leaders`. The sinusoid, added to each token, is
-# {num}`encodings/sinusoidal minus rope/bits_per_byte:.2f` bits per byte behind RoPE. A longer training can turn an order
+# {num}`encodings/sinusoidal minus rope/bits_per_byte:.2f` bits per byte behind RoPE. A longer training can reverse such an order
 # ({doc}`chapter 11 <11_language_model>`).
 #
 # **Longer texts, all keys visible.** Take one of the {num}`07_every_encoding/level` encodings whose dots stay left of the
 # dashed line. Staying level does not mean using far text ({doc}`chapter 12 <12_extrapolators>`).
 #
-# **Longer texts through a window.** More encodings will do, because the gaps are those to a sliding window that counts its
-# indices anew. A mask alone keeps the indices, so it shows two kinds of failure:
+# **Longer texts through a window.** Through a sliding window that restarts its indices at 0, every encoding works as in
+# training. A mask that only hides old keys keeps the large indices, and so separates two kinds of failure:
 #
 # - *Distances and numbers of keys.* With a mask of $L$ keys RoPE's loss in the last bin falls from
 #   {num}`encodings/rope/native/8x:.2f` to {num}`encodings/rope/native-window/8x:.2f`. T5's falls too
@@ -230,8 +230,9 @@ figures.provenance(in_all, runs)
 # more. Sinks change nothing for ALiBi, T5, KERPLE's logarithm, Sandwich and the vectors of distances.
 #
 # **Cost.** No encoding adds more than {num}`07_every_encoding/most_parameters:.0%` to the parameters of these models. The
-# kernel decides the time: rotations and fixed biases leave nearly all of the speed of attention, but scores of another form do
-# not ({numref}`fig-cost-encodings`, {doc}`chapter 20 <20_cost_and_speed>`).
+# kernel decides the time: in texts of the trained length rotations and fixed biases leave nearly all of the speed of attention,
+# but scores of another form do not ({numref}`fig-cost-encodings`). In much longer texts a fixed bias is slow as well
+# ({doc}`chapter 20 <20_cost_and_speed>`).
 #
 # ## What each of them is
 #
@@ -309,9 +310,9 @@ figures.provenance(in_all, runs)
 # sequences, is deterministic, and extends to several dimensions. RoPE, they say, has all five. In small numeric probes it has
 # all but the last, which its axial form has.
 #
-# The third says least, because the probe only asks for *distinct* vectors beyond the window, not whether a trained model can
-# read them. The sinusoid and RoPE have such vectors, but their losses rise there. Shaw's encoding and T5's bias lack them and
-# have lower losses.
+# The third property, generalising, is tested least: the probe only asks whether the vectors beyond the window are *distinct*,
+# not whether a trained model can read them. The sinusoid and RoPE have such vectors, but their losses rise there. Shaw's
+# encoding and T5's bias lack them and have lower losses.
 #
 # `````{dropdown} Table: five properties, of encodings and extrapolators
 # The first four properties are those of the **embedding** that an encoding gives to a position or, if it knows nothing else, to
@@ -495,8 +496,8 @@ if profile == "laptop" and unrun.str.startswith("learned").all():  # what is sai
 # %% [markdown]
 # ## Limits
 #
-# One width, one kind of text, one short training and three seeds: this page shows sizes and does not order neighbours. An
-# encoding that is level with RoPE is below it in all three seeds one time in eight, and
+# One width, one kind of text, one short training and three seeds: this page shows sizes and does not order neighbours. By chance
+# alone, one in eight encodings that are really as good as RoPE is below it in all three seeds, and
 # {num}`07_every_encoding/ahead_with_zero` of those below it have intervals that include 0. A longer training may turn the
 # order. Past the trained length the gap says what an encoding loses, not whether its model uses far text.
 #

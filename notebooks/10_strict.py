@@ -16,8 +16,8 @@
 # **Finding.** Let the position heads see positions only. The model is then, exactly, a dense transformer of width $d_{\text{sem}}$ with
 # tables added to its queries and keys, and the tables are the same for every text ({numref}`fig-strict-tables`). With a quarter of the
 # width for position, a training step is {num}`20_cost_and_speed/step_strict:.2f` times as fast as a dense one
-# ({doc}`chapter 20 <20_cost_and_speed>`). Our hypothesis was that this *strict* model predicts as well as a separated one, with the
-# sinusoid and with a learned table: *{num}`10_strict/verdict_strict_as_good_as_separated`*.
+# ({doc}`chapter 20 <20_cost_and_speed>`). With a sinusoid this *strict* model predicts as well as a separated one. With a learned
+# table six seeds cannot tell, so our claim on both is *{num}`10_strict/verdict_strict_as_good_as_separated`*.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -182,8 +182,8 @@ for name, model in (("separated", separated), ("strict", strict)):
     print(f"{name:10s} [W_Q W_K] of the first block:", *sizes)
 
 # %% [markdown]
-# Strict stores two matrices, one for its position head and one for its three sem heads. To see that nothing else has changed, we write
-# them into the *separated* model, with the zeros of {eq}`eq-strict-queries` written out. The two models must then agree.
+# Strict stores two matrices, one for its position head and one for its three sem heads. To see that nothing else has changed, we copy
+# them into a *separated* model and fill in the zeros of {eq}`eq-strict-queries`. The two models must then agree.
 
 
 # %%
@@ -609,8 +609,9 @@ figures.show(
 # {num}`10_strict/distance_share_layer_2:.0%`. We did not expect its shape. It is nearly a straight line with another slope for each head,
 # as ALiBi *prescribes* it, and the best line alone explains {num}`10_strict/line_share_layer_2:.0%` there.
 #
-# But the tables need not be relative. If a key counts the more the higher its own index, whatever the query, the weights are the same as
-# for a line in the distance, because the softmax ignores what is constant in a row (exercise 4). A function of the *key* alone explains
+# But the tables need not be relative. Suppose that a key's score simply grows with its own index, for every query alike. The softmax
+# ignores what is constant in a row, so the weights are the same as if the score fell in a straight line with the distance (exercise 4). A
+# function of the *key* alone explains
 # {num}`10_strict/key_share_layer_2:.0%` (untrained: {num}`10_strict/key_share_untrained:.0%`). So what looks like a distance may be a
 # ramp over indices. Within one window the two can hardly be distinguished. Beyond it they differ, because a ramp has to go on rising at
 # indices that were never trained.

@@ -411,26 +411,6 @@ if profile == "laptop" and loudness.loc[:, "quiet":"loud"].notna().all(axis=None
     assert not (loudness["louder"] < loudness["loud"]).any(), "as is said"
 added = tried[tried.method == "sinusoidal"]
 at_its_rate = added[added.learning_rate == used["sinusoidal"]].val_bits_per_byte.min()
-
-
-def quietest_loss(sweep: str, method: str) -> float:
-    """What a table loses at the quietest scale tried of it, means over the seeds."""
-    one, losses = experiments.get(sweep), {}
-    if (used_trial := one.chosen(profile).get(method)) is None:
-        return np.nan
-    table = one.table(profile)
-    for run, loss in zip(one.grid(profile), table.val_bits_per_byte, strict=True):
-        losses.setdefault(one.trial_of(run.resolved()), []).append(loss)
-    quietest = min(trial for trial in losses if trial[:2] == used_trial[:2])
-    return np.mean(losses[quietest]) - np.mean(losses[used_trial])
-
-
-for short, sweep, method in (
-    ("wide", "table_sweep", "separated-learned-wide"),
-    ("constant", "ablation_sweep", "separated-learned-constant"),
-):
-    loss = quietest_loss(sweep, method)
-    numbers[f"quietest_loss_{short}"] = chapter_numbers.mean_of([loss])
 numbers["sinusoid_rate_gain"] = chapter_numbers.mean_of(
     [at_its_rate - added.val_bits_per_byte.min()]
 )
@@ -951,9 +931,6 @@ figures.show(
         else "None of the models has run at every budget."
     ),
 )
-
-# %% tags=["remove-input"]
-numbers["budget_order_turned"] = pairs_in_words(turned) if whole else "not run"
 figures.provenance(budgets)
 
 # %% [markdown]
@@ -1096,9 +1073,6 @@ figures.provenance(budgets)
 # %% tags=["hide-input"]
 curve_rows = experiments.get("in_window").rows(profile, "curve")
 curve_rows = curve_rows.reindex(columns=["method", "step", "bits_per_byte"])
-block = facts.block_parameters
-share_of_blocks = block["separated-learned"] / block["learned"]
-numbers["block_parameter_share"] = chapter_numbers.mean_of([share_of_blocks])
 shown = ("sinusoidal", "learned", "rope", "separated-learned", "separated-learned-wide")
 fig, ax = plt.subplots(figsize=(6.8, 3.8))
 for method in shown:

@@ -20,7 +20,7 @@
 #
 # Training can show far distances too. A separated model that met them in gaps between positions finds
 # {num}`needle/separated-content-gap/far/native:.0%` of these needles, its dense twin {num}`needle/sinusoidal-content-gap/far/native:.0%`.
-# We had expected separation to help (*{num}`19_far_text/verdict_needle_separation_finds_more`*).
+# So separation does not help here. We had claimed that it would (*{num}`19_far_text/verdict_needle_separation_finds_more`*).
 #
 # **The doubt.** To find a name is not to understand a text. No model here reliably answers questions about a story from that far back, and
 # RoPE with YaRN does no better than a guess ({num}`questions/rope/far/yarn:.0%`).
@@ -204,9 +204,9 @@ maps(
 )
 
 # %% [markdown]
-# **It is not the separation.** The dense twin has more parameters. But a separated model of the same size finds no more than the smaller
-# one, and the dense twin does as well as that one (*{num}`19_far_text/verdict_needle_dense_twin_does_as_well_at_equal_parameters`*). RoPE,
-# with gaps but without the term, finds fewer, so dense models do as well only in part
+# **It is not the separation.** The dense twin has more parameters. But a separated model as large as the dense twin finds no more needles than
+# the small one, and the dense twin finds as many (*{num}`19_far_text/verdict_needle_dense_twin_does_as_well_at_equal_parameters`*). RoPE
+# with gaps, which lacks the term, finds fewer. So of two dense models one does as well
 # (*{num}`19_far_text/verdict_needle_dense_twins_do_as_well`*).
 #
 # Gaps alone do much of the work. The term helps to learn the task at all: without it {num}`19_far_text/gap_learned_separated` separated
@@ -400,9 +400,10 @@ figures.show(
 # {num}`19_far_text/order_while_short_separated` separated runs find ninety-five in a hundred latest values, and
 # {num}`19_far_text/order_while_short_sinusoidal` of the dense sinusoid. Exploratory: with the content-to-position term the lead is gone.
 #
-# **The doubt: an index also says what was always there.** At random positions the separated model loses values *near* the question, because
-# in training only questions had the highest indices (*{num}`19_far_text/verdict_near_answers_are_lost_by_index`*). In texts of $8L$ it
-# finds {num}`mqar/separated-randomised/near/native:.0%` of them. Read at the lower three quarters of the positions it finds
+# **The doubt: a model can learn that large indices mean questions.** At random positions the separated model loses values *near* the
+# question, because in training only questions had the highest indices (*{num}`19_far_text/verdict_near_answers_are_lost_by_index`*). In
+# texts of $8L$ it finds {num}`mqar/separated-randomised/near/native:.0%` of them. Read at the lower three quarters of the positions it
+# finds
 # {num}`mqar/separated-randomised/near/lower:.0%`.
 #
 # A model without any encoding still recalls {num}`mqar/none/far/native:.0%` of the far values. We had expected it to equal the strict model
@@ -410,7 +411,7 @@ figures.show(
 
 # %% tags=["hide-cell"]
 latest, half = tables["latest_value"], tasks["latest_value"].short_steps(profile)
-for short in ("separated", "sinusoidal", "rope"):
+for short in ("separated", "sinusoidal"):
     numbers[f"order_while_short_{short}"] = shown.learned_by(
         latest, [f"{short}-randomised"], half
     )
@@ -494,8 +495,8 @@ figures.show(
 # (*{num}`19_far_text/verdict_a_separated_model_adds_shifts`*), and whether it does better than RoPE
 # (*{num}`19_far_text/verdict_a_separated_model_adds_shifts_before_rope`*).
 #
-# They also leave open whether a joint MLP is what it lacked (*{num}`19_far_text/verdict_adding_shifts_needs_a_joint_mlp`*), and whether
-# that does more than width (*{num}`19_far_text/verdict_a_joint_mlp_is_more_than_size`*).
+# They also leave open whether the separated model would need a joint MLP (*{num}`19_far_text/verdict_adding_shifts_needs_a_joint_mlp`*),
+# and whether a joint MLP helps more than a wider model (*{num}`19_far_text/verdict_a_joint_mlp_is_more_than_size`*).
 #
 # **The doubt: perhaps nobody adds anything.** A head for each distance could bring every name its neighbours, and the rest is content. We
 # did not look. By our bar no model has learned the task, so nothing follows for longer texts.
@@ -596,7 +597,7 @@ for times in answers.TIMES:
 # ## What would change our mind
 #
 # - **YaRN for the others.** Only RoPE was read with other frequencies here. {doc}`Chapter 13 <13_slow_down>` slows separated and dense
-#   models down too, so far in recall alone, where RoPE is still ahead.
+#   models down, too, in recall and with latest values. RoPE is still ahead.
 # - **Larger models**, with more seeds, YaRN and the other tasks, could change the order of the methods.
 # - **A longer training**, or other positions, might make a model use far latest values, or far answers in stories.
 # - **Fairer stories.** If fillers also named the persons who are asked for, the same models might fail sooner.

@@ -123,7 +123,6 @@ laptop = experiments.get("speed").grid("laptop")
 quarter = next(c for c in laptop if c.pos_parts == 4)
 pair = {name: replace(quarter, variant=name) for name in KINDS}
 for name, cell in pair.items():
-    numbers[f"limit_{name}"] = cell.limit
     print(f"{name}: {cell.limit:.3f} times fewer multiply-adds")
 alone = replace(pair["strict"], batch_size=1).limit
 assert pair["separated"].limit < alone < pair["strict"].limit
@@ -205,8 +204,8 @@ print(f"{rate / 1e9:.0f} billion multiply-adds, {bandwidth / 1e9:.0f} GB a secon
 print(f"a balance of {rate / bandwidth:.2f} multiply-adds a byte")
 
 # %% [markdown]
-# If this balance is below the numbers of the products, the machine waits for multiply-adds. Above them it waits for bytes. The
-# next figure adds this up over a whole step:
+# If a product does more multiply-adds per byte than this balance, the machine waits for its multiply-adds. If it does fewer,
+# the machine waits for bytes. The next figure adds this up over a whole step:
 
 # %% tags=["hide-input"]
 work = {}
@@ -225,7 +224,6 @@ limits = {
 moved = {name: sum(one.moved for one in found) for name, found in work.items()}
 for name in pair:
     numbers[f"moved_{name}"] = moved[name] / moved["dense"]
-    numbers[f"bound_{name}"] = limits[name][-1]
 fig, ax = plt.subplots(figsize=(6.8, 3.4))
 shapes.curves(ax, balances, limits, [(*KINDS[n][:1], "", "-") for n in pair])
 ax.plot(balances[[0, -1]], [1, 1], color=figures.FAINT, linewidth=1)
@@ -515,7 +513,6 @@ models |= {name: cell.models()[name] for name, cell in pair.items()}
 held = {name: training_memory(config) for name, config in models.items()}
 for name in pair:
     numbers[f"kept_{name}"] = held[name][1] / held["dense"][1]
-    numbers[f"trained_{name}"] = sum(held[name]) / sum(held["dense"])
 figures.show_table(
     pd.DataFrame(
         {
@@ -595,8 +592,9 @@ figures.provenance(shares, reading)
 #    both, as long as the texts of a batch share their positions.
 # 2. **In long texts attention is the price.** A token of a longer text costs more
 #    (*{num}`20_cost_and_speed/verdict_a_longer_text_costs_more_a_token`*). With a window it costs the same.
-# 3. **In long texts only tables help.** Separation alone saves little time
-#    (*{num}`20_cost_and_speed/verdict_separation_alone_saves_little_in_long_texts`*). Position tables made beforehand save some.
+# 3. **In long texts only position tables made beforehand help.** Separation alone saves little time
+#    (*{num}`20_cost_and_speed/verdict_separation_alone_saves_little_in_long_texts`*). Position tables made beforehand save
+#    some.
 # 4. **The kernel decides what an encoding costs.** On a CPU compiled RoPE is nearly free
 #    (*{num}`20_cost_and_speed/verdict_compiled_rope_is_nearly_free`*), and our encodings are faster than those of
 #    x-transformers (*{num}`20_cost_and_speed/verdict_ahead_of_x_transformers`*). In a long text a bias of the distance costs at

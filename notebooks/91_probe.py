@@ -120,8 +120,8 @@ for name, one in window.four.items():
 #
 # ## With and without slower waves
 #
-# A model with RoPE can be read at slower waves ({doc}`chapter 6 <06_longer_contexts>`). A card before and one after say what that
-# gives:
+# A model with RoPE can be read at slower waves ({doc}`chapter 6 <06_longer_contexts>`). Compare the card of the model as trained
+# with its card at slower waves:
 
 # %%
 above = {}
@@ -150,8 +150,8 @@ assert above["8 times slower"] < above["as trained"] / 2, "more than half is gon
 # :dedent:
 # ```
 #
-# *Uses* asks for more. What is older than $L$ is replaced by another passage, or left out, and both must cost something. A
-# model that long text only confuses gains when the old part is left out.
+# *Uses* asks for more. What is older than $L$ is replaced by another passage, or left out, and both must cost something. If far text
+# only confuses a model, its loss falls when the old part is left out.
 #
 # *Quality* and *price* compare the model with a reference, here RoPE: *quality* far out, where RoPE has its sliding window, and
 # *price* inside the trained length.
@@ -206,21 +206,19 @@ figures.show_table(
     caption="What each side costs alone. Means over windows.",
     formats={columns[-1]: "+.3f"},
 )
-for name, card in {"window": window, "wrap": wrap}.items():
-    numbers |= {f"{key}_{name}": one.verdict for key, one in card.axes.items()}
 index = window.axes["index"].numbers["cost"]["mean"]
 assert abs(index) < 1e-4, "RoPE knows differences of positions only"
 
 # %% [markdown]
-# RoPE never sees an index, so that side is free by construction. Its distances fail, and yet it survives, because the window
-# hides every distance beyond $L$.
+# RoPE only sees differences of indices, so a new index alone costs it nothing. Its distances fail, and yet it survives, because the
+# window hides every distance beyond $L$.
 #
 # ## What to take away
 #
 # 1. The baseline of a long text is the model's own sliding window. At eight trained lengths RoPE with a window differs from it
 #    by {num}`91_probe/gap_window:.3f` bits per byte.
-# 2. Surviving is not using: *uses* is *{num}`91_probe/uses_window`* for RoPE with a window and *{num}`91_probe/uses_wrap`* for
-#    the table.
+# 2. A model that survives need not use far text. For RoPE with a window the verdict on use is *{num}`91_probe/uses_window`*,
+#    for the table *{num}`91_probe/uses_wrap`*.
 # 3. A card judges one checkpoint. Its intervals are over windows of text and say nothing about another training.
 #
 # **Limits.** Windows of one text are taken as independent, and replaced context comes from the same text. Tokens that share a

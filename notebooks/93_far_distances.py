@@ -13,8 +13,8 @@
 # %% [markdown]
 # # Training for far distances
 #
-# {doc}`Chapter 13 <13_slow_down>` slows positions down after training. This page shows far positions in training, which still costs no more
-# than training on short texts.
+# {doc}`Chapter 13 <13_slow_down>` slows positions down after training. This page shows the model far positions during training, at the cost
+# of training on short texts.
 #
 # **Finding.** Two things together let a model read novels of eight trained lengths nearly as well as through a sliding window. *Position
 # gaps*, jumps in the positions of short training texts, make far distances familiar, and a score that reads distances by waves can use
@@ -176,7 +176,7 @@ for sampler in (RandomOffset(64), RandomOffset(64, per="sequence")):
 # offsets loses {num}`recipes/separated-offsets/native-at-1m minus native/1x:+.2f` bits per byte against index 0. The short period alone
 # does not help either ({num}`recipes/separated-torus/native-at-1m minus native/1x:+.2f`).
 #
-# Nor do offsets alone let a model survive (*{num}`93_far_distances/verdict_random_offsets_survive`*). In texts of $8L$, whose indices they
+# Offsets alone do not let a model survive either (claim that they do: *{num}`93_far_distances/verdict_random_offsets_survive`*). In texts of $8L$, whose indices they
 # did show, the separated sinusoid is {num}`recipes/separated-offsets/gap/native/8x:+.2f` above its sliding window, because the number of
 # keys and their distances are new.
 #
@@ -189,7 +189,8 @@ for sampler in (RandomOffset(64), RandomOffset(64, per="sequence")):
 #
 # With linear maps on $[\,p \,\Vert\, s\,]$ the score of two tokens is a sum of four products: content with content, content with position
 # both ways, position with position. The cross terms can say "this word likes index 17". None can say "this word looks three back", content
-# with a *distance*. Term (b) of Transformer-XL, {eq}`eq-relative-xl`, can, and so can RoPE {cite:p}`su2021`. The rungs of this ladder:
+# with a *distance*. Term (b) of Transformer-XL, {eq}`eq-relative-xl`, can, and so can RoPE {cite:p}`su2021`. From the poorest score to the
+# richest:
 #
 # | rung | score of a sem head | here |
 # |---|---|---|
@@ -384,7 +385,7 @@ figures.show(
 figures.provenance(runs)
 
 # %% [markdown]
-# ALiBi, which is not in the figure, survives without gaps ({num}`extrapolation/alibi/gap/native/8x:+.3f` above its sliding window). But its
+# ALiBi survives without gaps ({num}`extrapolation/alibi/gap/native/8x:+.3f` above its sliding window). But its
 # loss there, {num}`extrapolation/alibi/native/8x:.3f` bits per byte, is more than that of RoPE with a window.
 #
 # **None of them used far text**, as far as we could show. Even RoPE and the separated sinusoid, trained on texts of $8L$ in chapter 12,
@@ -486,8 +487,8 @@ assert np.isclose(slowest, 2 * small.length)
 # ## Details
 #
 # `````{dropdown} How to read the table
-# - *Survives* below zero means that all keys together serve a model better than its own sliding window. *Uses* above zero says that it
-#   depends on the far past; that the far past helps, only the two together say.
+# - *Survives* below zero means that all keys together serve a model better than its own sliding window. If *uses* is above zero, the
+#   model's predictions depend on the far past. Only if *survives* is also below zero does the far past help.
 # - *Price* is what every reader of short texts loses. It is taken over the method at the base, as wide as the variant is; where
 #   parameters differ it is no price of the training alone.
 # - Differences are in bits per byte, below zero is better; each is a mean over the seeds that both sides have.
