@@ -230,7 +230,7 @@ figures.provenance(in_all, runs)
 # more. Sinks change nothing for ALiBi, T5, KERPLE's logarithm, Sandwich and the vectors of distances.
 #
 # **Cost.** No encoding adds more than {num}`07_every_encoding/most_parameters:.0%` to the parameters of these models. The
-# kernel decides the time: in texts of the trained length rotations and fixed biases leave nearly all of the speed of attention,
+# kernel decides the time: in texts of up to 1,024 tokens rotations and fixed biases leave nearly all of the speed of attention,
 # but scores of another form do not ({numref}`fig-cost-encodings`). In much longer texts a fixed bias is slow as well
 # ({doc}`chapter 20 <20_cost_and_speed>`).
 #
