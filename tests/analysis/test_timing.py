@@ -170,11 +170,11 @@ def test_a_gpu_s_own_clock_sees_its_work():
 def test_steps_are_alike_by_the_largest_number_of_each_of_their_tensors():
     some, few = torch.tensor([1.0, -100.0]), torch.tensor([1e-3])
     check_alike([some + 1e-3, few], [some, few], 1e-4)
-    for other, told in (
+    for other, message in (
         ([some, few + 1e-3], "gradients 1"),
         ([some + 1, few], "outputs"),
         ([some * torch.nan, few], "outputs"),
         ([some], "one step has 0 gradients, the other 1"),
     ):
-        with pytest.raises(RuntimeError, match=told):
+        with pytest.raises(RuntimeError, match=message):
             check_alike(other, [some, few], 1e-4)

@@ -24,7 +24,7 @@ from sepnb.records.store import Store
 
 @pytest.mark.attack("commands that ask for what cannot be done")
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["run", "01_oder"], "'01_oder' is no chapter and no experiment; did you mean 01_order"),
         (["run", "in_window", "--seeds", "1" * 23], "each of at most 18 digits"),
@@ -47,12 +47,12 @@ from sepnb.records.store import Store
     ],
 )
 def test_what_cannot_be_done_is_refused_with_a_remedy(
-    sepnb, write_chapter, arguments: list[str], told: str
+    sepnb, write_chapter, arguments: list[str], message: str
 ) -> None:
     write_chapter("01_order")
     status, output = sepnb(*arguments)
     assert status == 2
-    assert told in output
+    assert message in output
     assert "Traceback" not in output
 
 

@@ -82,7 +82,7 @@ def batches(monkeypatch) -> list[tuple[dict[str, Any], list[Run]]]:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("run", "fake", "--parallel", "2"), "--parallel goes with --cluster slurm or --cluster local"),
         ((*SLURM, "--jobs", "2"), "with --cluster give --parallel"),
@@ -95,13 +95,13 @@ def batches(monkeypatch) -> list[tuple[dict[str, Any], list[Run]]]:
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_submitted(
-    sepnb, checkout, write_chapter, fake, registered, batches, monkeypatch, arguments, told
+    sepnb, checkout, write_chapter, fake, registered, batches, monkeypatch, arguments, message
 ) -> None:
     write_chapter("01_order")
     registered(fake(needs=("eltec-eng",)))
     monkeypatch.setattr(registry, "get", lambda name: SimpleNamespace(status=lambda: "missing"))
     status, output = sepnb(*[str(checkout / "mine") if part == "STORE" else part for part in arguments])
-    assert status == 2 and told in output and "Traceback" not in output
+    assert status == 2 and message in output and "Traceback" not in output
     assert not batches
 
 

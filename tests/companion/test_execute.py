@@ -41,13 +41,13 @@ def test_a_failing_chapter_fills_one_screen_and_the_others_still_run(write_chapt
     )
 
     assert [outcome.status for outcome in outcomes] == ["failed", "ran"], outcomes
-    told = outcomes[0].failure
-    assert told is not None
+    failure = outcomes[0].failure
+    assert failure is not None
     line = next(n for n, text in enumerate(bad.text.splitlines(), 1) if "raise ValueError" in text)
-    assert (told.cell, told.place) == ("code cell 3 of 4", f"notebooks/01_bad.py:{line}")
-    assert told.error == "ValueError: [bold] is 3, the bound is 2"
-    assert told.line == 'raise ValueError("[bold] is 3, the bound is 2")'
-    assert "\x1b" not in told.trace
+    assert (failure.cell, failure.place) == ("code cell 3 of 4", f"notebooks/01_bad.py:{line}")
+    assert failure.error == "ValueError: [bold] is 3, the bound is 2"
+    assert failure.line == 'raise ValueError("[bold] is 3, the bound is 2")'
+    assert "\x1b" not in failure.trace
 
     kept = bad.output("smoke", "failed.ipynb")
     notebook = json.loads(kept.read_text(encoding="utf-8"))

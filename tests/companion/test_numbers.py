@@ -25,7 +25,7 @@ def test_what_is_published_is_loaded_and_scalars_are_taken_at_their_value(checko
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ({}, "no numbers"),
         ({"loss": float("nan")}, "loss is nan"),
@@ -34,8 +34,8 @@ def test_what_is_published_is_loaded_and_scalars_are_taken_at_their_value(checko
         ({"first": float("nan"), "fine": 1.0, "second": []}, r"first is nan.*second is a list"),
     ],
 )
-def test_what_says_nothing_is_refused(checkout, content: dict, told: str) -> None:
-    with pytest.raises(NumbersError, match=told):
+def test_what_says_nothing_is_refused(checkout, content: dict, message: str) -> None:
+    with pytest.raises(NumbersError, match=message):
         numbers.publish("01_order", content, profile="smoke")
     assert not (checkout / "build").exists()
 
@@ -49,7 +49,7 @@ def test_a_chapter_name_cannot_lead_elsewhere(checkout, name: str) -> None:
 
 @pytest.mark.attack("files of chapter numbers that were cut, edited or moved")
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (None, "has not run at laptop"),
         ('{"chapter": "01_order", "numb', "not valid JSON"),
@@ -59,13 +59,13 @@ def test_a_chapter_name_cannot_lead_elsewhere(checkout, name: str) -> None:
     ],
 )
 def test_a_file_that_cannot_be_trusted_says_so_with_path_and_remedy(
-    checkout, text: str | None, told: str
+    checkout, text: str | None, message: str
 ) -> None:
     path = numbers.path("01_order", "laptop")
     if text is not None:
         path.parent.mkdir(parents=True)
         path.write_text(text, encoding="utf-8")
-    with pytest.raises(NumbersError, match=told) as caught:
+    with pytest.raises(NumbersError, match=message) as caught:
         numbers.load("01_order", "laptop")
     assert str(caught.value).startswith(str(path))
     assert "sepnb run 01_order --profile laptop" in str(caught.value)

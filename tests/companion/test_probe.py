@@ -143,7 +143,7 @@ def test_a_text_and_a_model_of_transformers_that_cannot_be_read_are_named(tmp_pa
 
 @pytest.mark.attack("models, texts and options that cannot be probed")
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"--text": "nowhere.txt"}, "does not exist"),
         ({"--times": "4,2", "model": "no/such-model"}, "give rising ints"),  # before a model is loaded
@@ -164,7 +164,7 @@ def test_a_text_and_a_model_of_transformers_that_cannot_be_read_are_named(tmp_pa
     ],
 )
 def test_what_cannot_be_probed_is_refused_with_a_remedy_and_nothing_is_written(
-    probe, files, tmp_path, monkeypatch, changes, told
+    probe, files, tmp_path, monkeypatch, changes, message
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("empty.npy").touch()
@@ -176,5 +176,5 @@ def test_what_cannot_be_probed_is_refused_with_a_remedy_and_nothing_is_written(
     asked = {"model": model, "--text": text, "--length": 16, "--times": "1,2", "--out": tmp_path / "cards"}
     asked |= changes
     status, output = probe(asked.pop("model"), *(part for pair in asked.items() for part in pair))
-    assert status == 2 and told in output and "Traceback" not in output
+    assert status == 2 and message in output and "Traceback" not in output
     assert not list(tmp_path.rglob("*.html")) and not list(tmp_path.rglob("*.json"))

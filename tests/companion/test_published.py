@@ -127,7 +127,7 @@ TEXT = Record(
 
 
 @pytest.mark.parametrize(
-    ("part", "changes", "told"),
+    ("part", "changes", "message"),
     [
         ("provenance", {"data": {"novels": "d2"}}, "the digest of its data is"),
         ("provenance", {"commit": "c"}, "its commit is 'c', and the history has None"),
@@ -142,12 +142,12 @@ TEXT = Record(
         ("config", {"training": {"steps": 4}}, "steps is 3, and its config says 4|another form"),
     ],
 )
-def test_a_record_that_contradicts_itself_is_told_by_one_of_its_two_numbers(part, changes, told) -> None:
+def test_a_record_that_contradicts_itself_is_told_by_one_of_its_two_numbers(part, changes, message) -> None:
     of = {"data": {"novels": "d1"}, "commits": {"a", "b"}}
     assert contradictions.of(TEXT, **of) is None
     assert contradictions.of(TEXT, of["data"], None) is None, "without a history"
     changed = changes if part == "rows" else getattr(TEXT, part) | changes
-    assert re.search(told, contradictions.of(replace(TEXT, **{part: changed}), **of))
+    assert re.search(message, contradictions.of(replace(TEXT, **{part: changed}), **of))
 
 
 def test_a_record_that_contradicts_itself_is_stale(fake, store) -> None:

@@ -60,35 +60,35 @@ def turned(q: Tensor, k: Tensor, angles: list[Tensor], gains: list[Tensor | floa
 
 
 def rope(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
-    told, d = layer.encoding, q.shape[-1]
-    width = d if told.partial is None else round(told.partial * d)
-    kept = width // 2 if told.p is None else round(told.p * width / 2)
-    slower = 1.0 if told.extension is None else told.extension.factor
+    encoding, d = layer.encoding, q.shape[-1]
+    width = d if encoding.partial is None else round(encoding.partial * d)
+    kept = width // 2 if encoding.p is None else round(encoding.p * width / 2)
+    slower = 1.0 if encoding.extension is None else encoding.extension.factor
     angles = [
-        layer.distance * (told.base ** (-2 * m / width) / slower if m < kept else 0.0)
+        layer.distance * (encoding.base ** (-2 * m / width) / slower if m < kept else 0.0)
         for m in range(width // 2)
     ]
-    return turned(q, k, angles, [1.0] * len(angles), told.layout) / math.sqrt(d)
+    return turned(q, k, angles, [1.0] * len(angles), encoding.layout) / math.sqrt(d)
 
 
 def xpos(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
-    told, d, t = layer.encoding, q.shape[-1], layer.distance
+    encoding, d, t = layer.encoding, q.shape[-1], layer.distance
     shares = [2 * m / d for m in range(d // 2)]
-    angles = [t * told.base**-share for share in shares]
-    gains = [((s + told.gamma) / (1 + told.gamma)) ** (t / told.scale_base) for s in shares]
-    return turned(q, k, angles, gains, told.layout) / math.sqrt(d)
+    angles = [t * encoding.base**-share for share in shares]
+    gains = [((s + encoding.gamma) / (1 + encoding.gamma)) ** (t / encoding.scale_base) for s in shares]
+    return turned(q, k, angles, gains, encoding.layout) / math.sqrt(d)
 
 
 def axial_rope(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
-    told, d = layer.encoding, q.shape[-1]
-    each = d // 2 // told.dims
+    encoding, d = layer.encoding, q.shape[-1]
+    each = d // 2 // encoding.dims
     apart = (layer.at[:, :, None] - layer.at[:, None, :]).to(F64)  # [B, N, N, n]
     angles = [
-        apart[..., axis][:, None] * told.base ** (-2 * m / (d // told.dims))
-        for axis in range(told.dims)
+        apart[..., axis][:, None] * encoding.base ** (-2 * m / (d // encoding.dims))
+        for axis in range(encoding.dims)
         for m in range(each)
     ]
-    return turned(q, k, angles, [1.0] * len(angles), told.layout) / math.sqrt(d)
+    return turned(q, k, angles, [1.0] * len(angles), encoding.layout) / math.sqrt(d)
 
 
 # --- terms of the score
@@ -132,17 +132,17 @@ def digit_strings(layer: Layer, width: int) -> Tensor:
 
 
 def seqpe(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
-    told = layer.encoding
-    index = layer.number if told.per_layer else 0
+    encoding = layer.encoding
+    index = layer.number if encoding.per_layer else 0
     embedded = torch.stack([layer.encoder.plain(row) for row in layer.at])
     p_q = embedded @ layer.leaf(f"queries.{index}.weight").T + layer.leaf(f"queries.{index}.bias")
     p_k = embedded @ layer.leaf(f"keys.{index}.weight").T
-    if told.site == "multiply":
+    if encoding.site == "multiply":
         p_k = p_k + layer.leaf(f"keys.{index}.bias")
     p_q, p_k = (x.unflatten(-1, (q.shape[1], -1)).transpose(1, 2) for x in (p_q, p_k))
-    if told.site == "score":
-        return (product(q, k) + told.factor * product(p_q, p_k)) / math.sqrt(q.shape[-1])
-    return scaled(q + p_q, k + p_k) if told.site == "add" else scaled(q * p_q, k * p_k)
+    if encoding.site == "score":
+        return (product(q, k) + encoding.factor * product(p_q, p_k)) / math.sqrt(q.shape[-1])
+    return scaled(q + p_q, k + p_k) if encoding.site == "add" else scaled(q * p_q, k * p_k)
 
 
 # --- biases
@@ -172,11 +172,11 @@ def t5_bucket(r: int, n_buckets: int, max_distance: int, bidirectional: bool) ->
 
 
 def t5(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
-    told, relative = layer.encoding, -layer.distance[:, 0].long()
-    settings = told.n_buckets, told.max_distance, told.bidirectional
+    encoding, relative = layer.encoding, -layer.distance[:, 0].long()
+    settings = encoding.n_buckets, encoding.max_distance, encoding.bidirectional
     of_pair = [t5_bucket(r, *settings) for r in relative.flatten().tolist()]
     bias = layer.leaf("table")[torch.tensor(of_pair)].unflatten(0, relative.shape).movedim(-1, 1)
-    return (scaled(q, k) if told.scale is None else told.scale * product(q, k)) + bias
+    return (scaled(q, k) if encoding.scale is None else encoding.scale * product(q, k)) + bias
 
 
 def kerple(layer: Layer, heads: int) -> Tensor:
@@ -188,10 +188,12 @@ def kerple(layer: Layer, heads: int) -> Tensor:
 
 
 def sandwich(layer: Layer, heads: int) -> Tensor:
-    told, t = layer.encoding, layer.distance.abs()
-    waves = [torch.cos(t * told.base ** (-2 * m / told.width)) for m in range(1, told.width // 2 + 1)]
+    encoding, t = layer.encoding, layer.distance.abs()
+    waves = [
+        torch.cos(t * encoding.base ** (-2 * m / encoding.width)) for m in range(1, encoding.width // 2 + 1)
+    ]
     compression = torch.tensor([heads / (8 * h) for h in range(1, heads + 1)], dtype=F64)
-    return (sum(waves) - told.width / 2) * compression[:, None, None]
+    return (sum(waves) - encoding.width / 2) * compression[:, None, None]
 
 
 def fire(layer: Layer, heads: int) -> Tensor:

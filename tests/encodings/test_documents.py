@@ -110,24 +110,24 @@ def test_one_document_is_the_plain_text_and_a_model_of_compiled_formulas_is_not_
 def test_what_counts_tokens_over_the_borders_of_documents_is_refused(unhooked):
     made, text = model("rope"), tokens()
     stretched = made.extended(extension=encodings.DynamicNTK(2.0, 4))
-    for reader, cache, told in (
+    for reader, cache, message in (
         (made, made.make_cache(2), "a cache cannot be had with documents"),
         (made.extended(window=4, sinks=1), None, "sinks, the first tokens of a sequence cannot be had"),
         (made.extended(log_scale=True), None, "log_scale cannot be had with documents"),
         (stretched, None, "frequencies that follow the length cannot be had with documents"),
     ):
-        with pytest.raises(ValueError, match=f"{told}.*read each document by itself"):
+        with pytest.raises(ValueError, match=f"{message}.*read each document by itself"):
             reader(text, cache=cache, documents=DOCUMENTS)
         assert cache is None or len(cache) == 0
 
 
 def test_malformed_documents_are_refused(unhooked):
     made, text = model("cope"), tokens()
-    for documents, kind, told in (
+    for documents, kind, message in (
         (DOCUMENTS[0], ValueError, r"documents have shape \[9\]; give \[2, 9\], one per token"),
         (DOCUMENTS.flip(-1).to(torch.uint8), ValueError, "document 0 comes after document 3 in sequence 0"),
     ):
-        with pytest.raises(kind, match=told):
+        with pytest.raises(kind, match=message):
             made(text, documents=documents)
     at = places(encodings.build("cope"))
     at[1, 4:] += 1  # in the middle of a document

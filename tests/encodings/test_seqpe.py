@@ -65,7 +65,7 @@ def test_two_streams_of_positions_hold_no_heads_that_nothing_reads():
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "told"),
+    ("options", "error", "message"),
     [
         ({"heads": 5}, ValueError, "5 heads do not divide the encoder's width 32"),
         ({"digits": (2, 3)}, ValueError, r"digits=\(2, 3\) for 1 coordinates"),
@@ -75,8 +75,8 @@ def test_two_streams_of_positions_hold_no_heads_that_nothing_reads():
         ({"class_token": True}, ValueError, "with dims=1 position 0 is the first token of a text"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(options, error, told, unhooked):
-    with pytest.raises(error, match=told):
+def test_options_that_do_not_fit_are_refused(options, error, message, unhooked):
+    with pytest.raises(error, match=message):
         SeqPE(**options)
 
 

@@ -349,7 +349,7 @@ def test_what_is_refused_leaves_the_model_as_it_was(unhooked):
     """On the device meta its weights would be gone."""
     model = torch.nn.Embedding(7, 7).train()
     read = np.arange(12).reshape(2, 6) % 7
-    for changes, error, told in (
+    for changes, error, message in (
         ({"device": "meta"}, ValueError, "device is 'meta', on which nothing is computed"),
         ({"precision": "int8"}, ValueError, "unknown precision 'int8'; use one of float32, bfloat16"),
         (
@@ -360,6 +360,6 @@ def test_what_is_refused_leaves_the_model_as_it_was(unhooked):
         ({"windows": torch.from_numpy(read)}, TypeError, "windows must be a numpy array of integers"),
     ):
         for score in (evaluate, partial(sliding, window=4, stride=2)):
-            with pytest.raises(error, match=told):
+            with pytest.raises(error, match=message):
                 score(**{"model": model, "windows": read} | changes)
     assert model.training and model.weight.device.type == "cpu"

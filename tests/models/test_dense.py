@@ -57,7 +57,7 @@ def test_the_share_beside_the_blocks_is_that_of_the_squares() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"norm": "split"}, "norm to be 'joint'"),
         ({"query_key": "strict"}, "query_key to be 'joint'"),
@@ -67,6 +67,6 @@ def test_the_share_beside_the_blocks_is_that_of_the_squares() -> None:
         ({"streams": Streams.dense(32)}, "single stream"),
     ],
 )
-def test_a_model_that_is_not_of_this_kind_is_refused(change, told) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_a_model_that_is_not_of_this_kind_is_refused(change, message) -> None:
+    with pytest.raises(ValueError, match=message):
         as_dense(made(replace(CONFIG, **change)))

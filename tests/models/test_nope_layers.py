@@ -97,7 +97,7 @@ def test_a_layer_without_position_has_no_parameters_and_no_cost_of_it():
 
 def test_what_leaves_nothing_out_is_refused():
     sizes = {"streams": DENSE, "n_layers": 2, "n_heads": 2}
-    for every, encoding, told in (
+    for every, encoding, message in (
         (3, "rope", "nope_every is 3; it must be at most 2"),
         (
             2,
@@ -105,7 +105,7 @@ def test_what_leaves_nothing_out_is_refused():
             "seqpe makes maps for every layer; use per_layer=False",
         ),
     ):
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             TransformerConfig(**sizes, encoding=encoding, nope_every=every)
     with pytest.raises(TypeError, match="nope_every must be an int, got True"):
         TransformerConfig(**sizes, encoding="rope", nope_every=True)

@@ -294,7 +294,7 @@ def test_a_card_says_what_stretching_gives_a_model(build) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "changes", "extension", "told"),
+    ("name", "changes", "extension", "message"),
     [
         ("gpt2", {}, YaRN(4.0, L), "this gpt2 model has none .* no rope_parameters; read it without"),
         ("bloom", {}, YaRN(4.0, L), "this bloom model has none"),
@@ -312,8 +312,8 @@ def test_a_card_says_what_stretching_gives_a_model(build) -> None:
         ("llama", {}, RaisedBase(100.0), "below 10000"),
     ],
 )
-def test_what_cannot_be_stretched_is_refused(name, changes, extension, told, build) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_what_cannot_be_stretched_is_refused(name, changes, extension, message, build) -> None:
+    with pytest.raises(ValueError, match=message):
         hf(build(name, **changes), extension)
 
 

@@ -27,12 +27,12 @@ def card() -> Card:
 
 
 def test_json_is_strict_and_has_the_four_verdicts_with_their_numbers(card):
-    told = json.loads(card.to_json(), parse_constant=pytest.fail)
+    data = json.loads(card.to_json(), parse_constant=pytest.fail)
     for name in ("survives", "uses", "quality", "price"):
-        assert told[name]["verdict"] == getattr(card, name).verdict
-    assert set(told["survives"]["numbers"]) == {"gap/2x", "gap/4x"}
-    assert told["meta"]["windows"] == 30 and told["meta"]["trained_length"] == L
-    stops = [row["stop"] for row in told["curve"]]
+        assert data[name]["verdict"] == getattr(card, name).verdict
+    assert set(data["survives"]["numbers"]) == {"gap/2x", "gap/4x"}
+    assert data["meta"]["windows"] == 30 and data["meta"]["trained_length"] == L
+    stops = [row["stop"] for row in data["curve"]]
     assert stops == sorted(set(stops)) and stops[-1] == 4 * L and L in stops
 
 
@@ -78,8 +78,8 @@ def test_every_form_of_a_card_names_what_the_model_was_read_under():
     slower = model.extended(extension=PositionInterpolation(4.0))
     card = probe(read, repeating(L), trained_length=L, times=(1, 2), reference=slower)
     name = "sepnb, rope, yarn with factor 8, adapter somebody's long novels.safetensors"
-    told = json.loads(card.to_json())["meta"]
-    assert told["under"] == {
+    data = json.loads(card.to_json())["meta"]
+    assert data["under"] == {
         "extension": {"name": "yarn", "factor": 8.0, "original_length": L}
         | {"beta_fast": 32, "beta_slow": 1, "ramp": "dimension"},
         "adapter": "somebody's long novels.safetensors",

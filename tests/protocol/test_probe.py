@@ -198,7 +198,7 @@ def spoilt(value: float):
 
 @pytest.mark.attack("models that return something else than logits")
 @pytest.mark.parametrize(
-    ("model", "error", "told"),
+    ("model", "error", "message"),
     [
         (Peeking(), ValueError, "looks at later tokens"),
         (spoilt(float("nan")), ValueError, "has nan among its logits, first after token 4 of 16"),
@@ -210,8 +210,8 @@ def spoilt(value: float):
         ("gpt2", TypeError, "a callable"),
     ],
 )
-def test_a_model_that_is_none_is_refused_with_a_remedy(model, error, told):
-    with pytest.raises(error, match=told):
+def test_a_model_that_is_none_is_refused_with_a_remedy(model, error, message):
+    with pytest.raises(error, match=message):
         probe(model, repeating(FAR), **CHOSEN)
 
 
@@ -221,7 +221,7 @@ def never(tokens):
 
 @pytest.mark.attack("bad arguments of a probe")
 @pytest.mark.parametrize(
-    ("changes", "error", "told"),
+    ("changes", "error", "message"),
     [
         ({"text": repeating(FAR)[:-1]}, ValueError, "1920 tokens, which is 29 windows of 64"),
         ({"text": "words"}, TypeError, "np.frombuffer"),
@@ -233,6 +233,6 @@ def never(tokens):
         ({"model": small("rope"), "text": np.full(2000, 16)}, ValueError, "knows those below 16"),
     ],
 )
-def test_bad_arguments_are_refused_before_anything_is_read(changes, error, told):
-    with pytest.raises(error, match=told):
+def test_bad_arguments_are_refused_before_anything_is_read(changes, error, message):
+    with pytest.raises(error, match=message):
         probe(**{"model": never, "text": repeating(FAR, windows=40), **CHOSEN} | changes)

@@ -63,7 +63,7 @@ def test_the_largest_number_of_int64_can_be_written():
 
 
 @pytest.mark.parametrize(
-    ("positions", "told"),
+    ("positions", "message"),
     [
         ([3, -1], r"position -1 \(coordinate 0\) is not in \[0, 100\)"),
         ([100], r"position 100 .* what 2 digits of base 10 can write; give more digits"),
@@ -71,8 +71,8 @@ def test_the_largest_number_of_int64_can_be_written():
         (torch.zeros(2, 2, 2, dtype=torch.int64), r"shape \[2, 2, 2\]; give \[P\] or \[P, n\]"),
     ],
 )
-def test_a_position_that_cannot_be_written_is_named_with_the_range(positions, told, unhooked):
-    with pytest.raises(ValueError, match=told):
+def test_a_position_that_cannot_be_written_is_named_with_the_range(positions, message, unhooked):
+    with pytest.raises(ValueError, match=message):
         digits(positions, width=2)
 
 

@@ -185,12 +185,12 @@ def test_the_trained_window_of_the_release_has_few_prefixes():
 
 
 def test_settings_that_do_not_fit_are_refused(unhooked):
-    for settings, told in (
+    for settings, message in (
         ({"digits": (2, 2, 2), "dims": 2}, "one number, or one for each"),
         ({"width": 10}, "n_heads=3|3 heads"),
         ({"digits": 0}, "a coordinate needs at least 1 digit"),
     ):
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             SequentialPositionEncoder(**{"width": 12, "heads": 3} | settings)
 
 

@@ -310,7 +310,7 @@ def test_a_position_that_the_digits_cannot_write_is_refused_and_the_cache_left_a
 
 @pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize(
-    ("dims", "given", "error", "told"),
+    ("dims", "given", "error", "message"),
     [
         (2, torch.ones(4, 3, dtype=torch.int64), ValueError, "have 3 coordinates, 2 widths were given"),
         (2, torch.ones(4, 2), TypeError, "positions must be integers, got torch.float32"),
@@ -318,9 +318,9 @@ def test_a_position_that_the_digits_cannot_write_is_refused_and_the_cache_left_a
     ids=["three-for-two", "floats"],
 )
 def test_what_is_no_position_is_refused_whether_embeddings_are_held_or_not(
-    held, dims, given, error, told, unhooked
+    held, dims, given, error, message, unhooked
 ):
     made = Embeddings(SequentialPositionEncoder(width=8, dims=dims, digits=3))
     holding = held_embeddings(made) if held else nullcontext()
-    with torch.no_grad(), holding, pytest.raises(error, match=told):
+    with torch.no_grad(), holding, pytest.raises(error, match=message):
         made(given)

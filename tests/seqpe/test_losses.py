@@ -160,13 +160,13 @@ def test_beta_divides_what_is_learned_between_student_and_teacher():
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"n_heads": 3}, "n_heads=3 does not divide 8"),
         ({"n_heads": 2, "reduction": "mean"}, "unknown reduction 'mean'; use one of row, released"),
         ({"n_heads": 2, "beta": 1.5}, "beta is 1.5"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(settings, told, unhooked):
-    with pytest.raises(ValueError, match=told):
+def test_settings_that_do_not_fit_are_refused(settings, message, unhooked):
+    with pytest.raises(ValueError, match=message):
         distillation_loss(random(1, 3, 8), random(1, 3, 8), **settings)

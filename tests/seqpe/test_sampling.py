@@ -95,7 +95,7 @@ def test_a_seed_gives_the_same_positions_and_a_state_resumes_them():
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"kinds": (("near", 1.0),)}, "unknown kind 'near'; use uniform, edited, window, around"),
         ({"kinds": (("uniform", 0.5),)}, "sum to 1"),
@@ -104,8 +104,8 @@ def test_a_seed_gives_the_same_positions_and_a_state_resumes_them():
         ({"window": (20,)}, r"window \(20,\) hold 20 positions"),
     ],
 )
-def test_candidates_that_cannot_be_drawn_are_refused(changes, told, unhooked):
-    with pytest.raises(ValueError, match=told):
+def test_candidates_that_cannot_be_drawn_are_refused(changes, message, unhooked):
+    with pytest.raises(ValueError, match=message):
         CandidateSampler(**{"ranges": (500,)} | changes)
 
 
@@ -185,7 +185,7 @@ def test_a_zero_of_what_is_far_enough_allows_every_start_and_does_not_stay_at_th
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"trained": (600,)}, "does not fit into"),
         ({"places": 65}, "65 places in a window of 64"),
@@ -193,6 +193,6 @@ def test_a_zero_of_what_is_far_enough_allows_every_start_and_does_not_stay_at_th
         ({"away": (1, 1)}, "differ in coordinates"),
     ],
 )
-def test_windows_that_cannot_be_drawn_are_refused(changes, told, unhooked):
-    with pytest.raises(ValueError, match=told):
+def test_windows_that_cannot_be_drawn_are_refused(changes, message, unhooked):
+    with pytest.raises(ValueError, match=message):
         WindowSampler(**{"ranges": (500,), "trained": (64,)} | changes)

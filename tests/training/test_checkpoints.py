@@ -114,7 +114,7 @@ def test_a_flipped_bit_of_a_checkpoint_never_becomes_another_weight(of, halfway,
 
 @pytest.mark.attack("checkpoints that no training gives, under a good seal")
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"steps": "abc"}, "steps must be an int, got 'abc'"),
         ({"steps": 99}, "steps is 99; it must be at most 5"),
@@ -125,10 +125,10 @@ def test_a_flipped_bit_of_a_checkpoint_never_becomes_another_weight(of, halfway,
         ({"weights": {"w": torch.tensor([1.0, torch.nan])}}, "weights.w holds numbers that are not finite"),
     ],
 )
-def test_what_no_training_gives_is_refused_under_a_seal_too(changes, told, halfway, tmp_path):
+def test_what_no_training_gives_is_refused_under_a_seal_too(changes, message, halfway, tmp_path):
     path = tmp_path / "one.safetensors"
     checkpoints.save(path, dataclasses.replace(halfway, **changes))
-    with pytest.raises(ValueError, match=rf"one\.safetensors is no checkpoint .*{told}.*; delete it"):
+    with pytest.raises(ValueError, match=rf"one\.safetensors is no checkpoint .*{message}.*; delete it"):
         checkpoints.kept(path, halfway.about)
 
 

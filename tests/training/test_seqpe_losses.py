@@ -180,7 +180,7 @@ def test_the_teacher_is_read_without_dropout():
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({}, "neither candidates nor windows"),
         ({"candidates": CANDIDATES, "contrastive": -0.1}, "contrastive is -0.1"),
@@ -189,8 +189,8 @@ def test_the_teacher_is_read_without_dropout():
         ({"candidates": CANDIDATES, "windows": WindowSampler((99,), (9,), places=4)}, "different ranges"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(settings, told, unhooked):
-    with pytest.raises(ValueError, match=told):
+def test_settings_that_do_not_fit_are_refused(settings, message, unhooked):
+    with pytest.raises(ValueError, match=message):
         SeqPELosses(**settings)
 
 

@@ -68,7 +68,7 @@ def test_coverage_counts_what_a_run_has_met():
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         (((4, 3), (20,)), "differ in axes"),
         (((4, 3), (4, 9)), r"does not fit into \(4, 9\); give at least \(5, 4\)"),
@@ -77,8 +77,8 @@ def test_coverage_counts_what_a_run_has_met():
         (((4, 3), (20, 9), 0.1, -1), "first is -1"),
     ],
 )
-def test_what_cannot_move_is_refused(settings, told, unhooked):
-    with pytest.raises(ValueError, match=told):
+def test_what_cannot_move_is_refused(settings, message, unhooked):
+    with pytest.raises(ValueError, match=message):
         GridShiftSteps(*settings)
 
 

@@ -227,9 +227,9 @@ def test_the_host_reads_a_loss_of_a_gpu_once_it_has_come_and_waits_for_none(monk
 
 
 @pytest.mark.parametrize(
-    ("at", "told"), [(2, r"the loss with its auxiliary part of step 2 is nan"), (9, None)]
+    ("at", "message"), [(2, r"the loss with its auxiliary part of step 2 is nan"), (9, None)]
 )
-def test_an_auxiliary_loss_that_is_not_finite_is_told_with_its_own_step(at, told):
+def test_an_auxiliary_loss_that_is_not_finite_is_told_with_its_own_step(at, message):
     """Also in the last step, after which no loss of tokens would show it."""
     calls = []
 
@@ -237,8 +237,10 @@ def test_an_auxiliary_loss_that_is_not_finite_is_told_with_its_own_step(at, told
         calls.append(1)
         return m.embedding.weight.sum() * (math.nan if len(calls) > at else 0.0)
 
-    config = dataclasses.replace(CONFIG, steps=at + 1 if told is None else 5, auxiliary=Nothing())
-    with pytest.raises(Diverged, match=told or "the loss with its auxiliary part of step 9 is nan") as error:
+    config = dataclasses.replace(CONFIG, steps=at + 1 if message is None else 5, auxiliary=Nothing())
+    with pytest.raises(
+        Diverged, match=message or "the loss with its auxiliary part of step 9 is nan"
+    ) as error:
         train(model(), batches(), config, auxiliary=BoundLoss(breaking, seed=0))
     assert error.value.step == at == len(error.value.losses)
     assert np.isfinite(error.value.losses).all()
@@ -296,7 +298,7 @@ TEXTS, PICTURES, ONES = np.zeros((4, 8), np.int64), np.zeros((4, 3)), np.ones(4,
 
 @pytest.mark.attack("a batch that no step can read")
 @pytest.mark.parametrize(
-    ("given", "error", "told"),
+    ("given", "error", "message"),
     [
         ((TEXTS * 1.0, TEXTS), TypeError, "inputs must hold integers, got float64"),
         ((TEXTS, TEXTS - 100), ValueError, "targets holds -100; a target is the number of an answer"),
@@ -317,14 +319,14 @@ TEXTS, PICTURES, ONES = np.zeros((4, 8), np.int64), np.zeros((4, 3)), np.ones(4,
         ((TEXTS, TEXTS, None, TEXTS), ValueError, "one above it at least"),
     ],
 )
-def test_a_batch_refuses_what_no_step_can_read(given, error, told, unhooked):
-    with pytest.raises(error, match=told):
+def test_a_batch_refuses_what_no_step_can_read(given, error, message, unhooked):
+    with pytest.raises(error, match=message):
         Batch(*given)
 
 
 @pytest.mark.attack("batches that are not those of the config")
 @pytest.mark.parametrize(
-    ("batch", "error", "told"),
+    ("batch", "error", "message"),
     [
         (np.zeros((2, 6), np.int64), ValueError, r"targets have the shape \(2, 5\), .* says \(4, 8\)"),
         (np.zeros(9, np.int64), ValueError, r"a batch has the shape \(9,\); give \[B, L\+1\]"),
@@ -334,9 +336,9 @@ def test_a_batch_refuses_what_no_step_can_read(given, error, told, unhooked):
         (Batch(TEXTS, TEXTS, TEXTS, TEXTS + 1), ValueError, r"the config draws none, .*positions out"),
     ],
 )
-def test_a_batch_that_the_config_does_not_tell_is_refused(batch, error, told, unhooked):
+def test_a_batch_that_the_config_does_not_tell_is_refused(batch, error, message, unhooked):
     model = torch.nn.Embedding(256, 256)
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=message):
         train(model, iter([batch]), TrainingConfig(1, 4, 8, 1e-3))
     drawing = TrainingConfig(1, 4, 8, 1e-3, positions=RandomOffset(16))
     for unplaced in (Batch(TEXTS, TEXTS), Batch(PICTURES, ONES), Batch(TEXTS, TEXTS, None, TEXTS + 1)):

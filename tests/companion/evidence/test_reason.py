@@ -17,7 +17,7 @@ def test_numbers_without_chance_stand_beside_what_is_asked_for_and_their_control
 
 
 @pytest.mark.parametrize(
-    ("word", "why", "seen", "told"),
+    ("word", "why", "seen", "message"),
     [
         ("not run", "no runs of separated-sinusoidal", (), "no runs of separated sinusoidal"),
         (
@@ -29,5 +29,5 @@ def test_numbers_without_chance_stand_beside_what_is_asked_for_and_their_control
         ("held", "separated-learned:held, most 0", (), "separated learned, most 0"),
     ],
 )
-def test_what_only_the_code_knows_is_left_out_or_told_by_its_title(word, why, seen, told):
-    assert because(get("seqpe-survives"), Verdict(word, why, seen=seen)) == told
+def test_what_only_the_code_knows_is_left_out_or_told_by_its_title(word, why, seen, message):
+    assert because(get("seqpe-survives"), Verdict(word, why, seen=seen)) == message
