@@ -528,7 +528,7 @@ for ax, (name, runs) in zip(axes, curves.items(), strict=True):
     ax.set(ylim=(0.3, 1.03), xticks=[0, n_steps // 2, n_steps])
 axes[0].text(n_steps, 0.47, "chance", ha="right", va="top", fontsize=9)
 axes[0].set_ylabel("accuracy on the test set")
-axes[2].set_xlabel("training steps (32 sequences each)")
+axes[2].set_xlabel("training steps")
 figures.show(
     fig,
     name="fig-order-learning",
@@ -537,7 +537,8 @@ figures.show(
     "model without encoding and the one with ALiBi stay at one half.",
     caption="*Which of two symbols came first?* A bidirectional model with averaged "
     "outputs cannot learn it without an encoding, nor with ALiBi, which does not "
-    f"distinguish left from right. Every line is one of {n_seeds} seeds.",
+    f"distinguish left from right. Every line is one of {n_seeds} seeds; a step reads "
+    "32 sequences.",
 )
 assert abs(final["none"] - 0.5).max() < 0.02 and abs(final["alibi"] - 0.5).max() < 0.02
 assert min(final[name].mean() for name in ("sinusoidal", "learned", "rope")) > 0.9

@@ -116,10 +116,10 @@ for method in shown:
 labels = {rule: name for rule, (_, name) in RULES.items()}
 labels |= {"wrap": "wrap", "trained": "trained index"}
 ax.set_yticks(range(len(order)), [labels[rule] for rule in reversed(order)])
-ax.set(xlabel="drift of the content at the last depth (share of its norm)")
+ax.set(xlabel="drift at the last depth (share of the content's norm)")
 ax.set_xlim(0)
 if shown:
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+    fig.legend(loc="outside upper center", ncols=3, columnspacing=1, handletextpad=0.2)
 else:
     figures.not_run(ax)
 five = {

@@ -9,18 +9,26 @@ from itertools import combinations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.text import Text
+
+from .looks import GROUND
 
 WIDTH = 4.2  # inches: 400 pixels of a page, which a phone shows at nine tenths
 TALLEST = 16.0
+NAMES = 0.4  # of the width, at most, for names of rows
+ROW = 0.15  # inches that a row becomes higher where its name stands above it
+NEAR = 3  # pixels between two words of one line, at least
 
 
 def lay_out(fig: Figure) -> bool:
     """Lay `fig` out for a phone, in place; False where it does not fit so, and `fig` is not to be shown then.
 
     Panels of one row are dealt to as many columns as have room at the width that they had, in their order; a
-    panel that took its scale from its neighbour on the left gets its words. A figure of one panel, or of
-    one above the other, becomes narrower. In a table of panels their places say something, and they stay.
+    panel that took its scale from its neighbour on the left gets its words, and a title that the middle one
+    had for all stands under the lowest. A figure of one panel, or of one above the other, becomes narrower.
+    In a table of panels their places say something, and they stay. Names of rows that would take much of the
+    width are written above their rows.
     """
     wide, height = fig.get_size_inches()
     panels = [ax for ax in fig.axes if ax.get_subplotspec() is not None and not hasattr(ax, "_colorbar")]
@@ -33,11 +41,24 @@ def lay_out(fig: Figure) -> bool:
     touched = _touching(fig)
     across = max(1, int(WIDTH * columns / wide + 0.15))
     down = -(-columns // across)
+    named = [ax for ax in panels if _names_are_long(ax, WIDTH / across)]
+    if named:
+        tall = height + ROW * max(len(ax.get_yticks()) for ax in named)
+        if tall * columns <= TALLEST:
+            height, across, down = tall, 1, columns
+        else:
+            named = []
     if height * down > TALLEST:
         return False
     if columns > 1:
         _deal(fig, panels, down, across)
+    for ax in named:
+        _name_above(ax)
     fig.set_size_inches(WIDTH, height * down)
+    fig.draw_without_rendering()  # the layout may need two passes to settle
+    for ax in panels:
+        if across == 1 and ax.xaxis.label.get_window_extent().width > ax.bbox.width:
+            ax.xaxis.label.set(x=1, ha="right")
     return bool(_inside(fig) and _touching(fig) <= touched)
 
 
@@ -48,6 +69,38 @@ def _deal(fig: Figure, panels: list[Axes], down: int, across: int) -> None:
         if place % across == 0 and ax is not first and ax.get_shared_y_axes().joined(first, ax):
             ax.tick_params(axis="y", labelleft=True)
             ax.set_ylabel(ax.get_ylabel() or first.get_ylabel())
+    titles = [ax.get_xlabel() for ax in panels]
+    if len(panels) % 2 and (title := titles[len(panels) // 2]) and sum(map(bool, titles)) == 1:
+        for place, ax in enumerate(panels):
+            ax.set_xlabel(title if place + across >= len(panels) else "")
+
+
+def _names_are_long(ax: Axes, room: float) -> bool:
+    """Whether the names of rows take more of the `room`, in inches, than they may."""
+    ax.figure.draw_without_rendering()
+    shown = [label for label in ax.get_yticklabels() if label.get_visible() and label.get_text()]
+    widest = max((label.get_window_extent().width for label in shown), default=0)
+    return not ax.images and widest > NAMES * room * ax.figure.dpi
+
+
+def _name_above(ax: Axes) -> None:
+    """Write the names of rows into the axes, each above its row, on a ground that covers upright lines."""
+    ticks, names = ax.get_yticks(), [label.get_text() for label in ax.get_yticklabels()]
+    first, last = ax.get_ylim()
+    row = min(np.diff(np.sort(ticks)), default=1)
+    up = row if last > first else -row
+    top = max(ticks) if up > 0 else min(ticks)
+    ax.set_ylim(first, top + 0.75 * up)
+    for line in ax.get_lines():
+        if _upright(line):
+            line.set_zorder(0.5)
+    cover = {"boxstyle": "square,pad=0.06", "facecolor": GROUND, "edgecolor": GROUND, "linewidth": 0.1}
+    within = ax.get_yaxis_transform()
+    for tick, name in zip(ticks, names, strict=True):
+        words = " ".join(name.split("\n"))
+        place = {"transform": within, "ha": "left", "va": "center", "fontsize": 9, "zorder": 1.5}
+        ax.text(0.01, tick + 0.48 * up, words, bbox=cover, **place)
+    ax.tick_params(axis="y", length=0, labelleft=False)
 
 
 def _boxes(fig: Figure) -> np.ndarray:
@@ -69,12 +122,41 @@ def _boxes(fig: Figure) -> np.ndarray:
 
 
 def _touching(fig: Figure) -> int:
-    """How many pairs of texts lie on each other, by more than a pixel."""
+    """How many pairs of texts lie on each other, by more than a pixel, or follow each other without a space,
+    and how many words an axis or an upright line strikes."""
     boxes = _boxes(fig)
-    return sum(
-        min(a[2], b[2]) - max(a[0], b[0]) > 1 and min(a[3], b[3]) - max(a[1], b[1]) > 1
+    pairs = sum(
+        min(a[2], b[2]) - max(a[0], b[0]) > -NEAR and min(a[3], b[3]) - max(a[1], b[1]) > 1
         for a, b in combinations(boxes, 2)
     )
+    return pairs + sum(map(_struck, fig.axes))
+
+
+def _struck(ax: Axes) -> int:
+    """How many words in a panel its y axis or an upright line strikes, with no ground of theirs between."""
+    lines = [_pixels(line) for line in ax.get_lines() if line.get_visible() and _upright(line)]
+    if ax.axison and ax.spines["left"].get_visible():
+        lines.append(ax.spines["left"].get_window_extent().get_points())
+    words = [text for text in ax.texts if text.get_visible() and text.get_bbox_patch() is None]
+    boxes = [Text.get_window_extent(text).extents for text in words if text.get_text().strip()]
+    return sum(
+        any(
+            left + 1 < line[:, 0].mean() < right - 1
+            and min(top, line[:, 1].max()) - max(bottom, line[:, 1].min()) > 1
+            for line in lines
+        )
+        for left, bottom, right, top in boxes
+    )
+
+
+def _upright(line: Line2D) -> bool:
+    """Whether a line has two points, one above the other."""
+    x = np.asarray(line.get_xdata(), float)
+    return x.shape == (2,) and x[0] == x[1]
+
+
+def _pixels(line: Line2D) -> np.ndarray:
+    return np.asarray(line.get_transform().transform(line.get_xydata()))
 
 
 def _inside(fig: Figure) -> bool:

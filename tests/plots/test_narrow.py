@@ -47,6 +47,35 @@ def test_small_panels_stand_two_beside_each_other() -> None:
     plt.close(fig)
 
 
+def test_a_title_that_the_middle_panel_had_for_all_stands_under_the_lowest(panels) -> None:
+    fig, axes = panels
+    for ax in axes[::2]:
+        ax.set_xlabel("")
+    assert narrow.lay_out(fig)
+    assert [ax.get_xlabel() for ax in axes] == ["", "", "position"]
+
+
+def test_long_names_of_rows_stand_above_their_rows_and_leave_the_width_to_the_data() -> None:
+    figures.use_style()
+    fig, ax = plt.subplots(figsize=(6.8, 2.4))
+    names = [f"the {which} of rows with a name of many words" for which in ("first", "second", "third")]
+    rows = {name: [([0.1, 0.3], figures.METHODS["rope"])] for name in names}
+    figures.seed_rows(ax, rows)
+    assert narrow.lay_out(fig)
+    assert box(fig, ax).width > 0.8 and not any(one.get_visible() for one in ax.get_yticklabels())
+    places = {text.get_text(): text.get_position()[1] for text in ax.texts}
+    assert list(places) == names[::-1] and all(0.3 < place % 1 < 0.6 for place in places.values())
+    plt.close(fig)
+
+
+def test_a_word_that_an_axis_strikes_has_no_such_form() -> None:
+    fig, ax = plt.subplots(figsize=(8.4, 3.0), layout="constrained")
+    ax.set_xlim(0, 1)
+    ax.annotate("a word left of its point", (0.4, 0.5), (-8, 0), textcoords="offset points", ha="right")
+    assert not narrow.lay_out(fig)
+    plt.close(fig)
+
+
 @pytest.mark.parametrize("why", ["a table", "words that touch", "a word that sticks out", "narrow already"])
 def test_a_figure_that_cannot_be_laid_out_so_has_no_such_form(why) -> None:
     shape, size = ((2, 3), (8.4, 5.0)) if why == "a table" else ((1, 1), (6.8, 3.0))
