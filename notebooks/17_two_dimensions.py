@@ -100,7 +100,7 @@ for ax, (task, change) in zip(axes, VIEWS, strict=True):
             ax.plot(grown.mean(), place, "x", color=look.colour, markersize=6)
     ax.axvline(10 if task == "class" else 25, color=figures.FAINT, linewidth=0.8)
     ax.set_title(f"{task},\n{change}", fontsize=10)
-    ax.set_xlim(0, 100)
+    ax.set(xlim=(0, 100), xticks=[0, 50])
 fitted = [  # on upscaled pictures: minus the same model where the grid grows
     (
         seen(n, t, f"upscaled-{WIDEST}/fit") - seen(n, t, f"upscaled-{WIDEST}/grow")
@@ -112,7 +112,7 @@ fitted = [difference.mean() for difference in fitted if len(difference)]
 fits = f"in {sum(mean > 0 for mean in fitted)} of {len(fitted)} comparisons"
 axes[0].set_yticks(range(len(LOOKS)), [look.label for look in reversed(LOOKS.values())])
 axes[0].set_ylim(-0.6, len(LOOKS) - 0.4)
-axes[2].set_xlabel(f"right answers at {WIDEST} x {WIDEST} patches (%)")
+axes[2].set_xlabel("% right")
 if there.empty:
     for ax in axes[1:]:
         figures.not_run(ax)
@@ -393,22 +393,25 @@ shown = {
     "class, trained size": picture(whole),
     "upscaled": picture(whole, "upscaled"),
     "canvas": picture(whole, "canvas"),
-    "direction, trained size": picture(config),
+    "direction": picture(config),
     "spread": picture(config, "spread"),
 }
 assert shown["upscaled"].shape == shown["canvas"].shape == shown["spread"].shape
 assert torch.isclose(shown["canvas"].sum(), shown["class, trained size"].sum())
 
-fig, axes = plt.subplots(1, 5, figsize=(8.9, 2.6), width_ratios=[4, 6, 6, 4, 6])
+largest = max(len(pixels) for pixels in shown.values())
+fig, axes = plt.subplots(1, 5, figsize=(8.9, 2.3))
 for ax, (title, pixels) in zip(axes, shown.items(), strict=True):
     ax.imshow(pixels, cmap="gray", vmin=0, vmax=1)
-    for at in range(0, len(pixels) + 1, size.frame.patch):
-        ax.axhline(at - 0.5, color="#56b4e9", linewidth=0.5)
-        ax.axvline(at - 0.5, color="#56b4e9", linewidth=0.5)
-    ax.set(xticks=[], yticks=[])
-    ax.set_title(title, fontsize=9)
+    ends = len(pixels) - 0.5
+    borders = np.arange(-0.5, ends + 1, size.frame.patch)
+    ax.hlines(borders, -0.5, ends, color="#56b4e9", linewidth=0.5)
+    ax.vlines(borders, -0.5, ends, color="#56b4e9", linewidth=0.5)
     side = len(pixels) // size.frame.patch
-    ax.set_xlabel(f"{side} x {side}")
+    # One scale for all: a patch is as large in each.
+    ax.set(xlim=(-0.5, largest - 0.5), ylim=(largest - 0.5, -0.5))
+    ax.set_title(f"{title}, {side} x {side}", fontsize=9)
+    ax.axis("off")
 figures.show(
     fig,
     name="fig-points-larger",
