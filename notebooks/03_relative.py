@@ -363,31 +363,11 @@ lengths = [64, 128, 256, 512]
 for_pairs, ours = ([largest(n, direct) for n in lengths] for direct in (True, False))
 assert for_pairs == [n * n * HEAD_WIDTH for n in lengths]
 assert ours == [HEADS * n * n for n in lengths], "no more than the scores"
-held = {"a vector for every pair": for_pairs, "ours": ours}
 numbers["memory_ratio"] = for_pairs[-1] / ours[-1]
 
-# %% tags=["hide-input"]
-fig, ax = plt.subplots(figsize=(6.6, 3.0))
-looks = ("#b3364f", "s", shapes.DASHED), ("#0072b2", "o", "-")
-mebibytes = {name: 4 * np.array(entries) / 2**20 for name, entries in held.items()}
-shapes.curves(ax, lengths, mebibytes, looks)
-ax.set_yscale("log")
-shapes.powers_of_two(ax, lengths)
-ax.set(xlabel="tokens", ylabel="largest tensor (MiB)")
-figures.label_lines(ax)
-figures.show(
-    fig,
-    name="fig-relative-memory",
-    alt="Largest tensor in mebibytes against the number of tokens, both axes "
-    "logarithmic: two parallel lines, the one for a vector "
-    "for every pair eight times above ours.",
-    caption="The largest tensor that the scores need. A vector for every pair takes "
-    f"{numbers['memory_ratio']:.0f} times the memory of gathering, which holds only "
-    f"the scores. One sequence, {HEADS} heads of {HEAD_WIDTH} columns, float32.",
-)
-
 # %% [markdown]
-# The ratio is $d / H$ for one sequence. With a table for each head it would be $d$.
+# At every length a vector for every pair takes {num}`03_relative/memory_ratio:.0f` times the memory of gathering, which holds only the
+# scores. The ratio is $d / H$ for one sequence. With a table for each head it would be $d$.
 #
 # ### Which rows learn, and what longer texts ask for
 #

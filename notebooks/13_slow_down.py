@@ -356,9 +356,9 @@ figures.show(
     alt="One row for each way of reading texts of 16 L, four dots a row. As trained "
     "and with log n alone all four models recall little. In nearly all other rows the "
     "separated model and RoPE are on the right and the dense one is on the left.",
-    caption="Share of values recalled from texts of 16 L in every way of slowing "
-    "positions down. The added positions fall behind wherever fast waves are slowed "
-    "less than slow ones. Large: means; small ticks: each of "
+    caption="Added positions fall behind wherever fast waves are slowed less than slow "
+    "ones. Share of values recalled from texts of 16 L in every way of slowing "
+    "positions down. Large: means; small ticks: each of "
     f"{by_way.made.groupby('method')['seed'].nunique().min()} seeds."
     if len(by_way.made)
     else NOTHING,
@@ -652,10 +652,11 @@ else:
         "length and past it the term of content with content is the same. The term "
         "of position with position changes past the trained length and comes back "
         "when positions are slowed down.",
-        caption=f"Head {head + 1} of layer {layer + 1} in a separated model, the head "
-        "that one term moves most past the trained length. Parts of its scores by the "
-        "distance of the key, less their mean over the nearest L keys; bands are "
-        "one standard deviation. Right: attention on the eight nearest keys. Seed "
+        caption="Past the trained length the term of position with position changes; "
+        f"slower positions bring it back. Head {head + 1} of layer {layer + 1} in a "
+        "separated model, the head that a single term moves most. Parts of its scores "
+        "by the distance of the key, less their mean over the nearest L keys; bands "
+        "are one standard deviation. Right: attention on the eight nearest keys. Seed "
         f"{shown}, texts of 8 L.",
     )
     figures.provenance(split.table(profile))
@@ -780,13 +781,12 @@ figures.show(
     "rises less, and once the position part is tuned it stays level. Right, on a "
     "smaller scale: of three tuned models RoPE stays lowest, the separated one is "
     "close to it, and the dense one is above.",
-    caption="Novels of 8 L. Left: without tuning the separated model loses far more "
-    "than it does through its sliding window, whether its positions go on (as "
-    "trained), are continued by five rules (grey; in its twin with learned positions) "
-    "or are slowed down. Once its position part is tuned, hardly anything is lost. "
-    "Right: the same beside RoPE with its queries and keys tuned, and a dense model "
-    "with a low-rank adapter, each over its own sliding window before tuning; dotted: "
-    "the bound of our rule. Thick: means; thin: each seed.",
+    caption="Once its position part is tuned, the separated model hardly loses "
+    "anything in novels of 8 L. Left: without tuning it loses far more than through "
+    "its sliding window, whether its positions go on (as trained), are continued by "
+    "five rules (grey; in its twin with learned positions) or are slowed down. Right: "
+    "beside it RoPE with its queries and keys tuned, and a dense model with a low-rank "
+    "adapter, each over its own sliding window before tuning; dotted: the bound of our rule. Thick: means; thin: each seed.",
 )
 figures.provenance(
     *(experiments.get(n).table(profile) for n in ("stretched_text", "adapted_text"))
