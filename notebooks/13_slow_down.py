@@ -786,7 +786,8 @@ figures.show(
     "its sliding window, whether its positions go on (as trained), are continued by "
     "five rules (grey; in its twin with learned positions) or are slowed down. Right: "
     "beside it RoPE with its queries and keys tuned, and a dense model with a low-rank "
-    "adapter, each over its own sliding window before tuning; dotted: the bound of our rule. Thick: means; thin: each seed.",
+    "adapter, each over its own sliding window before tuning; dotted: the bound of our "
+    "rule. Thick: means; thin: each seed.",
 )
 figures.provenance(
     *(experiments.get(n).table(profile) for n in ("stretched_text", "adapted_text"))
