@@ -205,7 +205,7 @@ def tensor(name: str, value: Any) -> Tensor:
 
 
 def integers(name: str, value: Any) -> Tensor:
-    """A tensor of integers; bool is none."""
+    """A tensor of integers, not of bool."""
     kind = tensor(name, value).dtype
     if kind.is_floating_point or kind.is_complex or kind == torch.bool:
         raise TypeError(f"{name} must be integers, got {kind}")
@@ -213,7 +213,7 @@ def integers(name: str, value: Any) -> Tensor:
 
 
 def reals(name: str, value: Any) -> Tensor:
-    """A tensor of integers or floating numbers; bool and complex are none."""
+    """A tensor of integers or floating numbers, neither bool nor complex."""
     kind = tensor(name, value).dtype
     if kind.is_complex or kind == torch.bool:
         raise TypeError(f"{name} must be integers or floating numbers, got {kind}")

@@ -14,7 +14,7 @@ With D the width, r the pos share, N the length and B the batch, a block with ev
     strict      12 d_sem^2 + (1-r) N D + [12 d_pos^2 + 2 d_pos d_sem + r N D] / B
 
 where causal attention counts N D: scores and values, half of the square of queries and keys. Kernels that
-compute blocks of the square do more than that. Behind a window of W tokens it is a band, (2 W - W^2 / N) D.
+compute blocks of the square do more than that. With a window of W tokens it is a band, (2 W - W^2 / N) D.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -129,7 +129,7 @@ def counted(config: TransformerConfig) -> TransformerConfig:
 
 
 def _seen(config: TransformerConfig, length: int) -> int | float:
-    """Keys that a query sees in the mean; behind a window of W tokens the first W queries see fewer."""
+    """Keys that a query sees in the mean; with a window of W tokens the first W queries see fewer."""
     if not config.causal:
         return length
     window = length if config.window is None else min(config.window, length)

@@ -172,7 +172,7 @@ def properties(table: Tensor, methods: tuple[str, ...] = extrapolators.SOURCE_ME
         methods: of the extrapolators, some of `sepnb.extrapolators.METHODS`.
 
     Raises:
-        ValueError, TypeError: of `probe`, and for what is no table.
+        ValueError, TypeError: of `probe`, and for a malformed table.
     """
     extrapolators.base.check_table(table)
     length = len(table)

@@ -299,7 +299,7 @@ class LongRoPE(Extension):
 
 
 def check_extension(extension: object) -> None:
-    """Refuse what is neither None nor a context extension, such as a factor alone or the class of one."""
+    """Raise unless `extension` is None or a context extension; a factor alone or a class is none."""
     if extension is not None and (isinstance(extension, type) or not callable(extension)):
         such = "a context extension such as PositionInterpolation(4.0)"
         raise TypeError(f"extension must be {such}, got {shown(extension)}")

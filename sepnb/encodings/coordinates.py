@@ -2,7 +2,7 @@
 
 On one axis positions are `[N]`, or `[B, N]` where sequences differ; on n axes they are points, such as the
 row and the column of a patch, `[N, n]` or `[B, N, n]`. Two sequences of N tokens and N points of two
-coordinates may have the same shape; so whoever counts tokens is told the number of axes, and asks here.
+coordinates may have the same shape; so code that counts tokens needs the number of axes, and asks here.
 """
 
 import torch
@@ -65,7 +65,7 @@ def check_dims(dims: int) -> None:
 
 
 class OneCoordinate(InputModule):
-    """A module for positions of one coordinate, told one of several: of a row and a column the row alone."""
+    """A module for positions of one coordinate, given one of several: of a row and a column the row alone."""
 
     def __init__(self, module: InputModule, index: int) -> None:
         super().__init__()

@@ -102,7 +102,7 @@ class CopeScore(PairModule):
 class Cope(Encoding):
     """Positions counted by gates on the products of queries and keys.
 
-    Behind a window a query counts the tokens that it does not see too: distances keep their meaning.
+    With a window a query counts the tokens that it does not see too: distances keep their meaning.
 
     Args:
         n_positions: P, at least 2; whatever is counted beyond P - 1 shares the last row.

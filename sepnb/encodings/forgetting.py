@@ -74,7 +74,7 @@ class ForgettingTerm(TermModule):
 class Forgetting(Encoding):
     """A forget gate for every head and token, in every head that reads the sem stream.
 
-    Behind a window a query hears only the gates of tokens that it sees. Where logits are scaled
+    With a window a query hears only the gates of tokens that it sees. Where logits are scaled
     (`log_scale`), the bias is scaled with them.
     """
 

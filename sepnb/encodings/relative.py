@@ -23,8 +23,8 @@ def widened(positions: Tensor) -> Tensor:
 
 
 def check_pairs(query_positions: Tensor, key_positions: Tensor, sizes: dict[str, int] | None = None) -> None:
-    """Refuse what are no positions of queries and keys: integers on one device, `[N]` or `[B, N]`, and `[M]`
-    or `[B, M]`, whose distances int64 holds. `sizes`: what B, N and M are, where that is known."""
+    """Raise unless these are positions of queries and keys: integers on one device, `[N]` or `[B, N]`, and
+    `[M]` or `[B, M]`, whose distances int64 holds. `sizes`: what B, N and M are, where that is known."""
     sizes = {} if sizes is None else sizes
     shaped(sizes, "query_positions", integers("query_positions", query_positions), "N", "B N")
     shaped(sizes, "key_positions", integers("key_positions", key_positions), "M", "B M")

@@ -66,7 +66,7 @@ def rotary_width(dim: int, option: str, share: int | float) -> int:
 
 
 def check_share(option: str, share: int | float) -> None:
-    """Refuse what is no number above 0 and at most 1, as a share of a head is; `option` names it."""
+    """Raise unless the share of a head is above 0 and at most 1; `option` names it."""
     needs = "it must be above 0 and at most 1; without RoPE nothing turns"
     if validation.number(option, share, above=0, needs=needs) > 1:
         raise ValueError(f"{option} is {validation.shown(share)}; {needs}")

@@ -3,7 +3,7 @@
 The slides say that with a stream of its own only p_i has to be extrapolated, and give five formulas. That the
 formulas fail can mean two things: they give the wrong vectors, or there are no right ones. So rows are
 fitted. A model is trained as in `extrapolation`; then all its weights are frozen, and the rows from L on are
-trained on longer windows (`FIT_TIMES`), with all keys visible (`fitted`) and, anew, behind a window of one
+trained on longer windows (`FIT_TIMES`), with all keys visible (`fitted`) and, anew, with a window of one
 trained length, which takes the unseen length away (`fitted-masked`). No formula can know as much. What is
 left of the gap to the sliding window is not the fault of any extrapolation of p.
 
@@ -94,7 +94,7 @@ PLAIN_SWEEP = Sweep(
 
 def formulas(beyond: Beyond) -> tuple[Protocol, ...]:
     """What is read with the model as it was trained: the baseline, the five formulas with all keys visible
-    and behind a window, and the controls."""
+    and with a window, and the controls."""
     length, every = beyond.length, (*SOURCE_METHODS, *CONTROLS)
     return (
         Protocol("sliding", window=length, stride=length // STRIDES),

@@ -36,7 +36,7 @@ SHARE = 0.02
 """Of the bytes that stand a trained length or more into a window, those chosen."""
 
 NEAR = 8
-"""Bytes of context: whoever gains little from more than these knows little of a text that is far."""
+"""Bytes of context: a model that gains little from more than these hardly uses far text."""
 
 METHODS = methods.listed(trained_long("t5"))
 

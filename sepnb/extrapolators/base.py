@@ -85,7 +85,7 @@ class Continuation:
 
 
 def check_table(table: Tensor) -> None:
-    """Refuse what is no table of positions: `[L, d_pos]`, floating, finite, L at least 2."""
+    """Raise unless `table` is `[L, d_pos]`, floating and finite, with L at least 2."""
     readable("the table", floating("the table", table))
     if table.dim() != 2 or table.shape[1] < 1:
         raise ValueError(f"the table has shape {list(table.shape)}; give [L, d_pos], d_pos at least 1")

@@ -50,7 +50,7 @@ class LanguageModel(nn.Module):
         """An empty cache for so many sequences; every call that is given it extends it in place.
 
         `length`, positions of the whole text, must be given where the frequencies of RoPE follow it, as with
-        `DynamicNTK`. Behind a window the cache rolls, without sinks."""
+        `DynamicNTK`. With a window and no sinks the cache rolls."""
         window = None if self.transformer.sinks else self.transformer.window
         return KVCache(batch_size, self.config.n_layers, length, self.config.axes, window)
 

@@ -2,8 +2,8 @@
 
 Every check raises a TypeError for another type and a ValueError for another value, with the value, the bound
 and what would do. Values are read on the host. Under torch.compile, where a read would break the graph,
-shapes and types are checked and values are not: whoever draws positions for a compiled training checks them
-where they are drawn.
+shapes and types are checked and values are not: positions of a compiled training are checked where they
+are drawn.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
-"""Which keys a query sees: those up to itself, or behind a window the last W of them, itself included.
+"""Which keys a query sees: those up to itself, or with a window the last W of them, itself included.
 
 A window is a mask, and goes with every encoding. It counts tokens in the order of the sequence, not
 positions, and these stay as they are. After n layers a token depends on n (W - 1) + 1 tokens.
 
-Behind a window attention goes in pieces of queries, so that time and memory grow with N W. With sinks, the
+With a window attention goes in pieces of queries, so that time and memory grow with N W. With sinks, the
 first tokens of a text, the mask is one of all keys; so it is where the attention weights are recorded.
 
 Shape letters: B batch, H heads, N tokens, M keys, W tokens of a window.
@@ -22,7 +22,7 @@ LEAST_ROWS = 64
 
 
 def check(window: Any, causal: bool) -> None:
-    """Refuse what is no window, and one for a model whose queries see what comes after them; None is none."""
+    """Raise unless `window` is None, or a positive int on a causal model."""
     if window is None:
         return
     whole("window", window, needs="a query sees at least 1 token, itself")

@@ -109,7 +109,7 @@ class Store:
         return self.root.resolve() == (paths.root() / "results").resolve()
 
     def path(self, profile: str, experiment: str, key: str) -> Path:
-        """Where a record of these names lies; a RecordError where one is none of a file below the root."""
+        """Where a record of these names lies; a RecordError for one that no file below the root can have."""
         for name, part in {"profile": profile, "experiment": experiment, "key": key}.items():
             if not _is_name(part):
                 from ..validation import shown  # torch is imported where there is something to say

@@ -28,8 +28,8 @@ def digits(positions: Positions, *, base: int = 10, width: int | Sequence[int]) 
             coordinate lies in [0, base^width).
 
     Raises:
-        TypeError, ValueError: what is no whole number, another number of coordinates, a position outside the
-            range, or a range that int64 does not hold.
+        TypeError, ValueError: numbers that are not whole, another number of coordinates, a position outside
+            the range, or a range that int64 does not hold.
     """
     places = checked_places(base, width)
     grid = as_grid(positions)

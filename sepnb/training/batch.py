@@ -21,7 +21,7 @@ class Batch:
         weights: how much each target counts; the loss of the step is the mean under these. None: all alike.
 
     Raises:
-        TypeError, ValueError: what is no array of such numbers; shapes that do not fit each other; a target
+        TypeError, ValueError: other types or numbers than these; shapes that do not fit each other; a target
             or a weight below 0; weights that are all 0.
     """
 

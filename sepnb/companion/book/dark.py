@@ -8,7 +8,7 @@ both.
 import re
 from functools import cache
 
-from sepnb.plots.looks import FAINT, GROUND, INK, METHODS, MIXED, POS, SEM
+from sepnb.plots.looks import FAINT, GROUND, INK, METHODS, MIXED, POS, SEM, contrast, legible, mixed
 
 PAGE, LIGHT = "#121212", "#e3e4e6"
 """The ground of the theme's dark pages, and what is written on it."""
@@ -32,7 +32,9 @@ def both_modes(svg: str) -> str:
 @cache
 def _rule() -> str:
     named = {method.colour for method in METHODS.values()} | {POS, SEM, MIXED, FAINT}
-    changed = {GROUND: PAGE, INK: LIGHT, "#000000": LIGHT} | {one: seen(one) for one in sorted(named)}
+    changed = {GROUND: PAGE, INK: LIGHT, "#000000": LIGHT}
+    for one in sorted(named):
+        changed |= {legible(one): seen(one), one: seen(one)}  # of a name at the end of its line, and the line
     rules = [
         f'[style*="{what}: {old}"]{{{what}:{new} !important}}'
         for old, new in changed.items()
@@ -48,23 +50,4 @@ def seen(colour: str) -> str:
     asks for."""
     if colour in CHOSEN:
         return CHOSEN[colour]
-    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
-    for white in range(101):
-        mixed = "#" + "".join(
-            f"{round(part + (255 - part) * white / 100):02x}" for part in (red, green, blue)
-        )
-        if contrast(mixed, PAGE) >= CONTRAST:
-            return mixed
-    raise ValueError(f"{colour!r} cannot be seen on {PAGE}; give a colour as #rrggbb")
-
-
-def contrast(one: str, other: str) -> float:
-    """The contrast of two colours, from 1 to 21 (Web Content Accessibility Guidelines 2.1)."""
-    lighter, darker = sorted(map(_luminance, (one, other)), reverse=True)
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    return mixed(colour, 255, lambda one: contrast(one, PAGE) >= CONTRAST)

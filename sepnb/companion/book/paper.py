@@ -46,8 +46,8 @@ def looked_up(text: str, profile: str = "laptop") -> dict[str, dict]:
     younger than records that it judges.
 
     Raises:
-        PaperError: a name that is none, or a verdict that is no longer the word for which its sentence was
-            written. All are listed.
+        PaperError: unknown names, and verdicts that have changed since their sentences were written; all
+            are listed.
     """
     text, numbers, verdicts, problems = COMMENT.sub("", text), {}, {}, []
     for name in dict.fromkeys(NUMBER.findall(text)):

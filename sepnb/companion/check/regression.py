@@ -106,7 +106,7 @@ def until_nothing_is_missing(
 ) -> None:
     """Run the experiments of `wanted`, then the chapters; one that asked for more runs again with it.
 
-    `run_chapters` must not raise where a chapter fails: it may have failed for want of a record.
+    `run_chapters` must not raise if a chapter fails: a missing record may be the reason.
     """
     computed: set[str] = set()
     due, missing = list(chapters), set(wanted)

@@ -18,7 +18,7 @@ def make(kinds: Sequence[str], site: Path, found: Sequence[Page] | None = None) 
 
     Raises:
         EditionError: a page, a picture or the browser is missing, or something cannot be shown.
-        ValueError: a kind that is none.
+        ValueError: an unknown kind.
     """
     makers = {"pdf": pdf.write, "epub": epub.write}
     if unknown := [kind for kind in kinds if kind not in makers]:

@@ -80,7 +80,7 @@ def _made(chapter: Chapter) -> dict[str, Any]:
 
 
 def edited(copy: Path) -> bool:
-    """Whether cells of a copy are others than those that were written; a file that is none of ours is."""
+    """Whether cells of a copy have changed since it was written; True for a file that is not ours."""
     try:
         notebook = json.loads(copy.read_text(encoding="utf-8"))
         return notebook["metadata"]["sepnb"]["content"] != _content(notebook)

@@ -106,13 +106,13 @@ def survives(line: Line, tables: Tables) -> Verdict:
 
 
 def quality(line: Line, tables: Tables) -> Verdict:
-    """Not more than `WORSE` above RoPE behind a window in the bin that ends at eight trained lengths."""
+    """Not more than `WORSE` above RoPE with a window in the bin that ends at eight trained lengths."""
     own = f"{line.method}:{line.reading}/8x"
     return _judged(line, tables, [Ask(own, "rope:native-window/8x", high=WORSE)])
 
 
 def price(line: Line, tables: Tables) -> Verdict:
-    """Not more than `DEARER` above its base inside the trained length; of a base there is none. Where more
+    """Not more than `DEARER` above its base inside the trained length; a base has no price. Where more
     training turns the order of the two, *partly*."""
     base = line.base or _varied(line.method)
     if base == line.method:

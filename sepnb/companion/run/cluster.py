@@ -48,7 +48,7 @@ class Cluster:
         minutes: after which Slurm ends a task; None: four times what the longest is expected to take, and at
             least half an hour.
         threads: what each task may use.
-        say: told in a line what was submitted and how to look at it.
+        say: called with a line on what was submitted and how to look at it.
     """
 
     kind: str

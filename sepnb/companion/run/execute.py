@@ -76,7 +76,7 @@ class Job:
 def execute_all(
     jobs: Sequence[Job], *, side_by_side: int = 1, on_progress: Callable[[int, int, int], None] | None = None
 ) -> list[Outcome]:
-    """Execute what is not current, each chapter whatever befalls the others; outcomes in the order of `jobs`.
+    """Execute what is not current, and go on when a chapter fails; outcomes in the order of `jobs`.
 
     `on_progress` is called as `(index of the job, cells done, cells)`.
     """

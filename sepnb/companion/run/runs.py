@@ -239,11 +239,8 @@ def _refused(todo: Sequence[Run]) -> Iterator[tuple[int, ValueError]]:
 
 
 def compute(run: Run, report: workers.Report) -> float | None:
-    """Compute a run and store its record; the seconds that it took.
-
-    0 where somebody else stored the record since the grid was planned, and None where somebody else computes
-    it now: nothing is done then.
-    """
+    """Compute a run, store its record and return the seconds that it took. Nothing is done, and the answer
+    is 0, if another process has stored the record since the grid was planned; None if one computes it now."""
     began = time.monotonic()
     store, config = Store(run.folder), run.config
     with store.claim(config.profile, run.experiment.name, config.key) as mine:

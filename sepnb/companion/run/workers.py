@@ -34,7 +34,7 @@ def run_jobs(
 ) -> Iterator[tuple[int, Any, BaseException | None]]:
     """Yield `(index of the job, result, error)` as jobs end; one of the two is None.
 
-    A job whose process dies, such as for want of memory, is given up with a BrokenProcessPool once it dies
+    A job whose process dies, for example without memory, is given up with a BrokenProcessPool once it dies
     running alone; those that were beside it run again. After an error that leaves a GPU of no use to its
     process, the workers are made anew, once those under way have ended.
 

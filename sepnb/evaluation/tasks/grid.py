@@ -91,7 +91,7 @@ def grid(
 
 
 def _listed(name: str, value: Any) -> Sequence[Any]:
-    """A sequence of at least one; a text is none."""
+    """A sequence of at least one item, not a string."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise TypeError(f"{name} must be a list or a tuple, got {validation.shown(value)}")
     if not len(value):

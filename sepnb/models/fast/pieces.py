@@ -1,4 +1,4 @@
-"""Attention some rows of queries at a time: what is too large to be held at once, or is behind a window.
+"""Attention some rows of queries at a time: for what is too large to be held at once, and for windows.
 
 Without gradients a text goes in pieces whose scores, or whose mask, fit into `AT_ONCE` numbers. Behind a
 window it goes in pieces of queries, each with the keys of its band; see `windows`. And compiled formulas go
@@ -68,7 +68,7 @@ def fused(
 def _rows_at_once(core: nn.Module, q: Tensor, k: Tensor, context: AttentionContext) -> tuple[int, bool]:
     """How many queries meet their keys at once, and whether layers share what a piece makes of positions.
 
-    With gradients all meet, except behind a window and by compiled formulas on a CPU.
+    With gradients all meet, except with a window and by compiled formulas on a CPU.
     """
     n, grad, before = q.shape[-2], torch.is_grad_enabled(), (context.window or 1) - 1
     if grad and context.banded:
