@@ -22,6 +22,7 @@ import pandas as pd
 import seaborn as sns
 from IPython.display import HTML, Markdown, display
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.transforms import offset_copy
 from numpy.typing import ArrayLike
@@ -29,7 +30,7 @@ from scipy.optimize import isotonic_regression
 
 from ..records.run_table import summarise
 from . import narrow
-from .looks import FAINT, GROUND, INK, Method
+from .looks import FAINT, GROUND, INK, Method, legible
 from .looks import METHODS as METHODS
 from .looks import MIXED as MIXED
 from .looks import POS as POS
@@ -197,10 +198,10 @@ def not_run(ax: Axes) -> None:
 
 
 def label_lines(ax: Axes, *, fontsize: float = 9.5) -> None:
-    """Write each labelled line's name at its right end, in its colour, moved apart where they would touch.
+    """Write each labelled line's name at its right end, in its colour, as dark as words need.
 
-    No name lies on the x axis or on a line that marks a level, which its ground covers; one that stands far
-    from the end of its line is led to it.
+    Names are moved apart where they would touch, and none lies on the x axis or on a line that marks a level,
+    which its ground covers; one that stands far from the end of its line is led to it.
     """
     ends = []
     for line in ax.get_lines():
@@ -228,7 +229,7 @@ def label_lines(ax: Axes, *, fontsize: float = 9.5) -> None:
             textcoords=beside,
             va="center",
             fontsize=fontsize,
-            color=line.get_color(),
+            color=legible(to_hex(line.get_color())),
             bbox={"boxstyle": "square,pad=0.06", "facecolor": GROUND, "edgecolor": GROUND, "linewidth": 0.1},
             arrowprops=thin | {"shrinkA": 0, "shrinkB": 2} if abs(level - end) > height / 2 else None,
             annotation_clip=False,

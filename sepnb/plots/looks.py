@@ -9,11 +9,13 @@ them apart.
 """
 
 import difflib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 GROUND, INK, FAINT = "#fbfbf9", "#26282b", "#8b8f94"
 POS, SEM, MIXED = "#0072b2", "#e69f00", "#b3364f"  # the streams, and what belongs to neither alone
+WORDS = 4.5  # contrast with their ground that words need (Web Content Accessibility Guidelines 2.1)
 
 
 @dataclass(frozen=True)
@@ -122,3 +124,34 @@ METHODS = Methods(
 def title(name: str) -> str:
     """What a page calls a method: its label, or its name in words where no figure draws it."""
     return METHODS[name].label if name in METHODS else name.replace("-", " ")
+
+
+def legible(colour: str) -> str:
+    """The colour, with as much black as words of it need on the ground."""
+    return mixed(colour, 0, lambda one: contrast(one, GROUND) >= WORDS)
+
+
+def mixed(colour: str, end: int, enough: Callable[[str], bool]) -> str:
+    """The colour `#rrggbb` with as little of black (an `end` of 0) or white (255) as is enough.
+
+    Raises:
+        ValueError: nothing is enough.
+    """
+    parts = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+    for share in range(101):
+        made = "#" + "".join(f"{round(part + (end - part) * share / 100):02x}" for part in parts)
+        if enough(made):
+            return made
+    raise ValueError(f"{colour!r} is never seen well enough on its ground")
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours, from 1 to 21 (by the same guidelines)."""
+    lighter, darker = sorted(map(_luminance, (one, other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

@@ -14,8 +14,10 @@ from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
 from sepnb.companion.book.build import clean
+from sepnb.companion.book.dark import both_modes, seen
 from sepnb.experiments.encoding_methods import METHODS
 from sepnb.plots import figures
+from sepnb.plots.looks import GROUND, WORDS, contrast
 from sepnb.records.run_table import summarise
 
 # Machado, Oliveira and Fernandes 2009, severity 1.0, on linear RGB.
@@ -181,6 +183,17 @@ def test_labels_stay_above_the_axis_and_are_led_to_lines_that_are_far(ax):
     low, _, high = (Text.get_window_extent(text) for text in ax.texts)
     assert low.y0 >= ax.bbox.y0 and high.y1 < ax.bbox.y1 + high.height
     assert [text.arrow_patch is not None for text in ax.texts] == [True, True, False]  # the last is near
+
+
+def test_labels_are_dark_enough_to_be_read_and_follow_their_lines_on_a_dark_page(ax):
+    for name in ("sinusoidal", "learned", "separated-learned"):
+        ax.plot([0, 1], [0, 1], **figures.METHODS[name].line())
+    figures.label_lines(ax)
+    words = {text.get_text(): str(text.get_color()) for text in ax.texts}
+    assert all(contrast(colour, GROUND) >= WORDS for colour in words.values())
+    assert words["separated learned"] == figures.METHODS["separated-learned"].colour, "it is dark already"
+    lighter = f'[style*="fill: {words["sinusoidal"]}"]{{fill:{seen(figures.METHODS["sinusoidal"].colour)}'
+    assert lighter in both_modes("<svg></svg>")
 
 
 def loaded(status, seeds):
