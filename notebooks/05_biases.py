@@ -169,6 +169,14 @@ figures.provenance(in_all)
 # ALiBi is judged with six seeds; the others have three, which do not order neighbours. A level curve does not mean that far text is used:
 # in these runs no bias loses anything when keys more than a trained length back are hidden.
 #
+# Four words for longer texts come back in many chapters.
+#
+# - The {term}`sliding window <sliding-window baseline>` of a model is the same model, which at every token reads the last $L$ tokens only,
+#   at positions that start at 0 again. It never meets anything new, so it is the bar.
+# - The {term}`gap` is the loss of a model minus that of its own sliding window, on the same text.
+# - A model {term}`survives` if its gap stays below a small bound. It then loses nothing by reading on.
+# - It {term}`uses` far text if it loses something when that text is taken away. A model can survive and use nothing.
+#
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: about 25 s of one CPU core at any profile, most of it for two tiny trainings; nothing is downloaded. Memory: under 1 GB. The

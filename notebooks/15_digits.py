@@ -16,6 +16,21 @@
 # **Finding.** A network that reads a position digit by digit has an embedding for every position. Before training, these embeddings
 # reflect shared digits, not distance. Position 600 shares four of five digits with 500, and their cosine is
 # {num}`15_digits/cosine_600:.2f`. The neighbour 499 shares two, and its cosine with 500 is {num}`15_digits/cosine_499:.2f`.
+#
+# ```{admonition} Part III in short
+# :class: note
+# The next four chapters follow one idea to its end: SeqPE writes a position as a string of digits and lets a small encoder read it, so that
+# every index has an embedding.
+#
+# - **This chapter**: what such an encoder computes before any training.
+# - {doc}`Chapter 16 <16_two_losses>`: its contrastive loss makes distances between embeddings follow distances between positions. What its
+#   distillation loss adds is open.
+# - {doc}`Chapter 17 <17_two_dimensions>`: on images larger than those of training it does not lead. Places that are fitted to the trained
+#   grid do.
+# - {doc}`Chapter 18 <18_seqpe_stream>`: as the position stream of a separated model it does not read longer texts than a sinusoid does.
+#
+# Who came for the main line of the book can go on with {doc}`chapter 19 <19_far_text>`.
+# ```
 
 # %% tags=["parameters"]
 profile = "smoke"
