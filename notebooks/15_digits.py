@@ -27,9 +27,10 @@
 #   distillation loss adds is open.
 # - {doc}`Chapter 17 <17_two_dimensions>`: on images larger than those of training it does not lead. Places that are fitted to the trained
 #   grid do.
-# - {doc}`Chapter 18 <18_seqpe_stream>`: as the position stream of a separated model it does not read longer texts than a sinusoid does.
+# - {doc}`Chapter 18 <18_seqpe_stream>`: in the position stream of a separated model its losses hurt at unfamiliar indices, and the model
+#   does not survive in longer texts.
 #
-# Who came for the main line of the book can go on with {doc}`chapter 19 <19_far_text>`.
+# If you came for the main line of the book, go on with {doc}`chapter 19 <19_far_text>`.
 # ```
 
 # %% tags=["parameters"]
