@@ -103,7 +103,7 @@ _COPIES = {torch.ops.aten.clone, torch.ops.aten.copy_, torch.ops.aten._to_copy, 
 
 
 def _work(model: LanguageModel, tokens: Tensor) -> dict[str, float]:
-    """Of a forward pass per token, with an explicit softmax, so that no kernel leaves out or hides a part."""
+    """What a forward pass computes per token, by the explicit softmax: no kernel hides or skips a part."""
 
     def step() -> None:
         with torch.no_grad(), frozen_attention(model):

@@ -76,7 +76,7 @@ class Row:
 
     @property
     def profile(self) -> str | None:
-        """Of what is judged; None if nothing was read."""
+        """The profile of the records that are judged; None if nothing was read."""
         return self.sources[0].profile
 
     @property

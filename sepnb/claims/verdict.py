@@ -121,8 +121,8 @@ class Verdict:
 
     @property
     def count(self) -> str:
-        """Of a family in which one failure is enough, how many comparisons decide it: "1 of 10". Nothing of a
-        single comparison, or where all of them say the same."""
+        """How many comparisons decide a family in which one failure is enough, such as "1 of 10". Empty for a
+        single comparison, and where all of them say the same."""
         found = [one.answer for one in self.answers]
         many = found.count({UNDECIDED: OPEN, NOT_REPRODUCED: FAILS, REFUTED: FAILS}.get(self.word, ""))
         return f"{many} of {len(found)}" if 0 < many < len(found) else ""

@@ -69,7 +69,7 @@ class ImageSplits:
 
     @cached_property
     def mean_and_spread(self) -> tuple[float, float]:
-        """Of the pixels of the training images, from 0 to 1: what `scaled` subtracts and divides by."""
+        """Mean and spread of the training pixels, from 0 to 1: what `scaled` subtracts and divides by."""
         counts = np.bincount(self.train.pixels.ravel(), minlength=self.brightest + 1) / self.train.pixels.size
         values = np.arange(len(counts)) / self.brightest
         mean = float(counts @ values)

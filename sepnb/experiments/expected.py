@@ -33,7 +33,7 @@ class Expected(NamedTuple):
 
 
 def multiply_adds(config: Run) -> float:
-    """Of all steps of the training, forward and backward."""
+    """Multiply-adds of the whole training, forward and backward."""
     training = config.training
     each = _per_token(config.model, config.tokens, training.batch_size)
     return 3 * each * training.steps * training.batch_size * config.tokens

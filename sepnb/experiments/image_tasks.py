@@ -132,7 +132,7 @@ class Direction:
         return self._drawn(things, frame, frame.grid if grid is None else grid, count, generator)
 
     def _things(self, splits: ImageSplits, images: Images, frame: Frame) -> list[Tensor]:
-        """Of each class all images of a split, `[n, 1, s, s]`, s the side of a thing in pixels."""
+        """All images of a split by class, `[n, 1, s, s]`, s the side of a thing in pixels."""
         side = self.item * frame.patch
         whole = (splits.unit(images.pixels[images.labels == label]) for label in self.classes)
         return [F.interpolate(x, size=(side, side), mode="bilinear", antialias=True) for x in whole]

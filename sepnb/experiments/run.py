@@ -101,7 +101,7 @@ class Data(ABC):
         return None
 
     def tokens(self, training: TrainingConfig) -> int:
-        """Of one input of the model in training."""
+        """Tokens of one input of the model in training."""
         return training.length
 
 
@@ -125,7 +125,7 @@ class Measure(ABC):
         """Metrics and rows of the trained model of a run."""
 
     def begins(self, config: "Run", start: Checkpoint, device: str, steps: int) -> Fingerprint:
-        """Of a run on a shared training, its part of the fingerprint, after the first `steps`."""
+        """Its part of the fingerprint of a run on a shared training, after the first `steps`."""
         return {}
 
 
@@ -177,7 +177,7 @@ class Run:
 
     @property
     def tokens(self) -> int:
-        """Of one input of the model in training."""
+        """Tokens of one input of the model in training."""
         return self.data.tokens(self.training)
 
     def of(self, kind: type[Kind]) -> Kind:

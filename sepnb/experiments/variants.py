@@ -115,7 +115,7 @@ def measures(run: Run, asked: Callable[[Beyond], tuple[Protocol, ...]] = reading
 
 
 def screened(run: Run) -> tuple[Measure, ...]:
-    """Of the validation novels all windows are read in every way, four at stride 1."""
+    """All windows of the validation novels are read in every way, four at stride 1."""
     beyond, few = BEYOND[run.profile], {"documents": 10, "windows": 4, "part": 4, "tight": 4}
     beyond = beyond if run.profile == "smoke" else replace(beyond, **few)
     texts = LongTexts(beyond, (0,), readings(beyond), split="validation", keeps_tight=True)

@@ -164,8 +164,8 @@ class Attention(nn.Module):
         return None if self.both is None else len(self.query_key[self.both].weight)
 
     def position_logits(self, table: Tensor, context: AttentionContext) -> Tensor:
-        """Of an untied layer: the position part of the sem heads' scaled scores, `[H, N, N]`, no mask, in
-        float32 or wider. A term of the score that an encoding adds of itself is no part of it."""
+        """The position part of the sem heads' scaled scores in an untied layer: `[H, N, N]`, without a mask
+        and without the terms that encodings add to scores, in float32 or wider."""
         group, context = self.groups[self.both], self.context_here(context)
         _, positions = group.parts
         part = self._part(self.both, positions, table)

@@ -91,7 +91,7 @@ class LanguageModel(nn.Module):
         return self.embedding(check_tokens(tokens, self.vocab_size, self.embedding.weight.device))
 
     def logits(self, x: Mapping[str, Tensor]) -> Tensor:
-        """Of the final state, the streams that are read `[B, N, w]`: logits `[B, N, V]`."""
+        """The streams of the final state that are read, `[B, N, w]`, to logits `[B, N, V]`."""
         return self.head(self.config.streams.join(self.norm.parts(x)))
 
     extended = extended

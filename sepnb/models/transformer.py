@@ -60,8 +60,7 @@ class Block(nn.Module):
         cache: KVCache | None = None,
         table: Tensor | None = None,
     ) -> dict[str, Tensor]:
-        """Of the residual state `[B, N, w]` the streams in `outputs`; the arguments are those of
-        `Attention`."""
+        """The streams in `outputs` of the residual state, `[B, N, w]`; arguments as of `Attention`."""
         u = self.attention_norm.parts(x)
         return self.completed(x, self.attention(u, context, cache, table))
 

@@ -54,7 +54,7 @@ def rows_of_a_piece(window: int) -> int:
 
 
 def cut(x: Tensor, bounds: Sequence[tuple[int, int]]) -> tuple[Tensor, ...]:
-    """Of `[B, H, N, d]` the tokens `start` to `stop` - 1, for each of the bounds, which may overlap.
+    """The tokens `start` to `stop` - 1 of `[B, H, N, d]` for each of the bounds, which may overlap.
 
     The gradient of a slice is as long as what it was cut from: of many slices these would be many times N
     numbers. Here they are added up in one tensor.

@@ -87,7 +87,7 @@ class Reader(nn.Module):
 
     @property
     def _bytes(self) -> int:
-        """Of each weight; 0 where no weights are known."""
+        """Bytes of a weight; 0 if no weights are known."""
         first = None if self.module is None else next(self.module.parameters(), None)
         return 0 if first is None else first.element_size()
 

@@ -70,8 +70,8 @@ class RunTable:
 
     @cached_property
     def _rows(self) -> dict[str, list[tuple[Any, int]]]:
-        """Of each method the seeds in their order, and the row of each run that was made. Looked up in lists:
-        pandas would copy the table for each of hundreds of questions."""
+        """The seeds of each method in their order, with the rows of their runs. Lists, because pandas would
+        copy the table for each of hundreds of questions."""
         rows: dict[str, list[tuple[Any, int]]] = {}
         columns = (self.frame[name] for name in ("method", "seed", "status"))
         for row, (method, seed, status) in enumerate(zip(*columns, strict=True)):

@@ -84,8 +84,8 @@ def displacement(one: Float[Tensor, "m D"], other: Float[Tensor, "m D"]) -> floa
 
 
 def folded(embeddings: Float[Tensor, "m D"], slack: int) -> Bool[Tensor, " m"]:
-    """Of positions in rising order, those whose embedding repeats an earlier one: some embedding `slack` or
-    more places before it is less than half as far away as the one exactly `slack` places before.
+    """Which positions, in rising order, have an embedding that repeats an earlier one: some embedding `slack`
+    or more places before it is less than half as far away as the one exactly `slack` places before.
 
     A curve that leads ever farther away has none; where it turns back on itself, all have that retrace it;
     one that is periodic has all but those of its first period. A turn of fewer than `slack` places is not

@@ -42,7 +42,7 @@ class Together:
     def rows(
         self, tokens: Tensor, targets: Tensor, positions: Tensor | None, weights: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
-        """Of a batch, the inputs of this process with their targets, positions and weights.
+        """The share of a batch that this process reads: inputs, targets, positions and weights.
 
         Raises:
             ValueError: fewer inputs than processes.

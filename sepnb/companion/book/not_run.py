@@ -24,7 +24,7 @@ REASONS = {
 
 
 def left() -> dict[str, tuple[int, int]]:
-    """Of every grid of the laptop that is not whole: runs without a record, and all its runs."""
+    """Runs without a record and all runs, for every grid of the laptop that is not whole."""
     from sepnb import experiments
 
     found = {}

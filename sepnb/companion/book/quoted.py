@@ -74,7 +74,7 @@ def _cells(asked: number_role.Asked, form: str) -> tuple[str, int, str]:
 
 
 def made_in(sources: list[str], keys: list[str]) -> dict[str, int]:
-    """Of each key the index of the first cell that writes it into `numbers`; else of the one that publishes.
+    """The index of the first cell that writes each key into `numbers`, or else of the one that publishes.
 
     A key may be composed, `numbers[f"share_{name}"]`, or stand in a dictionary that is added.
     """

@@ -96,7 +96,7 @@ def _set_nodes(table: nodes.table) -> None:
 
 
 def _numeric(rows: list[list[str]]) -> list[bool]:
-    """Of each column, whether it holds numbers alone, and one at least."""
+    """Whether each column holds only numbers, and at least one."""
     width = max(map(len, rows), default=0)
     columns = [[row[at] for row in rows if at < len(row) and row[at]] for at in range(width)]
     return [

@@ -163,7 +163,7 @@ def _fingerprint(job: Replay, report: workers.Report) -> Fingerprint:
 
 
 def digests(wanted: set[tuple[Any, str]]) -> dict[tuple[str, str], dict[str, str]]:
-    """Of these (experiment, profile) pairs the data sets and their registered digests."""
+    """The data sets of each (experiment, profile) pair, with their registered digests."""
     from sepnb.data import registry
 
     return {

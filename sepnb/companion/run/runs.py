@@ -81,7 +81,7 @@ def check_clean(store: Store) -> None:
 
 
 def absent_data(wanted: set[tuple[Any, str]]) -> dict[tuple[str, str], str]:
-    """Of these (experiment, profile) pairs, those whose data are not at hand, and how to get them."""
+    """The (experiment, profile) pairs whose data are not at hand, and how to get them."""
     from sepnb.data import registry
 
     needed = {(one.name, profile): one.data_sets(profile) for one, profile in wanted}

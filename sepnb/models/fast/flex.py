@@ -75,6 +75,6 @@ def _attention(
 
 @lru_cache(maxsize=8)
 def _causal(n: int, device: torch.device) -> BlockMask:
-    """Of blocks, made once for a length. While it is made, all pairs are held, two bytes for each: 2 GiB
-    at 32,768 tokens, for a moment."""
+    """A causal mask of blocks, made once for a length. Making it holds all pairs for a moment, two bytes for
+    each: 2 GiB at 32,768 tokens."""
     return create_block_mask(lambda batch, head, query, key: query >= key, None, None, n, n, device=device)
