@@ -389,8 +389,8 @@ for what, kind in live:
 largest = RANDOM_POSITIONS * small.length
 seen = begun["misaligned"] + small.length <= largest
 for kind in begun:
-    covered = live["digits", kind][seen]
-    numbers[f"live_digits_{kind}_covered"] = float(covered.mean())
+    familiar = live["digits", kind][seen]
+    numbers[f"live_digits_{kind}_covered"] = float(familiar.mean())
 
 # %% tags=["hide-input"]
 LIVE = {
