@@ -377,7 +377,7 @@ figures.show(
     f"that ends at eight trained lengths; {len(gapped)} of these {len(alive)} were "
     "trained with position gaps. Far text replaced by that of another novel costs "
     f"{len(users)} of all more than 0.02 bits per byte. "
-    "Separated brown, strict blue, untied violet, dense orange. Dots: means; bars: "
+    "Circles: separated; squares: strict; triangles: untied; diamonds: dense. Bars: "
     "95 % t intervals; ticks: every seed. On the left linear to 0.03, then logarithmic."
     if len(have)
     else NOTHING,

@@ -51,6 +51,22 @@ def test_every_provenance_line_that_a_cell_asks_for_is_shown(chapter: chapters.C
 
 
 @pytest.mark.parametrize("chapter", chapters.discover(), ids=lambda chapter: chapter.name)
+def test_no_caption_names_a_colour_that_a_dark_page_changes(chapter: chapters.Chapter) -> None:
+    told = [
+        word.value
+        for cell in code(chapter)
+        for call in ast.walk(ast.parse(cell.source))
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "figures.show"
+        for about in call.keywords
+        if about.arg == "caption"
+        for word in ast.walk(about.value)
+        if isinstance(word, ast.Constant) and isinstance(word.value, str)
+    ]
+    wrong = [text for text in told if re.search(r"\b(?:black|brown)\b", text, re.I)]
+    assert not wrong, f"name the shape: {wrong}"
+
+
+@pytest.mark.parametrize("chapter", chapters.discover(), ids=lambda chapter: chapter.name)
 def test_every_line_of_the_package_that_a_page_includes_is_there(chapter: chapters.Chapter) -> None:
     """A private function that a chapter shows may be renamed; the book would not build."""
     text = re.sub(r"^# ?", "", chapter.path.read_text(encoding="utf-8"), flags=re.MULTILINE)
