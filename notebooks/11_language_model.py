@@ -823,7 +823,8 @@ fates = [name for name in changed if "pos_stream" in COMPARED[name].model]
 fates.sort(key=lambda name: (name.split("-")[-1], "separated" in name))
 words = {"constant": "constant", "reinjected": "in every layer"}
 fates = {
-    f"{LOOKS[COMPARED[name].base].label}, {words[name.split('-')[-1]]}": name
+    f"{LOOKS[COMPARED[name].base].label}, "
+    f"{'one table ' * (name == 'learned-reinjected')}{words[name.split('-')[-1]]}": name
     for name in fates
 }
 figures.show(

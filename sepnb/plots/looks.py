@@ -72,7 +72,7 @@ METHODS = Methods(
         "separated-sinusoidal-long": Method(
             "separated sinusoidal, trained long", "#6b4500", (0, (4, 1, 1, 1)), "d", False
         ),
-        "learned-per-layer": Method("learned, every layer", "#56b4e9", (0, (2, 1)), "p"),
+        "learned-per-layer": Method("learned, a table a layer", "#56b4e9", (0, (2, 1)), "p"),
         "learned-query-key": Method("learned, queries and keys", "#56b4e9", (0, (2, 1, 1, 1)), "h"),
         "rope-partial": Method("RoPE, partial", "#d55e00", (0, (5, 1)), "<"),
         "p-rope": Method("p-RoPE", "#d55e00", (0, (3, 1, 1, 1)), ">"),
