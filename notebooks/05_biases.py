@@ -764,8 +764,8 @@ figures.show(
     alt="The gate f against distance. Left, v = 0: for negative w it falls from one to "
     "zero, for positive w it rises from one to two, for w = 0 it is one. Right, w = "
     "plus and minus 0.15: larger v raises the upper bound, from about 1.1 to 8.4.",
-    caption="The gate of the DA-Transformer. Left: heads with negative w prefer near "
-    "keys, heads with positive w far keys. Right: v sets the bound, 1 + e^v.",
+    caption="The gate of the DA-Transformer. Left: heads with negative $w$ prefer near "
+    "keys, heads with positive w far keys. Right: $v$ sets the bound, $1 + e^v$.",
 )
 
 # %% [markdown]
@@ -830,7 +830,7 @@ figures.show(
     "With an added bias it stays near one; with a multiplied gate it falls from the "
     "same height to about one per cent, and lower still without a gate.",
     caption="With a bias the wanted key keeps its weight. With a gate it does not: the "
-    "gate mutes what far keys say, but each keeps the weight e^0, and there are many. "
+    "gate mutes what far keys say, but each keeps the weight $e^0$, and there are many. "
     "One key with score 5, all others with random positive products.",
 )
 

@@ -666,14 +666,13 @@ def draw_effects(named: dict[str, str]) -> plt.Figure:
         for label, name in named.items()
     }
     figures.seed_rows(ax, rows, missing="not run")
-    found = map(effect, named.values())
-    largest = (values.abs().max() for values in found if len(values))
-    reach = 1.3 * max([0.1, *largest])
-    ticks = [tick for tick in (0.03, 0.1, 0.3, 1.0) if tick < reach]
-    ax.set_xticks([-tick for tick in reversed(ticks)] + [0, *ticks])
+    found = [value for name in named.values() for value in effect(name)]
+    low, high = 1.3 * min([-0.06, *found]), 1.3 * max([0.06, *found])
+    ticks = -1.0, -0.3, -0.1, -0.03, 0, 0.03, 0.1, 0.3, 1.0
+    ax.set_xticks([tick for tick in ticks if low < tick < high])
     ax.xaxis.set_major_formatter("{x:g}")
     ax.minorticks_off()
-    ax.set(xlim=(-reach, reach), xlabel="variant minus reference (bits per byte)")
+    ax.set(xlim=(low, high), xlabel="variant minus reference (bits per byte)")
     return fig
 
 
@@ -700,7 +699,8 @@ def effects_around(*references: str) -> dict[str, str]:
     for name, variant in COMPARED.items():
         if variant.base in references and "pos_stream" not in variant.model:
             other = f" ({LOOKS[variant.base].label.split()[0]})"
-            named[variant.says + other * (variant.base != references[0])] = name
+            says = variant.says.replace("d_pos = D", "$d_\\mathrm{pos} = D$")
+            named[says + other * (variant.base != references[0])] = name
     return named
 
 

@@ -760,7 +760,7 @@ for ax, column in zip(axes, ["accuracy", *CUBES], strict=True):
         figures.seed_row(ax, place, in_cube(name, column), LOOKS[name], size=6)
     ax.axvline(100 / 6, color=figures.FAINT, linewidth=0.8)
     title = column.replace("-", ", ").replace("accuracy", "trained cube")
-    ax.set(xlim=(0, 104), title=title)
+    ax.set(xlim=(0, 104), xticks=[0, 50], title=title)
 labels = [LOOKS[name].label for name in reversed(vol.METHODS)]
 axes[0].set_yticks(range(len(labels)), labels)
 axes[0].set_ylim(-0.6, len(labels) - 0.4)

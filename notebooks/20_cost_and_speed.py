@@ -65,7 +65,8 @@ for height, (cell, run) in enumerate(zip(reversed(cells), reversed(runs), strict
         ends = [abs(run["ratio"] - run[f"ratio_{e}"]) for e in ("lower", "upper")]
         look = {"color": colour, "marker": marker, "markersize": 6}
         ax.errorbar(run["ratio"], height, xerr=np.array(ends)[:, None], **look)
-labels = [f"{cell.label.replace(', eager', '')}" for cell in reversed(cells)]
+labels = [cell.label.replace(", eager", "") for cell in reversed(cells)]
+labels = [label.replace("d_pos", r"$d_\mathrm{pos}$") for label in labels]
 ax.set_yticks(range(len(cells)), labels, fontsize=9)
 ax.set(xlabel="times as fast as the dense model of the same width", xlim=(0.98, None))
 told = NOTHING
