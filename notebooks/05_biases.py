@@ -830,8 +830,8 @@ figures.show(
     "With an added bias it stays near one; with a multiplied gate it falls from the "
     "same height to about one per cent, and lower still without a gate.",
     caption="With a bias the wanted key keeps its weight. With a gate it does not: the "
-    "gate mutes what far keys say, but each keeps the weight $e^0$, and there are many. "
-    "One key with score 5, all others with random positive products.",
+    "gate mutes what far keys say, but each keeps the weight $e^0$, and there are many."
+    " One key with score 5, all others with random positive products.",
 )
 
 # %% [markdown]
