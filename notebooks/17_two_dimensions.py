@@ -639,8 +639,8 @@ figures.show(
     "and 60, waves keep more at the other two.",
     caption=f"{told}. The trained grid, moved: means over seeds, 95 % t intervals, "
     "every seed a tick. Upright bars: the trained place. Blue: random offsets and "
-    "losses reach there, if a method has them. Filled: the digits are those of training. Grey "
-    "line: chance.",
+    "losses reach there, if a method has them. Filled: the digits are those of "
+    "training. Grey line: chance.",
 )
 figures.provenance(table)
 
