@@ -648,8 +648,6 @@ def told_of(name: str) -> dict[str, object]:
 
 # %% tags=["hide-input"]
 LOOKS = {name: figures.METHODS[name] for name in COMPARED if name in figures.METHODS}
-beside = figures.Method("concatenated sinusoidal", figures.MIXED, marker="h")
-LOOKS["concatenated-sinusoidal"] = beside
 MARGIN = 0.03  # bits per byte, of the rules
 
 

@@ -74,7 +74,7 @@ numbers["seeds"] = (
     if len(slowed.made)
     else 0
 )
-fig, axes = plt.subplots(1, 2, figsize=(8.6, 3.7), sharey=True)
+fig, axes = plt.subplots(1, 2, figsize=(8.6, 3.7), sharex=True, sharey=True)
 SAYS = ("separated", "next to the content", "added to the content", "RoPE")
 NAMED = {
     f"{name}{way}": {"label": says}
@@ -86,6 +86,7 @@ slow_lines = [f"{name}:stretched" for name in FOUR]
 answers.by_length(axes[1], recall, slow_lines, NAMED, times=LENGTHS)
 axes[0].set_title("as trained", fontsize=10.5)
 axes[1].set_title("positions slowed down, no weight changed", fontsize=10.5)
+axes[0].set_ylabel("share of values recalled")
 axes[1].set_ylabel("")
 figures.show(
     fig,

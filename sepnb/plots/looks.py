@@ -66,7 +66,7 @@ METHODS = Methods(
         "untied-constant-wide": Method("untied, constant, wide", "#6b4500", "-", "*", False),
         "tupe": Method("TUPE", "#cc79a7", (0, (3, 1, 1, 1)), "D", False),
         "separated-sinusoidal-joint-mlp": Method("separated, joint MLP", "#6b4500", (0, (1, 3)), "<"),
-        "concatenated-sinusoidal": Method("concatenated sinusoidal", "#e69f00", "-", ">", False),
+        "concatenated-sinusoidal": Method("concatenated sinusoidal", "#7048d8", "-", ">", False),
         "concatenated-learned": Method("concatenated learned", "#56b4e9", "-", ">"),
         "rope-long": Method("RoPE, trained long", "#d55e00", (0, (4, 1, 1, 1)), "^", False),
         "separated-sinusoidal-long": Method(

@@ -60,7 +60,7 @@ def drawing(points: int = 5):
 @pytest.mark.parametrize("deficiency", DEFICIENCIES)
 def test_colours_of_methods_stay_apart(deficiency):
     colours = sorted({method.colour for method in figures.METHODS.values()})
-    assert len(colours) == 8
+    assert len(colours) == 9
     for one, other in itertools.combinations(colours, 2):
         distance = np.linalg.norm(lab(one, deficiency) - lab(other, deficiency))
         assert distance > 15, f"{one} and {other} are {distance:.1f} apart with {deficiency}"
