@@ -21,6 +21,7 @@ them:
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from statistics import median
 from typing import Any
 
@@ -246,6 +247,11 @@ def cells(profile: str, _: Sequence[str]) -> list[dict[str, Any]]:
     return [{"method": name, **size, **settings} for size in sizes for name in timed_methods()]
 
 
+def installed() -> bool:
+    """Named here, so that the experiment can be sent to another process."""
+    return peer.installed()
+
+
 def run(config: EncodingSpeedRun, **how: Any) -> Record:
     peer.check(config.profile)
     return time_cell(config, **how)
@@ -260,6 +266,6 @@ EXPERIMENT = timed(
         eager and compiled, and what share does its route leave, the same kernel without positions?""",
     costs={"smoke": 0.5, "laptop": 100.0, "gpu": 30.0},
     computes=run,
-    installed=lambda: peer.installed(),
-    columns={"length": lambda config: config.length},
+    installed=installed,
+    columns={"length": attrgetter("length")},
 )

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import pickle
 import re
 
 import numpy as np
@@ -102,6 +103,14 @@ def test_every_run_of_a_grid_has_a_key_of_its_own_that_is_a_file_name_and_data_t
     assert others and not others & set(keys)
     read = {one for config in grid for one in getattr(config, "data_sets", ())}
     assert read == set(experiment.data_sets(profile)) and all(registry.get(one).name == one for one in read)
+
+
+@pytest.mark.parametrize("name", experiments.names())
+def test_an_experiment_and_its_runs_can_be_sent_to_another_process(name):
+    experiment = experiments.get(name)
+    run, *_ = grid_of(name, "smoke")
+    sent = pickle.loads(pickle.dumps((experiment, run)))
+    assert sent[0].name == name and sent[1].key == run.key
 
 
 def test_any_change_of_a_setting_is_another_key():
