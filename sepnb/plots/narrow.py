@@ -41,7 +41,8 @@ def lay_out(fig: Figure) -> bool:
     touched = _touching(fig)
     across = max(1, int(WIDTH * columns / wide + 0.15))
     down = -(-columns // across)
-    named = [ax for ax in panels if _names_are_long(ax, WIDTH / across)]
+    long = [ax for ax in panels if _names_are_long(ax, WIDTH / across)]
+    named = [ax for ax in panels if any(ax is one or _same_rows(ax, one) for one in long)]
     if named:
         tall = height + ROW * max(len(ax.get_yticks()) for ax in named)
         if tall * columns <= TALLEST:
@@ -66,13 +67,17 @@ def _deal(fig: Figure, panels: list[Axes], down: int, across: int) -> None:
     first, grid = panels[0], fig.add_gridspec(down, across)
     for place, ax in enumerate(panels):
         ax.set_subplotspec(grid[divmod(place, across)])
-        if place % across == 0 and ax is not first and ax.get_shared_y_axes().joined(first, ax):
+        if place % across == 0 and ax is not first and _same_rows(first, ax):
             ax.tick_params(axis="y", labelleft=True)
             ax.set_ylabel(ax.get_ylabel() or first.get_ylabel())
     titles = [ax.get_xlabel() for ax in panels]
     if len(panels) % 2 and (title := titles[len(panels) // 2]) and sum(map(bool, titles)) == 1:
         for place, ax in enumerate(panels):
             ax.set_xlabel(title if place + across >= len(panels) else "")
+
+
+def _same_rows(one: Axes, other: Axes) -> bool:
+    return bool(one.get_shared_y_axes().joined(one, other))
 
 
 def _names_are_long(ax: Axes, room: float) -> bool:
@@ -85,7 +90,8 @@ def _names_are_long(ax: Axes, room: float) -> bool:
 
 def _name_above(ax: Axes) -> None:
     """Write the names of rows into the axes, each above its row, on a ground that covers upright lines."""
-    ticks, names = ax.get_yticks(), [label.get_text() for label in ax.get_yticklabels()]
+    ticks = ax.get_yticks()
+    names = ax.yaxis.get_major_formatter().format_ticks(ticks)
     first, last = ax.get_ylim()
     row = min(np.diff(np.sort(ticks)), default=1)
     up = row if last > first else -row
