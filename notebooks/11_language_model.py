@@ -894,8 +894,11 @@ whole = [m for m in RANKED if all((m, n) in levels for n in read)]
 
 
 def pairs_in_words(pairs: list[tuple[str, str]]) -> str:
-    labels = [[figures.METHODS[name].label for name in pair] for pair in pairs]
-    return "; ".join(map(" and ".join, labels)) or "none"
+    """Each model with those that it changes places with."""
+    others = {first: [b for a, b in pairs if a == first] for first, _ in pairs}
+    named = {a: ", ".join(map(figures.title, own)) for a, own in others.items()}
+    words = (f"{figures.title(a)} with {own}" for a, own in named.items())
+    return "; ".join(words) or "none"
 
 
 # %% tags=["hide-input"]
@@ -907,10 +910,11 @@ if len(whole) > 1:
     turned, settled = list(both_signs[both_signs].index), exchanges(standing)
 fig, ax = plt.subplots(figsize=(6.8, 4.0))
 for method in KEY_MODELS:
-    own = {n: levels[method, n] for n in read if (method, n) in levels}
+    over = {n: RunTable(trained[trained.budget == n]) for n in read}
+    own = {n: of.difference(method, "rope", "bits_per_byte") for n, of in over.items()}
+    own = {n: values for n, values in own.items() if len(values)}
     over_budgets(ax, own, figures.METHODS[method])
-ax.set(ylabel="test bits per byte")
-ax.margins(y=0.2)  # names below the lowest line stay off the axis
+ax.set(ylabel="bits per byte minus RoPE's")
 if levels:
     budget_axis(ax)
     figures.label_lines(ax)
@@ -919,13 +923,13 @@ else:
 figures.show(
     fig,
     name="fig-budget",
-    alt="Test bits per byte against bytes read in training, one line for each of seven "
-    "models, every seed a tick, at three budgets.",
+    alt="Bits per byte minus those of RoPE against bytes read in training, one line for "
+    "each of seven models, every seed a tick, at three budgets.",
     caption=(
         f"With more training {len(settled)} of {math.comb(len(whole), 2)} pairs "
         f"exchange places beyond their intervals: {pairs_in_words(settled)}. In "
-        f"{len(turned)} pairs the means change order: {pairs_in_words(turned)}. Ticks "
-        "are single seeds."
+        f"{len(turned)} pairs the means change order. Each line is a model minus RoPE, "
+        "paired by seed; ticks are single seeds."
         if whole
         else "None of the models has run at every budget."
     ),

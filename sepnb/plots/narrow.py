@@ -58,7 +58,7 @@ def lay_out(fig: Figure) -> bool:
     fig.set_size_inches(WIDTH, height * down)
     fig.draw_without_rendering()  # the layout may need two passes to settle
     for ax in panels:
-        if across == 1 and ax.xaxis.label.get_window_extent().width > ax.bbox.width:
+        if across == 1 and ax.xaxis.label.get_window_extent().x1 > WIDTH * fig.dpi:
             ax.xaxis.label.set(x=1, ha="right")
     return bool(_inside(fig) and _touching(fig) <= touched)
 
