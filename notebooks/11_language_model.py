@@ -923,8 +923,8 @@ else:
 figures.show(
     fig,
     name="fig-budget",
-    alt="Bits per byte minus those of RoPE against bytes read in training, one line for "
-    "each of seven models, every seed a tick, at three budgets.",
+    alt="Bits per byte minus those of RoPE against bytes read in training, one line "
+    "for each of seven models, every seed a tick, at three budgets.",
     caption=(
         f"With more training {len(settled)} of {math.comb(len(whole), 2)} pairs "
         f"exchange places beyond their intervals: {pairs_in_words(settled)}. In "

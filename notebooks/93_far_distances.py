@@ -393,8 +393,8 @@ figures.show(
     f"that ends at eight trained lengths, {len(gapped)} of them trained with position "
     "gaps. Far text replaced by that of another novel costs more than 0.02 bits per "
     f"byte in {len(users)} of all. Drawn are those that the text names; filled: "
-    "trained with gaps, hollow: without. Bars: 95 % t intervals; ticks: every seed. The first "
-    "scale is linear to 0.03, then logarithmic."
+    "trained with gaps, hollow: without. Bars: 95 % t intervals; ticks: every seed. "
+    "The first scale is linear to 0.03, then logarithmic."
     if len(have)
     else NOTHING,
 )
