@@ -114,7 +114,7 @@ for name, level in levels.items():
         label = {} if labelled else {"label": "_"}
         ax.plot(range(4), line, **look.line(markersize=5) | label)
     if not stays:
-        over = {"color": look.colour, "fontsize": 9.5, "ha": "center", "va": "bottom"}
+        over = {"color": look.colour, "fontsize": 8, "ha": "center", "va": "bottom"}
         axes[1].text(leaves_at(above[name], cut), cut + 0.003, look.label, **over)
 for ax in axes:
     ax.set_xticks(range(4), ["0 to L", "to 2L", "to 4L", "to 8L"])
