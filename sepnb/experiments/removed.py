@@ -6,13 +6,15 @@ slow its positions down for ever: at frequencies of 0 nothing turns. A separated
 in which every token has the position embedding of the first.
 
 A run takes a model that `adapted_text` tunes, too, stops its positions, and tunes it on texts of the trained
-length L, a quarter of the bytes of its training. It then reads longer texts with logits scaled by log n. Its
-partner is tuned alike with positions that move, and reads longer texts at slowed ones. One arm goes the way
-back: content is tuned without position, and then the position part alone with it.
+length L, a quarter of the bytes of its training; the validation text, inside L, chooses the rate. It then
+reads longer texts with logits scaled by log n. Its partner is tuned alike with positions that move, and reads
+longer texts at slowed ones. One arm goes the way back: content is tuned without position, and then the
+position part alone with it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ..encodings import PositionInterpolation
@@ -22,12 +24,13 @@ from ..models import LanguageModel
 from ..training.adapting import tune
 from ..training.checkpoints import Checkpoint
 from ..training.config import TrainingConfig
+from . import language_modelling as lm
 from .adapted import FAST, OTHERS, SLOW, TURNED, Arm, Tuning, cells, masks_of
 from .long_texts import BEYOND, SLOWED, STRETCHED, Tuned, of_tuned
 from .long_windows import LongTexts
-from .run import Measure, Run, restored
+from .run import At, Measure, Metrics, Rows, Run, restored
 from .texts import TextExperiment
-from .tuning import TunedModel
+from .tuning import TunedModel, best_of
 
 STOPPED = PositionInterpolation(LONGEST)
 """No position of a text turns a wave by as much as float32 can tell from 0."""
@@ -124,7 +127,25 @@ class Removed(Tuned):
 
     def resolved(self) -> dict[str, Any]:
         how = {"stopped": self.tuning.stopped, "before": self.tuning.before, "part": self.tuning.arm.part}
-        return super().resolved() | {"removed": how}
+        return super().resolved() | {"removed": how | {"chosen_at": 1}}
+
+    def best(
+        self,
+        config: Run,
+        model: LanguageModel,
+        at: At,
+        scored: Callable[[LanguageModel], dict[str, float]],
+        **unit: Any,
+    ) -> tuple[LanguageModel, Metrics, Rows]:
+        """The tuning that is best inside the trained length, as it is read there: nothing longer is seen
+        before the test."""
+
+        def inside(tuned: LanguageModel) -> dict[str, float]:
+            return {"val_bits_per_byte": lm.score(config, tuned, "validation", at.device).bits_per_byte}
+
+        tune = partial(self.tune, config, at.start, device=at.device)
+        best, metrics, rows = best_of(self.tuning.tried, tune, inside, **unit)
+        return model if best is None else best, metrics, rows
 
 
 def measures(run: Run, arm: str) -> tuple[Measure, ...]:

@@ -8,9 +8,10 @@ import torch
 
 from sepnb import experiments
 from sepnb.claims import ladder as rules
+from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import opened, removed
 from sepnb.experiments.methods import model_config
-from sepnb.experiments.run import Run
+from sepnb.experiments.run import Run, trained_once
 from sepnb.models import LanguageModel
 from sepnb.models.extension import extension_of
 from sepnb.models.parts import parts
@@ -89,13 +90,18 @@ def test_arms_of_a_model_share_its_training_and_are_tuned_on_the_same_texts():
 
 
 @pytest.mark.parametrize("cell", REMOVED.smoke)
-def test_a_record_of_a_removal_has_what_its_rules_ask_for(cell):
-    record = REMOVED.run(shortened(REMOVED.config("smoke", cell, 1), 2))
+def test_a_record_of_a_removal_has_what_its_rules_ask_for_and_its_rate_is_the_best_inside(cell):
+    config = shortened(REMOVED.config("smoke", cell, 1), 2)
+    record = REMOVED.run(config)
     assert record.metrics.keys() >= asked_of("removed_text") | {f"slowed/{k}x" for k in (2, 4, 8, 16)}
     tunings = {
         row["learning_rate"]: row["val_bits_per_byte"] for row in record.rows if row["kind"] == "tuning"
     }
     assert record.metrics["tuning_rate"] == min(tunings, key=tunings.get) and len(tunings) == 2
+    start, measure = trained_once(config.base), config.of(removed.Removed)
+    tuned, _ = measure.tune(config, start, measure.tunings[-1], device="cpu")
+    paid = lm.score(config, tuned, "validation", "cpu").bits_per_byte
+    assert list(tunings.values())[-1] == pytest.approx(paid, abs=1e-6)
 
 
 def test_a_model_written_out_begins_where_the_separated_one_is_and_leaves_the_blocks():

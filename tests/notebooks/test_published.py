@@ -10,6 +10,7 @@ AWAITED: tuple[str, ...] = (
     *("stretched_needle", "stretched_needle_sweep"),
     *(f"adapted_{task}" for task in ("mqar", "latest_value", "needle")),
     *("stretched_text_sweep", "ladder_text_sweep", "ladder_text"),
+    "removed_text",
 )
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
 
