@@ -33,7 +33,7 @@ def test_a_chapter_without_its_records_says_not_run(tmp_path, monkeypatch, unhoo
     outcome = execute.execute(execute.Job(chapters.find("11_language_model"), "smoke"))
     assert outcome.status == "ran", outcome.failure
     found = numbers.load("11_language_model", "smoke")
-    assert found["rope_gain_after_eight"] == found["block_parameter_share"] == numbers.NOT_RUN
+    assert found["rope_gain_after_eight"] == found["gain_at_16x"] == numbers.NOT_RUN
 
 
 def test_there_is_a_chapter_for_every_reference() -> None:

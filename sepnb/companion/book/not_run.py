@@ -18,7 +18,7 @@ REASONS = {
     **dict.fromkeys(("mqar", "latest_value", "needle"), RECALL),
     "questions": "First come the methods that the other tasks had put in front.",
     "indirect_index": "First came the models that differ in what is mixed; those at random positions wait.",
-    **dict.fromkeys(("ladder_text", "removed_text", "opened_text"), "New: rules and rates come before runs."),
+    **dict.fromkeys(("ladder_text", "removed_text"), "New: rules and rates come before runs."),
 }
 """By experiment. A sweep belongs to the grid that it chooses for."""
 
