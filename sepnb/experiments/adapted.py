@@ -203,7 +203,7 @@ def tuning_of(run: Run, arm: str) -> Tuning:
 
 
 class OfTuning(Measure):
-    """Measures a model after tuning one part of it. Validation reads it at slowed positions."""
+    """Measures a model after tuning one part of it."""
 
     tuning: Tuning
 
@@ -228,10 +228,8 @@ class OfTuning(Measure):
         **unit: Any,
     ) -> tuple[LanguageModel, Metrics, Rows]:
         """See `best_of`; where all tunings diverged, the model as it was trained."""
-        tune, slow = partial(self.tune, config, at.start, device=at.device), self.tuning.reader
-        best, metrics, rows = best_of(
-            self.tuning.tried, tune, lambda tuned: scored(slow(tuned, TIMES)), **unit
-        )
+        tune = partial(self.tune, config, at.start, device=at.device)
+        best, metrics, rows = best_of(self.tuning.tried, tune, scored, **unit)
         return model if best is None else best, metrics, rows
 
     def begins(self, config: Run, start: Checkpoint, device: str, steps: int) -> Fingerprint:
@@ -263,9 +261,11 @@ class TunedAnswers(OfTuning):
     def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         """At the trained length also the answers of the model without the tuning."""
         held_out = config.data.held_out(TIMES * config.training.length)
-        best, metrics, rows = self.best(
-            config, model, at, lambda slowed: tasks.score(config, slowed, held_out, at.device), unit="nats"
-        )
+
+        def scored(tuned: LanguageModel) -> dict[str, float]:
+            return tasks.score(config, self.tuning.reader(tuned, TIMES), held_out, at.device)
+
+        best, metrics, rows = self.best(config, model, at, scored, unit="nats")
 
         def ways(times: int) -> Iterator[tuple[str, nn.Module]]:
             if times == 1:

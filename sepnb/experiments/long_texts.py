@@ -157,16 +157,18 @@ class Tuned(OfTuning):
         """The batches of a tuning: windows of 8 L of the training text, those of a seed for every method."""
         return lm.windows_of(config.data.splits.train, tuning, TUNING_SEED + config.seed)
 
+    def validated(self, config: Run, tuned: LanguageModel, device: str) -> float:
+        """What chooses among the tunings: bits per byte of the validation text, in windows of 8 L read at
+        slowed positions."""
+        return validated(config, self.texts, self.tuning.reader(tuned, CHOSEN_AT), device)
+
     def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         texts, length = self.texts, self.texts.beyond.length
-        best, metrics, tunings = self.best(
-            config,
-            model,
-            at,
-            lambda slowed: {"val_bits_per_byte": validated(config, texts, slowed, at.device)},
-            unit="bits_per_byte",
-            nats=log(2),
-        )
+
+        def scored(tuned: LanguageModel) -> dict[str, float]:
+            return {"val_bits_per_byte": self.validated(config, tuned, at.device)}
+
+        best, metrics, tunings = self.best(config, model, at, scored, unit="bits_per_byte", nats=log(2))
         (tight,), (own, once) = of_tuned(length)
         rows = read(config, texts, model, asked=(tight,), device=at.device)
         rows += read(config, texts, best, asked=(own,), device=at.device)
@@ -199,11 +201,15 @@ def stretched(run: Run) -> tuple[Measure, ...]:
     return (Slowed(LongTexts(beyond, blocks_of(run.seed), (*untuned(beyond.length), *SLOWED))),)
 
 
-def adapted(run: Run, arm: str) -> tuple[Measure, ...]:
+def read_when_tuned(run: Run) -> LongTexts:
+    """All that is read with a model of which a part was tuned."""
     beyond = BEYOND[run.profile]
     without, tuned = of_tuned(beyond.length)
-    texts = LongTexts(beyond, blocks_of(run.seed), (*without, *tuned, *SLOWED))
-    return (Tuned(texts, tuning_of(run, arm)),)
+    return LongTexts(beyond, blocks_of(run.seed), (*without, *tuned, *SLOWED))
+
+
+def adapted(run: Run, arm: str) -> tuple[Measure, ...]:
+    return (Tuned(read_when_tuned(run), tuning_of(run, arm)),)
 
 
 STRETCHED = TextExperiment(

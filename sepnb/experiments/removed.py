@@ -12,25 +12,22 @@ longer texts at slowed ones. One arm goes the way back: content is tuned without
 position part alone with it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from ..encodings import PositionInterpolation
 from ..encodings.context import LONGEST
-from ..evaluation.long_windows import blocks_of
 from ..models import LanguageModel
 from ..training.adapting import tune
 from ..training.checkpoints import Checkpoint
 from ..training.config import TrainingConfig
 from . import language_modelling as lm
 from .adapted import FAST, OTHERS, SLOW, TURNED, Arm, Tuning, cells, masks_of
-from .long_texts import BEYOND, SLOWED, STRETCHED, Tuned, of_tuned
-from .long_windows import LongTexts
-from .run import At, Measure, Metrics, Rows, Run, restored
+from .long_texts import STRETCHED, Tuned, read_when_tuned
+from .run import Measure, Run, restored
 from .texts import TextExperiment
-from .tuning import TunedModel, best_of
+from .tuning import TunedModel
 
 STOPPED = PositionInterpolation(LONGEST)
 """No position of a text turns a wave by as much as float32 can tell from 0."""
@@ -129,30 +126,13 @@ class Removed(Tuned):
         how = {"stopped": self.tuning.stopped, "before": self.tuning.before, "part": self.tuning.arm.part}
         return super().resolved() | {"removed": how | {"chosen_at": 1}}
 
-    def best(
-        self,
-        config: Run,
-        model: LanguageModel,
-        at: At,
-        scored: Callable[[LanguageModel], dict[str, float]],
-        **unit: Any,
-    ) -> tuple[LanguageModel, Metrics, Rows]:
-        """The tuning that is best inside the trained length, as it is read there: nothing longer is seen
-        before the test."""
-
-        def inside(tuned: LanguageModel) -> dict[str, float]:
-            return {"val_bits_per_byte": lm.score(config, tuned, "validation", at.device).bits_per_byte}
-
-        tune = partial(self.tune, config, at.start, device=at.device)
-        best, metrics, rows = best_of(self.tuning.tried, tune, inside, **unit)
-        return model if best is None else best, metrics, rows
+    def validated(self, config: Run, tuned: LanguageModel, device: str) -> float:
+        """The validation text inside the trained length: nothing longer is seen before the test."""
+        return lm.score(config, tuned, "validation", device).bits_per_byte
 
 
 def measures(run: Run, arm: str) -> tuple[Measure, ...]:
-    beyond = BEYOND[run.profile]
-    without, tuned = of_tuned(beyond.length)
-    texts = LongTexts(beyond, blocks_of(run.seed), (*without, *tuned, *SLOWED))
-    return (Removed(texts, removing_of(run, arm)),)
+    return (Removed(read_when_tuned(run), removing_of(run, arm)),)
 
 
 EXPERIMENT = TextExperiment(
