@@ -1,6 +1,6 @@
-"""How many dimensions does position need? Experiments on novels: `ladder_text`, from no position to all
-columns; `removed_text`, position taken away after training; `opened_text`, a separated model trained on as
-the dense model that computes it.
+"""How many dimensions does position need? In novels `ladder_text`, from no position to all columns;
+`removed_text`, position taken away after training; `opened_text`, a separated model trained on as the dense
+model that computes it. In recall RoPE on a share of the columns, in `stretched_mqar`.
 
 Written before the records; but for what a remark says, no trial had been seen.
 """
@@ -10,11 +10,14 @@ from functools import partial
 from sepnb.claims.asks import each, levels, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.language_model import BAR
+from sepnb.claims.recall import LEARNT
 from sepnb.records.verdicts import SURVIVES
 
 ALL = "rope"
 SHARES = ("rope-16th", "rope-8th", "rope-partial", "rope-half")
 """RoPE on a sixteenth to half of the columns."""
+RECALLED = SHARES[1:]
+"""In the small models of recall a sixteenth of a head is less than a pair."""
 LEVEL = 0.01
 """Bits per byte within which an arm is as good as its partner inside the trained length."""
 GAP, ORDER = "gap/slowed/8x", "shuffled/8x"
@@ -27,6 +30,9 @@ IN_BLOCKS = 0.1
 """The largest share of squared weights beside the blocks of a matrix that still counts as block diagonal."""
 
 _of = partial(Claim, experiment="experiment/ladder_text", floors=(BAR,), parts=True)
+_recalled = partial(
+    Claim, experiment="experiment/stretched_mqar", floors=(LEARNT,), higher_is_better=True, parts=True
+)
 _removed = partial(
     Claim,
     experiment="experiment/removed_text",
@@ -53,6 +59,16 @@ CLAIMS = {
         pairs(each(f"{{}} - {ALL}", SHARES), ORDER, low=0.0),
         remark="The column `shuffled/8x` is what it costs that the words further back than a trained length "
         "stand in another order.",
+    ),
+    "ladder-mqar-slowed-a-share-recalls-as-often": _recalled(
+        "With positions slowed down, RoPE on an eighth, a quarter or half of the columns recalls values at "
+        "sixteen trained lengths as often as RoPE on all of them, within 3 points",
+        pairs(each(f"{{}} - {ALL}", RECALLED), "accuracy/stretched/16x", low=-0.03),
+    ),
+    "ladder-mqar-unchanged-a-share-recalls-more": _recalled(
+        "Read without changes, RoPE on an eighth, a quarter or half of the columns recalls values at eight "
+        "trained lengths more often than RoPE on all of them",
+        pairs(each(f"{{}} - {ALL}", RECALLED), "accuracy/native/8x", low=0.0),
     ),
     "removed-text-costs-nothing-inside": _removed(
         "A trained model, RoPE or separated, that is tuned without position pays no more inside the trained "

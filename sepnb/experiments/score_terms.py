@@ -83,5 +83,5 @@ EXPERIMENT = replace(
     methods=tuple(name for name in MAIN if name != "rope"),
     seeds=READ.seeds[:6],
     costs={"smoke": 4.0, "laptop": 110.0},
-    plan=partial(stretched.plan, READ.sweep, Terms(), TIMES),
+    plan=partial(stretched.plan, READ.sweep, Terms, TIMES),
 )

@@ -5,7 +5,7 @@ then read at positions k times as slow, by one of `READINGS`, which validation t
 trained model. Beside it the model reads them as it was trained, and through a window of L keys.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,6 +17,8 @@ from ..models import LanguageModel
 from ..training.checkpoints import Checkpoint
 from . import tasks
 from .ablation import COMPARED
+from .ladder_methods import METHODS as LADDER
+from .ladder_methods import readings_of
 from .methods import POS_SHARE, SPINE, Method, listed
 from .readings import CHOSEN_AT, LOG_ONLY, READINGS, SLOW, read_by
 from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, last, restored
@@ -48,6 +50,9 @@ FEW_WAVES = listed(
 )
 """The dense control of a task: as many waves as the separated model has, added to content instead of beside
 it. It tells a sum from a small number of waves."""
+
+RUNGS = {name: LADDER[name] for name in ("rope-8th", "rope-partial", "rope-half")}
+"""RoPE on a share of the columns, in recall: twelve seeds."""
 
 MAIN = ("sinusoidal", "concatenated-sinusoidal", "separated-sinusoidal", "rope")
 """What the rules of every task compare: twelve seeds, as the control has. The others have six."""
@@ -131,7 +136,7 @@ def base_of(experiment: str, profile: str, method: str, seed: int, rate: float, 
 
 def plan(
     sweep: Sweep,
-    measure: Measure,
+    measure: Callable[[tuple[str, ...]], Measure],
     times: tuple[int, ...],
     experiment: str,
     profile: str,
@@ -139,7 +144,8 @@ def plan(
     seed: int,
 ) -> Run:
     """The run that measures the training of a cell at the best of its sweep, in texts of these lengths."""
-    return on_a_shared_training(sweep.tuned(experiment, profile, cell, seed), measure, times)
+    run = sweep.tuned(experiment, profile, cell, seed)
+    return on_a_shared_training(run, measure(readings_of(run.model)), times)
 
 
 SEEDS = (*range(1, 7), *range(9, 15))
@@ -148,7 +154,7 @@ SEEDS = (*range(1, 7), *range(9, 15))
 
 def _stretched(task: str) -> TaskExperiment:
     grid, name, smoke = TASKS[task], f"stretched_{task}", ("separated-sinusoidal",)
-    methods = (*METHODS, *(FEW_WAVES if task == "mqar" else ()))
+    methods = (*METHODS, *((*FEW_WAVES, *RUNGS) if task == "mqar" else ()))
     sweep = sweep_of(
         f"{name}_sweep",
         task,
@@ -174,7 +180,7 @@ def _stretched(task: str) -> TaskExperiment:
         costs={"smoke": 3.0, "laptop": grid.costs["laptop"] + 50},
         task=task,
         sweep=sweep,
-        plan=partial(plan, sweep, SlowedAnswers(), TIMES),
+        plan=partial(plan, sweep, SlowedAnswers, TIMES),
         waits=sweep.before,
     )
 
@@ -208,5 +214,5 @@ EVERY = replace(
         does it take slower positions at all, or log n alone?""",
     methods=MAIN,
     costs={"smoke": 4.0, "laptop": 100.0},
-    plan=partial(plan, READ.sweep, EveryReading(), (1, 16)),
+    plan=partial(plan, READ.sweep, EveryReading, (1, 16)),
 )

@@ -9,7 +9,7 @@ import torch
 from sepnb import experiments
 from sepnb.claims import ladder as rules
 from sepnb.evaluation.context import shuffled_words
-from sepnb.experiments import ladder
+from sepnb.experiments import ladder, ladder_methods
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.methods import model_config
 from sepnb.models import LanguageModel
@@ -23,15 +23,15 @@ LEFT_OUT = {"smoke": {"rope-16th", "rope-nope-4"}, "laptop": set(), "gpu": {"rop
 
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 def test_an_arm_is_left_out_where_no_such_model_can_be_built_and_nowhere_else(profile):
-    for name in ladder.METHODS:
-        assert ladder.fits(name, profile) is (name not in LEFT_OUT[profile])
+    for name in ladder_methods.METHODS:
+        assert ladder_methods.fits(name, profile) is (name not in LEFT_OUT[profile])
         try:
             with torch.device("meta"):
                 LanguageModel(model_config(name, lm.SIZES[profile]))
         except ValueError:
-            assert not ladder.fits(name, profile)
+            assert not ladder_methods.fits(name, profile)
     for one in (EXPERIMENT, SWEEP):
-        asked = one.smoke if profile == "smoke" else ladder.METHODS
+        asked = one.smoke if profile == "smoke" else ladder_methods.METHODS
         assert {run.method for run in one.grid(profile)} == set(asked) - LEFT_OUT[profile]
 
 
@@ -41,7 +41,7 @@ def test_separated_models_are_as_large_as_the_dense_one_and_no_other_is_much_sma
         with torch.device("meta"):
             return LanguageModel(model_config(name, lm.SIZES[profile])).parameter_counts()["blocks"]
 
-    for name in filter(lambda name: ladder.fits(name, profile), ladder.METHODS):
+    for name in filter(lambda name: ladder_methods.fits(name, profile), ladder_methods.METHODS):
         assert blocks(name) == pytest.approx(blocks("rope"), rel=0.05), name
     saved = blocks("rope-partial") - blocks("rope-shared-key")
     size = lm.SIZES[profile]

@@ -12,7 +12,7 @@ from sepnb.experiments import (
     extrapolation,
     images,
     key_bytes,
-    ladder,
+    ladder_methods,
     matched_loss,
     methods,
     seqpe_stream,
@@ -37,7 +37,7 @@ OF_TEXTS = {
     **shaw_clip.METHODS,
     **matched_loss.TWINS,
     **key_bytes.METHODS,
-    **ladder.METHODS,
+    **ladder_methods.METHODS,
 }
 TWINS = (
     {"seqpe", "dense-seqpe-score"},
@@ -100,7 +100,7 @@ def test_the_book_refuses_a_name_that_another_method_has_and_a_base_that_is_none
 def test_a_method_differs_from_its_base_in_the_fields_that_it_declares(profile):
     for name in CHANGED:
         method = OF_TEXTS[name]
-        if name in ladder.METHODS and not ladder.fits(name, profile):
+        if name in ladder_methods.METHODS and not ladder_methods.fits(name, profile):
             continue
         own, base = (run_of("x", profile, one, 1, 1e-3) for one in (name, method.base))
         declared = {f"model.{key}" for key in method.model} | {f"training.{k}" for k in method.training}
