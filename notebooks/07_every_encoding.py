@@ -242,9 +242,10 @@ figures.provenance(in_all, runs)
 # | position vectors | sinusoid; learned table, also in every layer | input | nothing; a row for each index | {doc}`chapter 2 <02_absolute>` |
 # | table at queries and keys | learned table | query/key | a row for each index | {doc}`chapter 2 <02_absolute>` |
 # | vectors of distances | Shaw, also at keys only; Transformer-XL | score; Shaw's also value | a row for each distance up to a clip; maps of waves | {doc}`chapter 3 <03_relative>` |
-# | rotations | RoPE, partial RoPE, p-RoPE, xPos | query/key | nothing | {doc}`chapter 4 <04_rotation>` |
+# | rotations | RoPE, partial RoPE, p-RoPE, xPos | query/key | nothing | {doc}`chapter 4 <04_rotation>`, {doc}`14 <14_dimensions>` |
 # | biases | ALiBi, Sandwich; T5, KERPLE, FIRE, CoPE | score | nothing; a few numbers a head, or a table | {doc}`chapter 5 <05_biases>` |
 # | gates | DA-Transformer, in four forms | score | two numbers a head | {doc}`chapter 5 <05_biases>` |
+# | forget gates | FoX | query/key | a map from each token to a gate | {doc}`chapter 14 <14_dimensions>` |
 # | digit strings | SeqPE | score, or input | a small encoder | {doc}`chapter 15 <15_digits>`, {doc}`18 <18_seqpe_stream>` |
 # | random indices | sinusoid and RoPE, trained at indices from $32L$ | as theirs | as theirs | {doc}`far distances <93_far_distances>` |
 #
@@ -261,6 +262,10 @@ figures.provenance(in_all, runs)
 # - **index**: the logits change with where the text begins;
 # - **distance**: they change with a gap in the middle of the text;
 # - **order**: neither changes them, and only the causal mask tells earlier from later.
+#
+# *Can be slowed down* says whether a context extension works ({doc}`chapters 6 <06_longer_contexts>` and
+# {doc}`13 <13_slow_down>`): a text at every second index then has the logits of one at all of them. xPos has waves too, but
+# nobody has published what should then become of its decay.
 #
 # *Rows and columns* says whether a model that reads two coordinates for each token distinguishes any two points of a small grid
 # that differ in one of them. If this needs an option, `dims=2` or a `grid`, it is set.

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .. import encodings
-from ..encodings import Encoding, Site, fire
+from ..encodings import Encoding, PositionInterpolation, Site, fire
 from ..models import KVCache, LanguageModel, Transformer, TransformerConfig, frozen_attention
 from ..models.fast import kernels
 from ..streams import Streams
@@ -35,6 +35,7 @@ COLUMNS = {
     "depends_on": "what it depends on",
     "learned": "learned",
     "dimensions": "tells rows and columns apart",
+    "slows": "can be slowed down",
 }
 """Column to heading."""
 
@@ -138,6 +139,15 @@ def _fits_a_cache(model: LanguageModel, tokens: Tensor) -> bool:
     return _apart(torch.cat(read, dim=1), _read(model, tokens)) < TIGHT
 
 
+def _slows_down(model: LanguageModel, tokens: Tensor) -> bool:
+    """Whether a context extension makes the model read every second index as it read all of them."""
+    try:
+        slow = model.extended(extension=PositionInterpolation(2))
+    except ValueError:
+        return False
+    return _apart(_read(slow, tokens, 2 * torch.arange(tokens.shape[1])), _read(model, tokens)) < TIGHT
+
+
 def _kernel(encoding: Encoding, n_heads: int) -> str:
     """What makes the averages of a training on CUDA, in heads that FlexAttention takes."""
     model = _model(encoding, 4, kernels.NARROWEST * n_heads, n_heads, n_layers=1)
@@ -196,9 +206,10 @@ def inventory(
     holds no more scores at once here than a text of 2 N has, so that both are cut. FIRE has the threshold
     N/2, so that it is looked at beyond it too. An encoding depends on the "index" if the logits change with
     where a text starts, on the "distance" if they change with gaps in it, and else on the "order" alone; one
-    of points is shown points of the diagonal. `dimensions` is the verdict of `tells_points_apart`. `kernel`
-    is what makes the averages where a model is trained on CUDA: torch's fused attention, FlexAttention, or
-    the explicit softmax, which holds every score.
+    of points is shown points of the diagonal. `slows` says whether a context extension slows its positions
+    down: a text at every second index then has the logits of one at all. `dimensions` is the verdict of
+    `tells_points_apart`. `kernel` is what makes the averages where a model is trained on CUDA: torch's fused
+    attention, FlexAttention, or the explicit softmax, which holds every score.
 
     Args:
         names: encodings, in this order; None takes all.
@@ -237,6 +248,7 @@ def inventory(
                     "depends_on": _depends_on(model, tokens),
                     "learned": more["parameters"] > 0,
                     "dimensions": tells_points_apart(name, **size),
+                    "slows": _slows_down(model, tokens),
                 }
             )
     return pd.DataFrame(rows, columns=list(COLUMNS))

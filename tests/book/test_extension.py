@@ -135,8 +135,8 @@ def test_the_table_of_encodings_has_what_is_measured_and_follows_the_registry(fe
     measured = inventory(length=32, width=32, n_heads=4, n_layers=2).set_index("encoding")
     lines = pages.inventory().splitlines()
     assert sum(line.startswith("| `") for line in lines) == 2 * len(measured)
-    assert "| `alibi` | score | distance | no | no | FlexAttention |" in lines
-    assert "| `learned` | input | index | yes | yes | fused |" in lines
+    assert "| `alibi` | score | distance | no | no | no | FlexAttention |" in lines
+    assert "| `learned` | input | index | yes | yes | no | fused |" in lines
     learned, alibi = measured.loc["learned"], measured.loc["alibi"]
     assert learned["parameters"] == 8 * 32 * 32
     assert any(

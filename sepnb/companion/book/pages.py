@@ -113,7 +113,7 @@ def _list(values: Iterable) -> str:
 _WORDS = {True: "yes", False: "no"}
 _SHOWN: dict[str, Callable[[Any], str]] = {
     **dict.fromkeys(("sites", "depends_on", "kernel"), str),
-    **dict.fromkeys(("learned", "dimensions", "cache"), _WORDS.__getitem__),
+    **dict.fromkeys(("learned", "dimensions", "slows", "cache"), _WORDS.__getitem__),
     **dict.fromkeys(("parameters", "products", "elementwise"), "{:,}".format),
     "memory": lambda held: f"{held / 1024:,.0f}",
     "growth": "{:g}".format,
@@ -139,7 +139,7 @@ def inventory() -> str:
             f"Measured on {size['n_layers']} layers of width {size['width']} with {size['n_heads']} heads, "
             f"in float64, on texts of {size['length']} tokens.",
             "",
-            *columns("sites", "depends_on", "learned", "dimensions", "kernel"),
+            *columns("sites", "depends_on", "learned", "dimensions", "slows", "kernel"),
             f"The peak is that of an evaluation of {4 * size['length']} tokens, and how all of it grows is "
             f"seen at twice as many. From {AT_ONCE:,} scores or biases on, a model evaluates some queries at "
             f"a time. Here that is {size['n_heads'] * (2 * size['length']) ** 2:,}, so that both texts are "

@@ -1,0 +1,499 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 14. How many dimensions does position need?
+#
+# **Finding.** In novels, the more columns of a head turn with position, the lower is the loss, and most of the gain comes early. Without
+# position our models pay {num}`ladder_text/none/bits_per_byte:.2f` bits per byte inside the trained length, with RoPE on an eighth of the
+# columns {num}`ladder_text/rope-8th/bits_per_byte:.2f`, on a quarter {num}`ladder_text/rope-partial/bits_per_byte:.2f` and on all of them
+# {num}`ladder_text/rope/bits_per_byte:.2f`. We expected that models with few columns can be slowed down better, because more of each score
+# does not know the position. They cannot: at eight trained lengths RoPE on all columns loses least.
+
+# %% tags=["parameters"]
+profile = "smoke"
+seed = 0
+device = "cpu"
+
+# %% tags=["hide-input"]
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+
+from sepnb import claims, experiments
+from sepnb.companion import evidence
+from sepnb.encodings import (
+    Forgetting,
+    Heads,
+    PositionInterpolation,
+    RoPE,
+    alibi_bias,
+    forgetting_bias,
+    rope_frequencies,
+)
+from sepnb.experiments.language_modelling import SIZES
+from sepnb.experiments.methods import model_config
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.plots import figures, shapes
+from sepnb.records import numbers as chapter_numbers
+from sepnb.records.run_table import RunTable
+from sepnb.streams import Streams
+
+figures.use_style()
+numbers = {}
+
+# %% tags=["hide-input"]
+novels = experiments.get("ladder_text").table(profile)
+of = RunTable(novels)
+SHARES = {
+    "none": "none",
+    "rope-16th": "1/16",
+    "rope-8th": "1/8",
+    "rope-partial": "1/4",
+    "rope-half": "1/2",
+    "rope": "all",
+}
+SEPARATED = "separated-sinusoidal-wide"
+made = [name for name in SHARES if len(of.values(name, "bits_per_byte"))]
+PANELS = {
+    "inside the trained length": ("bits_per_byte", "bits per byte"),
+    "at eight trained lengths": ("gap/slowed/8x", "bits per byte above its window"),
+    "order of distant words": ("shuffled/8x", "bits per byte lost when shuffled"),
+}
+
+
+def drawn(ax, column, look, label, dash="-"):
+    """Means of the models along the shares, a small tick for each seed, and the
+    separated model beside a quarter."""
+    have = [name for name in made if len(of.values(name, column))]
+    at = [list(SHARES).index(name) for name in have]
+    means = [of.mean(name, column) for name in have]
+    style = {"color": look.colour, "linestyle": dash, "marker": look.marker}
+    ax.plot(at, means, label=label, **style)
+    for x, name in zip(at, have, strict=True):
+        values = of.values(name, column)
+        ax.plot([x] * len(values), values, "_", color=look.colour, alpha=0.5)
+
+
+fig, axes = plt.subplots(1, 3, figsize=(9.6, 3.5))
+look, other = figures.METHODS["rope"], figures.METHODS[SEPARATED]
+quarter = list(SHARES).index("rope-partial")
+for ax, (title, (column, words)) in zip(axes, PANELS.items(), strict=True):
+    if column.startswith("gap/slowed"):
+        drawn(ax, "gap/native/8x", look, "RoPE, as trained", shapes.DASHED)
+        drawn(ax, column, look, "_")
+    else:
+        drawn(ax, column, look, "RoPE" if ax is axes[0] else "_")
+    if len(beside := of.values(SEPARATED, column)):
+        ax.plot([quarter + 0.22] * len(beside), beside, "_", color=other.colour)
+        ax.plot(
+            *(quarter + 0.22, beside.mean()),
+            other.marker,
+            color=other.colour,
+            label="separated" if ax is axes[0] else "_",
+        )
+    ax.set_title(title, fontsize=10.5)
+    ax.set(ylabel=words, xlabel="columns of a head that turn")
+    ax.set_xticks(range(len(SHARES)), SHARES.values())
+    ax.set_xlim(-0.3, len(SHARES) - 0.7)
+axes[2].axhline(0, color=figures.FAINT, linewidth=1)
+if made:
+    fig.legend(loc="outside upper center", ncols=3)
+else:
+    for ax in axes:
+        figures.not_run(ax)
+figures.show(
+    fig,
+    name="fig-dimensions-ladder",
+    alt="Three panels against the share of columns that turn, from none to all. Left, "
+    "the loss falls steeply up to an eighth and slowly after it. Middle, at eight "
+    "trained lengths the loss above the window is lowest for all columns once "
+    "positions are slowed down. Right, the cost of shuffling distant words is about "
+    "zero everywhere.",
+    caption="Few columns carry most of the gain, and all of them are slowed down best. "
+    "Novels; L is the trained length. Left, the loss inside L. Middle, in the bin that "
+    "ends at 8L, above the model's own sliding window, as trained (dashed) and with "
+    "positions slowed down (solid). Right, what it costs in that bin if the words "
+    "further back than L stand in another order. Large: means of six seeds; small: "
+    "each seed; beside a quarter: a separated model with as many parameters."
+    if made
+    else "Not run yet: the records of the experiment are missing at this profile.",
+)
+figures.provenance(novels)
+
+# %% [markdown]
+# > **Question.** A head compares queries and keys in some number of columns. How many of them does position need, inside the trained
+# > length and past it?
+#
+# ```{admonition} Before you start
+# :class: note
+# - **Time**: seconds of one CPU core at any profile; nothing is trained or downloaded. The records come from `sepnb run ladder_text`,
+#   about five minutes a run.
+# - **You need**: {doc}`chapter 4 <04_rotation>` for RoPE and {doc}`chapter 13 <13_slow_down>` for slowing positions down.
+# - **You will learn**: what current models do, why they do it, and why forget gates are two more columns.
+# - **Claims tested**: those in the table of verdicts (see {doc}`/book/claims`).
+# ```
+#
+# ## What public models do
+#
+# This book gives position its own columns in the whole model. Current models do a part of this, in queries and keys alone. Few of them let
+# position act in every column of every layer. The table has what eight public models do, read from their configurations in the
+# *transformers* library {cite:p}`huggingface2026`.
+
+# %% tags=["hide-input"]
+PUBLIC = (  # model, columns that turn, columns of a query, in which layers, how
+    ("GPT-J 6B, 2021", 64, 256, "all", "its first columns"),
+    ("GPT-NeoX 20B, 2022", 24, 96, "all", "its first columns"),
+    ("GLM-4 9B, 2024", 64, 128, "all", "its first columns"),
+    ("DeepSeek-V3, 2024", 64, 192, "all", "one key for all heads"),
+    ("Llama 4 Scout, 2025", 128, 128, "3 of 4", "the fourth has no position"),
+    ("SmolLM3 3B, 2025", 128, 128, "3 of 4", "the fourth has no position"),
+    ("Qwen3-Next 80B, 2025", 64, 256, "1 of 4", "the other three are linear attention"),
+    ("Gemma 4, 2026", 128, 512, "1 of 6", "the fastest pairs; all turn in the others"),
+)
+figures.show_table(
+    pd.DataFrame(
+        {
+            "model": model,
+            "columns that turn": f"{turn} of {width}",
+            "share": f"{turn / width:.0%}",
+            "in layers": layers,
+            "how": how,
+        }
+        for model, turn, width, layers, how in PUBLIC
+    ),
+    caption="Columns of a query that rotate with position in eight public models.",
+)
+
+# %% [markdown]
+# The reasons differ. In GPT-J and GPT-NeoX {cite:p}`black2022` partial rotation is a choice of tuning. Gemma rotates only the fastest pairs,
+# because the slow ones carry meaning better than distance {cite:p}`barbero2025`. Llama 4 and SmolLM3 leave position out of whole layers to
+# read further. DeepSeek had no choice, and that is worth a closer look.
+#
+# ## Why DeepSeek gives position its own columns
+#
+# A cache that keeps the keys and values of every head is large. DeepSeek keeps one short vector $c_j$ for each token and makes all keys
+# from it, $k_j = W c_j$ {cite:p}`deepseek2024`. To score a query it does not even make the keys, because
+#
+# $$
+# q_i^\top k_j = q_i^\top W c_j = (W^\top q_i)^\top c_j .
+# $$ (eq-dims-absorb)
+#
+# $W$ is applied once to the query, and the query then meets all the short vectors. With RoPE a rotation stands between the two,
+#
+# $$
+# q_i^\top R(j - i)\, W c_j ,
+# $$ (eq-dims-between)
+#
+# with another rotation for every pair of query and key, so nothing can be applied once. The way out is to let position act in columns
+# that are not made from $c_j$. A query then has {num}`14_dimensions/deepseek_content` columns that compare content and
+# {num}`14_dimensions/deepseek_turning` that rotate, and the key has its rotating part once for all heads:
+#
+# $$
+# S_{ij} \propto q_i^{\text{c}\,\top} k_j^{\text{c}} + q_i^{\text{r}\,\top} R(j - i)\, k_j^{\text{r}} .
+# $$ (eq-dims-two)
+#
+# This is a score of a content term and a position term, and the second sees content as well, because $q^{\text{r}}$ and $k^{\text{r}}$
+# are made from it. `RoPE(partial=1/4, shared=True)` is this layout without the compression. The next cell checks
+# {eq}`eq-dims-absorb`, and that no $W^\top q_i$ does the same for {eq}`eq-dims-between`.
+
+# %%
+g = torch.Generator().manual_seed(seed)
+d, short, N = 8, 4, 32
+W = torch.randn(d, short, generator=g, dtype=torch.float64)
+q = torch.randn(d, generator=g, dtype=torch.float64)
+c = torch.randn(N, short, generator=g, dtype=torch.float64)
+
+torch.testing.assert_close(c @ W.T @ q, c @ (W.T @ q))
+
+
+def rotated(x, position):
+    """R(position) x for each row, at the frequencies of a head of d columns."""
+    w, _ = rope_frequencies(d)
+    a, b = x.chunk(2, dim=-1)
+    cos, sin = (position * w).cos(), (position * w).sin()
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+
+
+keys = torch.stack([rotated(W @ one, j) for j, one in enumerate(c)])
+scores = keys @ q
+# the one vector that would have to serve all keys, found by least squares
+best = torch.linalg.lstsq(c, scores[:, None]).solution
+print(f"left over: {(c @ best - scores[:, None]).norm() / scores.norm():.2f}")
+assert (c @ best - scores[:, None]).norm() > 0.1 * scores.norm()
+
+numbers["deepseek_turning"] = PUBLIC[3][1]
+numbers["deepseek_content"] = PUBLIC[3][2] - PUBLIC[3][1]
+
+# %% [markdown]
+# ## RoPE on a share of the columns
+#
+# Let only the first $r$ of the $d$ columns of a head turn, at the frequencies of a head that has $r$ columns. A score is then
+#
+# $$
+# S_{ij} \propto \underbrace{\sum_{m < r/2} q_{i,m}^\top R\big((j - i)\, b^{-2m/r}\big)\, k_{j,m}}_{\text{content and position}}
+#   + \underbrace{\sum_{n \ge r} q_{i,n}\, k_{j,n}}_{\text{content alone}} .
+# $$ (eq-dims-partial)
+#
+# By hand, for the models below: a head has 32 columns, and an eighth of it are 4, so two pairs turn. The fast pair turns by
+# $w_0 = 1$ radian from one token to the next. The slow one turns by $w_1 = 10{,}000^{-2/4} = 0.01$ radians, which makes $1.28$ radians in
+# a text of $L = 128$. <!-- given: computed by hand, checked by the code below --> A sixteenth is one pair, which goes round every $2\pi$
+# tokens. It says the same about a key 7 tokens back and one 44 tokens back, so it cannot tell near from far.
+
+# %%
+size = SIZES["laptop"]
+width = size.width // size.n_heads  # of a head
+few, _ = rope_frequencies(width // 8)
+np.testing.assert_allclose(few, [1, 0.01])
+assert np.isclose(128 * few[1], 1.28) and size.length == 128
+near, far = (n % (2 * np.pi) for n in (7, 44))
+assert abs(near - far) < 0.8
+
+
+def score(encoding, q, k, i, j):
+    """Of one query and one key of a head, before the division by sqrt(d)."""
+    module = encoding.at_query_key(Heads(width=len(q)))
+    at, of_key = module.prepare(torch.tensor([i]), torch.tensor([j]))
+    return float(module(q[None], at)[0] @ module(k[None], of_key)[0])
+
+
+q, k = torch.randn(2, width, generator=g, dtype=torch.float64)
+r = width // 8
+angle = (90 - 100) * few  # of a key at 90, seen from a query at 100
+(a, b), (x, y) = q[:r].chunk(2), k[:r].chunk(2)
+turned = (a * x + b * y) * angle.cos() + (b * x - a * y) * angle.sin()
+by_hand = turned.sum() + q[r:] @ k[r:]
+assert np.isclose(score(RoPE(partial=1 / 8), q, k, 100, 90), by_hand)
+
+# %% [markdown]
+# ## Forget gates are two more columns
+#
+# FoX {cite:p}`lin2025` has no position at all. Each token has a gate $f_t$ between 0 and 1 for each head, computed from the token, and a
+# score is lowered by the logarithms of all gates between key and query:
+#
+# $$
+# S_{ij} = \frac{q_i^\top k_j}{\sqrt d} + \sum_{t = j+1}^{i} \log f_t .
+# $$ (eq-dims-forget)
+#
+# Write $c_i = \sum_{t \le i} \log f_t$ for the count up to token $i$. Then the sum is $c_i - c_j$, and that is a product of two columns:
+#
+# $$
+# c_i - c_j = [c_i,\; 1] \cdot [1,\; -c_j] .
+# $$ (eq-dims-columns)
+#
+# So FoX is a transformer without position whose queries and keys have two more columns. They hold a place in the text, one that the
+# tokens themselves have counted. If all gates of a head are alike, $c_i$ is a multiple of $i$ and the bias is ALiBi's.
+
+# %%
+N = 24
+ends = (7, 15)  # where a sentence ends, its gate is nearly shut
+logits = torch.full((1, 1, N), 3.0, dtype=torch.float64)
+logits[..., ends] = -2.0
+count = logits.sigmoid().log().cumsum(-1)[0, 0]
+queries = torch.stack([count, torch.ones(N, dtype=torch.float64)], dim=-1)
+keys = torch.stack([torch.ones(N, dtype=torch.float64), -count], dim=-1)
+bias = (queries @ keys.T).tril()
+torch.testing.assert_close(bias, forgetting_bias(logits)[0, 0], rtol=0, atol=1e-12)
+
+alike = torch.full((1, 1, N), 1.0, dtype=torch.float64)
+slope = -alike[0, 0, :1].sigmoid().log()
+at = torch.arange(N)
+torch.testing.assert_close(
+    forgetting_bias(alike)[0], alibi_bias(slope, at, at).tril(), rtol=0, atol=1e-12
+)
+assert Forgetting().at_query_key(Heads(1, width, content_width=8, reading=1)).more == 2
+
+# %% tags=["hide-input"]
+fig, axes = plt.subplots(1, 3, figsize=(9.0, 3.2))
+axes[0].plot(at, count, marker="o", color=figures.METHODS["alibi"].colour, markersize=4)
+axes[0].set(xlabel="token $i$", ylabel="count $c_i$")
+axes[0].set_title("gates that a sentence's end shuts", fontsize=10)
+hidden = np.triu(np.ones((N, N), dtype=bool), 1)
+TITLES = "$[c_i, 1] \\cdot [1, -c_j]$", "all gates alike: ALiBi"
+for ax, title, shown in zip(
+    axes[1:], TITLES, (bias, forgetting_bias(alike)[0, 0]), strict=True
+):
+    values = np.where(hidden, np.nan, shown.numpy())
+    image = shapes.heat_map(ax, values, cmap="viridis", vmin=float(bias.min()), vmax=0)
+    ax.set(xlabel="key $j$", ylabel="query $i$")
+    ax.set_title(title, fontsize=10)
+fig.colorbar(image, ax=axes[1:], label="added to the score", shrink=0.8)
+figures.show(
+    fig,
+    name="fig-dimensions-forgetting",
+    alt="Left, the count falls a little with each token and by two at each of two "
+    "sentence ends. Middle, the bias of every query and key is near zero within a "
+    "sentence and drops in steps between sentences. Right, with equal gates it falls "
+    "evenly with distance.",
+    caption="The bias of forget gates is the product of two columns of the query and "
+    "two of the key. Left, the counts of a text with three sentences, whose last "
+    "tokens have nearly shut gates. Middle, the bias that two columns make of them. "
+    "Right, the same where all gates are alike.",
+)
+
+# %% [markdown]
+# ## The ladder
+#
+# Now train one model of novels for each share, all with the same width, heads and steps, and each at the best of its own learning rates.
+# At the low end is a model without position, at the high end is RoPE. Beside them is a separated model, a quarter of whose width is
+# position, with about as many parameters as the others.
+
+# %% tags=["hide-input"]
+ARMS = {f"RoPE on {share}": name for name, share in SHARES.items()}
+ARMS["no position"] = ARMS.pop("RoPE on none")
+ARMS["separated, a quarter"] = SEPARATED
+READ = {
+    "inside": "{}:bits_per_byte",
+    "as trained, 2L": "{}:gap/native/2x",
+    "as trained, 8L": "{}:gap/native/8x",
+    "slowed, 2L": "{}:gap/slowed/2x",
+    "slowed, 8L": "{}:gap/slowed/8x",
+}
+figures.show_table(
+    of.grid(
+        dict(sorted(ARMS.items(), key=lambda one: one[0] != "no position")),
+        READ,
+        ".3f",
+        head="model",
+    ),
+    caption="Bits per byte inside the trained length, and then above the model's own "
+    "sliding window in the bins that end at 2L and 8L, as trained and with positions "
+    "slowed down in the way that validation texts of 8L prefer. Means over six seeds "
+    "and 95 % t intervals.",
+)
+figures.provenance(novels)
+
+# %% [markdown]
+# 1. **Most of the gain comes from few columns.** One pair in each head takes the model from
+#    {num}`ladder_text/none/bits_per_byte:.2f` to {num}`ladder_text/rope-16th/bits_per_byte:.2f` bits per byte, two pairs to
+#    {num}`ladder_text/rope-8th/bits_per_byte:.2f`. The last half of the columns brings
+#    {num}`ladder_text/rope-half minus rope/bits_per_byte:.3f±`. We claimed that every share from a sixteenth on is as good as all columns,
+#    within a hundredth of a bit (*{num}`14_dimensions/verdict_ladder_text_a_share_of_the_columns_is_enough`*).
+#    A sixteenth and an eighth are clearly worse. A quarter is {num}`ladder_text/rope-partial minus rope/bits_per_byte:.3f±` behind, and for
+#    a quarter and for half six seeds do not decide it.
+# 2. **Few columns do not make a model easier to slow down.** At eight trained lengths RoPE on all columns ends
+#    {num}`ladder_text/rope/gap/slowed/8x:.2f` bits above its window, on a quarter {num}`ladder_text/rope-partial/gap/slowed/8x:.2f` and on an
+#    eighth {num}`ladder_text/rope-8th/gap/slowed/8x:.2f`. We claimed the opposite
+#    (*{num}`14_dimensions/verdict_ladder_text_slowed_a_share_loses_less`*). The shares are not in order, though: half is worse than a
+#    quarter. The waves differ as well as their
+#    number: on a quarter there are four pairs, each ten times as slow as the one before, and on all columns there are sixteen, which are
+#    closer together.
+# 3. **As trained, the model without position loses least at 8L**, {num}`ladder_text/none/gap/native/8x:.2f` bits. But it has the highest
+#    loss everywhere, so it has least to lose. RoPE on an eighth reads $2L$ as if nothing had happened
+#    ({num}`ladder_text/rope-8th/gap/native/2x:+.3f±`), and breaks before $4L$. This is exploratory.
+# 4. **No model hears the order of distant words.** If the words further back than $L$ are shuffled, no model pays more than a hundredth of a
+#    bit in the mean, at any share (*{num}`14_dimensions/verdict_ladder_text_a_small_share_hears_more_of_the_order`*, for a small share
+#    against all columns). These novels do not reward order so far back, at this size.
+# 5. **The separated model is as good as RoPE inside** ({num}`ladder_text/separated-sinusoidal-wide minus rope/bits_per_byte:+.3f±`), and slowed
+#    down it loses more than any RoPE. {doc}`Chapter 13 <13_slow_down>` says what tuning its position part does about that.
+
+# %% tags=["hide-cell"]
+if profile == "laptop":  # what the sentences say
+    slow = {
+        name: of.mean(name, "gap/slowed/8x") for name in (*list(SHARES)[1:], SEPARATED)
+    }
+    assert min(slow, key=slow.get) == "rope" and max(slow, key=slow.get) == SEPARATED
+    far = {name: of.mean(name, "gap/native/8x") for name in (*SHARES, SEPARATED)}
+    assert min(far, key=far.get) == "none"
+    inside = [of.mean(name, "bits_per_byte") for name in SHARES]
+    assert inside == sorted(inside, reverse=True)
+    heard = [of.mean(name, "shuffled/8x") for name in (*SHARES, SEPARATED)]
+    assert np.abs(heard).max() < 0.01
+
+# %% tags=["hide-input"]
+asked = [one.id for one in claims.CLAIMS if one.needs[0] == "experiment/ladder_text"]
+numbers |= evidence.show(
+    claims.judge(asked, {"experiment/ladder_text": novels}),
+    caption="What was claimed before the runs.",
+)
+
+# %% [markdown]
+# ## The end of the ladder: no position, after training
+#
+# Slowing positions down has a limit. At a factor that is large enough nothing turns any more, and RoPE has become a model without position:
+
+# %%
+torch.manual_seed(seed)
+little = SIZES["smoke"]
+rope = LanguageModel(model_config("rope", little)).double().eval()
+bare = LanguageModel(model_config("none", little)).double().eval()
+bare.load_state_dict(rope.state_dict())
+tokens = torch.randint(256, (1, 100), generator=g)
+with torch.no_grad():
+    wanted = bare(tokens)
+    for factor in (1, 10, 1e3, 1e6, 2.0**53):
+        slow = rope.extended(extension=PositionInterpolation(factor))
+        print(f"{factor:8.0e}: {(slow(tokens) - wanted).abs().max():.1e}")
+torch.testing.assert_close(slow(tokens), wanted, rtol=0, atol=1e-9)
+
+# %% [markdown]
+# DroPE {cite:p}`gelberg2025` does this on purpose. It trains with RoPE, takes RoPE away, tunes the model a little at its trained length,
+# and then reads longer texts. Position is then an aid for learning that the trained model can do without. A separated model has the same
+# limit, in which every token has the first position. `sepnb run removed_text` compares the two, and has not been run yet.
+#
+# ## What to take away
+#
+# 1. **Give position a quarter to a half of the columns if you need the others**, for a shared cache for instance. It costs little inside
+#    the trained length.
+# 2. **Do not do it to read further.** Here that did not help; context extensions worked best with all columns.
+# 3. **Check order.** A model that survives in long texts need not hear in which order they were written.
+#
+# **Limits.** One size, one kind of text, one short training. A head has 32 columns here and up to 512 in the models of the table, so an
+# eighth is two pairs here and may be 32 there: what counts may be the number of pairs and not the share. Of the fifteen models that
+# `ladder_text` declares seven have runs. The decoupled key, layers without position, the fastest pairs alone, FoX and the other widths of
+# a position stream wait, and so do recall and the latest value.
+#
+# **What would change our mind.** A larger head in which an eighth is as good as all; a task that rewards order far back, and a share that
+# hears it; a training that draws far positions.
+#
+# **What is not new here.** Partial rotation is in use since GPT-NeoX, and {cite:t}`khan2026` vary the share. The identity of forget gates
+# and two columns follows from the definition of {cite:t}`lin2025`.
+#
+# ## Exercises
+#
+# **1. (easy)** A cache of DeepSeek-V3 keeps $c_j$ with 512 numbers and the rotating key with 64, for each token and layer. A cache of all
+# keys and values would keep, for each of 128 heads, a key of 192 and a value of 128. How many times as large is it?
+
+# %% tags=["hide-cell"]
+# Solution
+whole, kept = 128 * (192 + 128), 512 + 64
+print(f"{whole / kept:.0f} times")
+assert whole // kept == 71
+
+# %% [markdown]
+# **2. (medium)** Which of these change their logits if the first token stands at index 500 instead of 0: RoPE on a sixteenth, every second
+# layer without position, FoX?
+
+# %% tags=["hide-cell"]
+# Solution. None: they depend on distances, or on the tokens between.
+text = torch.randint(256, (1, 20), generator=g)
+for encoding, more in ((RoPE(partial=1 / 4), {}), ("rope", {"nope_every": 2})):
+    torch.manual_seed(seed)
+    config = TransformerConfig(Streams.dense(32), 2, 4, encoding, **more)
+    model = LanguageModel(config).double()
+    with torch.no_grad():
+        moved = model(text, torch.arange(500, 520)) - model(text)
+    assert moved.abs().max() < 1e-9
+torch.manual_seed(seed)
+model = LanguageModel(TransformerConfig(Streams.dense(32), 2, 4, "forgetting")).double()
+with torch.no_grad():
+    moved = model(text, torch.arange(500, 520)) - model(text)
+assert moved.abs().max() < 1e-9
+
+# %% [markdown]
+# ---
+# The next cell writes the numbers that this page's sentences, the {doc}`claims page </book/claims>` and the regression tests
+# read.
+
+# %% tags=["hide-cell"]
+chapter_numbers.publish("14_dimensions", numbers, profile=profile)
