@@ -14,10 +14,11 @@
 # # 14. How many dimensions does position need?
 #
 # **Finding.** In novels, the more columns of a head turn with position, the lower is the loss, and most of the gain comes early. Without
-# position our models pay {num}`ladder_text/none/bits_per_byte:.2f` bits per byte inside the trained length, with RoPE on an eighth of the
-# columns {num}`ladder_text/rope-8th/bits_per_byte:.2f`, on a quarter {num}`ladder_text/rope-partial/bits_per_byte:.2f` and on all of them
-# {num}`ladder_text/rope/bits_per_byte:.2f`. We expected that models with few columns can be slowed down better, because more of each score
-# does not know the position. They cannot: at eight trained lengths RoPE on all columns loses least.
+# position our models have a loss of {num}`ladder_text/none/bits_per_byte:.2f` bits per byte inside the trained length, with RoPE on an eighth
+# of the columns {num}`ladder_text/rope-8th/bits_per_byte:.2f`, and on all of them {num}`ladder_text/rope/bits_per_byte:.2f`.
+#
+# We expected that models with few such columns can be slowed down better, because more of each score does not depend on position. They
+# cannot: at eight trained lengths RoPE on all columns loses least.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -120,7 +121,7 @@ figures.show(
     "trained lengths the loss above the window is lowest for all columns once "
     "positions are slowed down. Right, the cost of shuffling distant words is about "
     "zero everywhere.",
-    caption="Few columns carry most of the gain, and all of them are slowed down best. "
+    caption="Few columns bring most of the gain, and all of them are slowed down best. "
     "Novels; L is the trained length. Left, the loss inside L. Middle, in the bin that "
     "ends at 8L, above the model's own sliding window, as trained (dashed) and with "
     "positions slowed down (solid). Right, what it costs in that bin if the words "
@@ -189,7 +190,7 @@ figures.show_table(
 # q_i^\top k_j = q_i^\top W c_j = (W^\top q_i)^\top c_j .
 # $$ (eq-dims-absorb)
 #
-# $W$ is applied once to the query, and the query then meets all the short vectors. With RoPE a rotation stands between the two,
+# $W$ is applied once to the query, and the query then meets all the short vectors. With RoPE there is a rotation between the two,
 #
 # $$
 # q_i^\top R(j - i)\, W c_j ,
@@ -344,7 +345,7 @@ figures.show(
 # %% [markdown]
 # ## The ladder
 #
-# Now train one model of novels for each share, all with the same width, heads and steps, and each at the best of its own learning rates.
+# Now train one model of novels for each share, all with the same width, heads and steps, and each at the best of several learning rates.
 # At the low end is a model without position, at the high end is RoPE. Beside them is a separated model, a quarter of whose width is
 # position, with about as many parameters as the others.
 
@@ -385,15 +386,16 @@ figures.provenance(novels)
 #    {num}`ladder_text/rope/gap/slowed/8x:.2f` bits above its window, on a quarter {num}`ladder_text/rope-partial/gap/slowed/8x:.2f` and on an
 #    eighth {num}`ladder_text/rope-8th/gap/slowed/8x:.2f`. We claimed the opposite
 #    (*{num}`14_dimensions/verdict_ladder_text_slowed_a_share_loses_less`*). The shares are not in order, though: half is worse than a
-#    quarter. The waves differ as well as their
-#    number: on a quarter there are four pairs, each ten times as slow as the one before, and on all columns there are sixteen, which are
+#    quarter. One reason may be the
+#    waves themselves. A quarter of the columns has four, each ten times as slow as the one before; all columns have sixteen, which are
 #    closer together.
-# 3. **As trained, the model without position loses least at 8L**, {num}`ladder_text/none/gap/native/8x:.2f` bits. But it has the highest
-#    loss everywhere, so it has least to lose. RoPE on an eighth reads $2L$ as if nothing had happened
-#    ({num}`ladder_text/rope-8th/gap/native/2x:+.3f±`), and breaks before $4L$. This is exploratory.
-# 4. **No model hears the order of distant words.** If the words further back than $L$ are shuffled, no model pays more than a hundredth of a
-#    bit in the mean, at any share (*{num}`14_dimensions/verdict_ladder_text_a_small_share_hears_more_of_the_order`*, for a small share
-#    against all columns). These novels do not reward order so far back, at this size.
+# 3. **Without changes, the model without position loses least at 8L**: it ends {num}`ladder_text/none/gap/native/8x:.2f` bits above its
+#    window, and RoPE on all columns {num}`ladder_text/rope/gap/native/8x:.2f`. But its window is the worst of all. RoPE, slowed down, has
+#    {num}`ladder_text/rope/slowed/8x:.2f` bits there, and the model without position {num}`ladder_text/none/native/8x:.2f`. RoPE on an eighth
+#    reads $2L$ as if nothing had happened ({num}`ladder_text/rope-8th/gap/native/2x:+.3f±`), and fails before $4L$. (Exploratory.)
+# 4. **No model depends on the order of distant words.** We shuffled the words further back than $L$. On average no model then loses more
+#    than a hundredth of a bit. Whether a small share depends on them more than all columns do is open
+#    (*{num}`14_dimensions/verdict_ladder_text_a_small_share_hears_more_of_the_order`*). At this size novels do not reward order so far back.
 # 5. **The separated model is as good as RoPE inside** ({num}`ladder_text/separated-sinusoidal-wide minus rope/bits_per_byte:+.3f±`), and slowed
 #    down it loses more than any RoPE. {doc}`Chapter 13 <13_slow_down>` says what tuning its position part does about that.
 
@@ -446,7 +448,7 @@ torch.testing.assert_close(slow(tokens), wanted, rtol=0, atol=1e-9)
 # 1. **Give position a quarter to a half of the columns if you need the others**, for a shared cache for instance. It costs little inside
 #    the trained length.
 # 2. **Do not do it to read further.** Here that did not help; context extensions worked best with all columns.
-# 3. **Check order.** A model that survives in long texts need not hear in which order they were written.
+# 3. **Check order.** A model that survives in long texts need not depend on the order of their words.
 #
 # **Limits.** One size, one kind of text, one short training. A head has 32 columns here and up to 512 in the models of the table, so an
 # eighth is two pairs here and may be 32 there: what counts may be the number of pairs and not the share. Of the fifteen models that
@@ -454,7 +456,7 @@ torch.testing.assert_close(slow(tokens), wanted, rtol=0, atol=1e-9)
 # a position stream wait, and so do recall and the latest value.
 #
 # **What would change our mind.** A larger head in which an eighth is as good as all; a task that rewards order far back, and a share that
-# hears it; a training that draws far positions.
+# uses it; a training that draws far positions.
 #
 # **What is not new here.** Partial rotation is in use since GPT-NeoX, and {cite:t}`khan2026` vary the share. The identity of forget gates
 # and two columns follows from the definition of {cite:t}`lin2025`.
@@ -471,7 +473,7 @@ print(f"{whole / kept:.0f} times")
 assert whole // kept == 71
 
 # %% [markdown]
-# **2. (medium)** Which of these change their logits if the first token stands at index 500 instead of 0: RoPE on a sixteenth, every second
+# **2. (medium)** Which of these change their logits if the first token is at index 500 instead of 0: RoPE on a sixteenth, every second
 # layer without position, FoX?
 
 # %% tags=["hide-cell"]
