@@ -69,7 +69,8 @@ FOUR = (
     "rope",
 )
 LENGTHS = (1, 2, 4, 8, 16, 32)
-numbers["seeds"] = min(len(slowed.values(name, "accuracy/native/1x")) for name in FOUR)
+each = (len(slowed.values(name, "accuracy/native/1x")) for name in FOUR)
+numbers["seeds"] = min(filter(None, each), default=0)
 fig, axes = plt.subplots(1, 2, figsize=(8.6, 3.7), sharex=True, sharey=True)
 SAYS = ("separated", "next to the content", "added to the content", "RoPE")
 NAMED = {
