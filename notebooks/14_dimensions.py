@@ -74,8 +74,7 @@ PANELS = {
 
 
 def drawn(ax, column, look, label, dash="-"):
-    """Means of the models along the shares, a small tick for each seed, and the
-    separated model beside a quarter."""
+    """Means of the models along the shares, and a small tick for each seed."""
     have = [name for name in made if len(of.values(name, column))]
     at = [list(SHARES).index(name) for name in have]
     means = [of.mean(name, column) for name in have]
@@ -125,8 +124,8 @@ figures.show(
     "Novels; L is the trained length. Left, the loss inside L. Middle, in the bin that "
     "ends at 8L, above the model's own sliding window, as trained (dashed) and with "
     "positions slowed down (solid). Right, what it costs in that bin if the words "
-    "further back than L stand in another order. Large: means of six seeds; small: "
-    "each seed; beside a quarter: a separated model with as many parameters."
+    "further back than L are shuffled. Large: means of six seeds; small: "
+    "each seed; beside a quarter: a separated model with about as many parameters."
     if made
     else "Not run yet: the records of the experiment are missing at this profile.",
 )
@@ -177,9 +176,9 @@ figures.show_table(
 )
 
 # %% [markdown]
-# The reasons differ. In GPT-J and GPT-NeoX {cite:p}`black2022` partial rotation is a choice of tuning. Gemma rotates only the fastest pairs,
-# because the slow ones carry meaning better than distance {cite:p}`barbero2025`. Llama 4 and SmolLM3 leave position out of whole layers to
-# read further. DeepSeek had no choice, and that is worth a closer look.
+# The reasons differ. GPT-NeoX {cite:p}`black2022` rotates a quarter of the columns to save work. Gemma rotates only the fastest pairs, as
+# {cite:t}`barbero2025` propose, who suspect that the slow ones are used for meaning. Llama 4 and SmolLM3 leave position out of whole layers
+# to read further. DeepSeek's cache asks for it, and that is worth a closer look.
 #
 # ## Why DeepSeek gives position its own columns
 #
@@ -249,7 +248,7 @@ numbers["deepseek_content"] = PUBLIC[3][2] - PUBLIC[3][1]
 # By hand, for the models below: a head has 32 columns, and an eighth of it are 4, so two pairs turn. The fast pair turns by
 # $w_0 = 1$ radian from one token to the next. The slow one turns by $w_1 = 10{,}000^{-2/4} = 0.01$ radians, which makes $1.28$ radians in
 # a text of $L = 128$. <!-- given: computed by hand, checked by the code below --> A sixteenth is one pair, which goes round every $2\pi$
-# tokens. It says the same about a key 7 tokens back and one 44 tokens back, so it cannot tell near from far.
+# tokens. It says nearly the same about a key 7 tokens back and one 51 tokens back, so it cannot tell near from far.
 
 # %%
 size = SIZES["laptop"]
@@ -257,8 +256,8 @@ width = size.width // size.n_heads  # of a head
 few, _ = rope_frequencies(width // 8)
 np.testing.assert_allclose(few, [1, 0.01])
 assert np.isclose(128 * few[1], 1.28) and size.length == 128
-near, far = (n % (2 * np.pi) for n in (7, 44))
-assert abs(near - far) < 0.8
+near, far = (n % (2 * np.pi) for n in (7, 51))
+assert abs(near - far) < 0.02
 
 
 def score(encoding, q, k, i, j):
@@ -386,8 +385,7 @@ figures.provenance(novels)
 #    {num}`ladder_text/rope/gap/slowed/8x:.2f` bits above its window, on a quarter {num}`ladder_text/rope-partial/gap/slowed/8x:.2f` and on an
 #    eighth {num}`ladder_text/rope-8th/gap/slowed/8x:.2f`. We claimed the opposite
 #    (*{num}`14_dimensions/verdict_ladder_text_slowed_a_share_loses_less`*). The shares are not in order, though: half is worse than a
-#    quarter. One reason may be the
-#    waves themselves. A quarter of the columns has four, each ten times as slow as the one before; all columns have sixteen, which are
+#    quarter. One reason may be the waves themselves. A quarter of the columns has four, each ten times as slow as the one before; all columns have sixteen, which are
 #    closer together.
 # 3. **Without changes, the model without position loses least at 8L**: it ends {num}`ladder_text/none/gap/native/8x:.2f` bits above its
 #    window, and RoPE on all columns {num}`ladder_text/rope/gap/native/8x:.2f`. But its window is the worst of all. RoPE, slowed down, has
@@ -473,7 +471,7 @@ print(f"{whole / kept:.0f} times")
 assert whole // kept == 71
 
 # %% [markdown]
-# **2. (medium)** Which of these change their logits if the first token is at index 500 instead of 0: RoPE on a sixteenth, every second
+# **2. (medium)** Which of these change their logits if the first token is at index 500 instead of 0: RoPE on a quarter, every second
 # layer without position, FoX?
 
 # %% tags=["hide-cell"]
