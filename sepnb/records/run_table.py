@@ -118,6 +118,11 @@ class RunTable:
         values = self._column(metric)[[row for _, row in own]]
         return pd.Series(values, [seed for seed, _ in own], dtype=float, name=metric).dropna()
 
+    def lacks(self, quantity: str) -> bool:
+        """Whether a `method:metric` is one that other methods have, and this method was run without."""
+        method, _, metric = quantity.partition(":")
+        return metric in self.frame and bool(self.seeds(method)) and self.values(method, metric).empty
+
     def guess(self, times: int) -> pd.Series:
         """In a table of a task: the chance level of the best guess in texts of `times` L, one value a run."""
         names = [name for name in self.frame if name.startswith("chance/") and name.endswith(f"/{times}x")]
@@ -163,13 +168,15 @@ class RunTable:
 
         Args:
             columns: a quantity is `method:metric`, or `method:metric - method:metric`, paired by seed; `{}`
-                in it is the name of the row.
+                in it is the name of the row. A method that `lacks` one has a dash.
             form: the format of every mean.
             head: the title of the labels.
         """
 
         def cell(quantity: str) -> str:
             a, _, b = quantity.partition(" - ")
+            if any(map(self.lacks, filter(None, (a, b)))):
+                return "\N{EN DASH}"
             return text_of(self.minus(a, b) if b else self.values(*a.split(":")), form)
 
         return pd.DataFrame(

@@ -109,3 +109,12 @@ def test_a_grid_asks_the_same_of_every_row():
         ["A", text_of([3.0, 4.0], "+.1f"), text_of([2.0, 2.0], "+.1f")],
         ["C", "not run", "not run"],
     ]
+
+
+def test_a_grid_has_a_dash_where_a_method_was_run_without_what_others_measure():
+    table = runs(a={1: 3.0}, b={1: 1.0}).assign(slowed=[2.0, np.nan])
+    grid = RunTable(table).grid(
+        {"A": "a", "B": "b", "C": "c"}, {"slowed": "{}:slowed", "none": "{}:none"}, ".1f"
+    )
+    assert grid["slowed"].tolist() == [text_of([2.0], ".1f"), "\N{EN DASH}", "not run"]
+    assert grid["none"].tolist() == ["not run"] * 3
