@@ -31,8 +31,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from sepnb import claims, experiments
-from sepnb.companion import evidence
+from sepnb import experiments
 from sepnb.data import text
 from sepnb.encodings import Learned, sinusoidal
 from sepnb.evaluation import evaluate
@@ -129,8 +128,7 @@ figures.show(
 # - **You need**: {doc}`chapter 1 <01_order>`; the addition theorems of sine and cosine.
 # - **You will learn**: why a shift is a rotation, and how a head can ask for "five back". Where float32 and bfloat16 lose count.
 #   Which rows of a table learn.
-# - **Claims tested**: none here. `position-at-every-layer-helps` is judged on the runs of
-#   {doc}`chapter 11 <11_language_model>`, and shown here.
+# - **Claims tested**: one of the notes, on runs of {doc}`chapter 11 <11_language_model>`.
 # ```
 #
 # ## An embedding made of waves
@@ -743,7 +741,6 @@ figures.show(
     if run
     else "Not run yet: the records of the experiments are missing at this profile.",
 )
-figures.provenance(runs["ablation"], runs["encodings"])
 
 # %% tags=["hide-input"]
 rates = {
@@ -751,11 +748,6 @@ rates = {
     for name, one in ((name, experiments.get(name)) for name in runs)
 }
 assert len({rates["ablation"][m] for n, *pair, _ in COMPARED[:2] for m in pair}) == 1
-judged = {"experiment/ablation": runs["ablation"]}
-numbers |= evidence.show(
-    claims.judge(["position-at-every-layer-helps"], judged),
-    caption="The claim of the notes, judged by a rule written beforehand.",
-)
 
 # %% [markdown]
 # | instead of once at the input | bits per byte |
@@ -766,7 +758,7 @@ numbers |= evidence.show(
 # | learned, queries and keys | {num}`encodings/learned-query-key minus learned/bits_per_byte:+.3f±` |
 #
 # The first two rows decide, by a rule that was committed before the records: adding position in every layer did not lower the loss (the
-# notes' claim: **{num}`02_absolute/verdict_position_at_every_layer_helps`**). The other two, with three seeds, decide nothing.
+# notes' claim: *{verdict}`position-at-every-layer-helps: not reproduced`*). The other two, with three seeds, decide nothing.
 #
 # Inside the trained length the table for queries and keys has the lower loss, past it the higher one. Compare each with the same model
 # read through a window that slides along the text: at eight lengths it loses {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits
@@ -856,3 +848,6 @@ assert reached[0].tolist() == [3, 4] and reached[1].tolist() == [0, 1]
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("02_absolute", numbers, profile=profile)
+
+# %% tags=["hide-input"]
+figures.provenance(runs["ablation"], runs["encodings"])

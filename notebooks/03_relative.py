@@ -32,11 +32,10 @@ import pandas as pd
 import torch
 import torch.nn.functional as F
 
-from sepnb import claims, experiments
+from sepnb import experiments
 from sepnb.analysis.flops import products_of
 from sepnb.analysis.memory import MemoryWatch
 from sepnb.analysis.states import inputs_of
-from sepnb.companion import evidence
 from sepnb.data import text
 from sepnb.encodings import (
     Shaw,
@@ -143,7 +142,6 @@ figures.show(
     "them, with or without the first four tokens. Hiding costs at least as much as the "
     "keys say. Validation text; the band is ±0.03, the axis is linear to 0.1.",
 )
-figures.provenance(sweep)
 
 # %% [markdown]
 # > **Question.** How can a score depend on the distance between its two tokens, and on nothing else about their places? And how
@@ -528,8 +526,6 @@ figures.show_table(
 )
 
 # %% tags=["hide-input"]
-NEARBY = ["precise-position-helps-nearby"]
-numbers |= evidence.words(claims.judge(NEARBY, {"experiment/shaw_clip": sweep}))
 for one in shaw_clip.CLIPS:
     numbers[f"hidden_{one}"] = text_of(hidden[one])
     numbers[f"but_first_{one}"] = text_of(but_first[one])
@@ -545,7 +541,7 @@ for one in shaw_clip.CLIPS:
 #
 # From distance 4 on, one label does as well as many. But these models lose little even if the keys are hidden. So we cannot tell whether a
 # model that does use far keys would need their exact positions. The notes' hypothesis cannot be tested here. Exact position does help
-# nearby (our own hypothesis: **{num}`03_relative/verdict_precise_position_helps_nearby`**).
+# nearby (our own hypothesis: *{verdict}`precise-position-helps-nearby: held`*).
 #
 # Vectors at the values in addition to those at the keys change the loss by
 # {num}`shaw_clip/keys-values-8 minus keys-8/bits_per_byte:+.3f±` with a clip of 8 (three seeds). The paper also found
@@ -897,7 +893,7 @@ figures.show(
 #    computes it from a wave of the distance. Neither uses an index.
 # 2. There are $N^2$ pairs but few labels, so no vector for a pair is ever needed: **gather** scores by label, **bin** weights by label, or
 #    **shift** rows.
-# 3. Exact distances help nearby (*{num}`03_relative/verdict_precise_position_helps_nearby`*). Only a model that uses far keys could show
+# 3. Exact distances help nearby ({verdict}`precise-position-helps-nearby: held`). Only a model that uses far keys could show
 #    whether exact distances are useless far out.
 #
 # **Limits.** Identities and counts are exact. The two live models are tiny, with one seed each.
@@ -982,3 +978,6 @@ assert not torch.equal(next_to_it, (at[:, None] - at).double())
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("03_relative", numbers, profile=profile)
+
+# %% tags=["hide-input"]
+figures.provenance(sweep)

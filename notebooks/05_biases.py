@@ -34,10 +34,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from sepnb import claims, experiments
+from sepnb import experiments
 from sepnb.analysis.flops import per_token
 from sepnb.analysis.timing import interleaved, paired_ratio
-from sepnb.companion import evidence
 from sepnb.data import text as texts
 from sepnb.encodings import alibi_bias, alibi_slopes, build, distance_aware_gate
 from sepnb.encodings.cope import cope_positions
@@ -147,7 +146,6 @@ figures.show(
         else "Not run yet: the records of the experiment are missing at this profile."
     ),
 )
-figures.provenance(in_all)
 
 # %% [markdown]
 # > **Question.** What happens to attention when a function of the distance is *added* to a score, or *multiplied* into it? What is left
@@ -449,22 +447,13 @@ figures.show_table(
     "with 95 % t intervals. Last row: all keys minus the sliding window at stride 1, "
     "on few windows. A model that uses far context would be below zero there.",
 )
-figures.provenance(runs)
-
-# %% tags=["hide-input"]
-tested = ("alibi-flat-beyond-length", "alibi-does-not-use-longer-context")
-numbers |= evidence.show(
-    claims.judge(tested, {"experiment/extrapolation": runs}),
-    caption="Two claims on ALiBi, judged by rules written before the records.",
-)
-figures.provenance(runs)
 
 # %% [markdown]
-# ALiBi's loss is flat past its trained length (*{num}`05_biases/verdict_alibi_flat_beyond_length`*). In the bin that ends at $8L$, with
+# ALiBi's loss is flat past its trained length ({verdict}`alibi-flat-beyond-length: reproduced`). In the bin that ends at $8L$, with
 # all keys visible, it differs from its own sliding window by {num}`extrapolation/alibi/gap/native/8x:.3f` bits per byte.
 #
 # The lecture notes suspect that ALiBi ignores the far context. We cannot test this
-# (*{num}`05_biases/verdict_alibi_does_not_use_longer_context`*): in these texts not even models *trained* at $8L$ gain over their own
+# ({verdict}`alibi-does-not-use-longer-context: not testable here`): in these texts not even models *trained* at $8L$ gain over their own
 # sliding window. The notes add that it is cheaper to train at $L$ than at $4L$, and that is so ({ref}`Details <biases-details>`).
 #
 # ## T5: a table of buckets
@@ -932,7 +921,7 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 #
 # 1. **A bias multiplies the odds of two keys by a factor in which content has no say.** A gate of zero makes a key
 #    neutral, not absent: it suppresses far keys in the scores, not in the weights.
-# 2. **ALiBi's loss is flat past the trained length** (*{num}`05_biases/verdict_alibi_flat_beyond_length`*). A mean that falls over longer
+# 2. **ALiBi's loss is flat past the trained length** ({verdict}`alibi-flat-beyond-length: reproduced`). A mean that falls over longer
 #    segments does not show that a model uses them.
 # 3. **In these runs, biases that keep falling stay at their sliding window.** T5 ends {num}`encodings/t5/gap/native/8x:+.2f` above it, and
 #    FIRE {num}`encodings/fire/gap/native/8x:+.2f`.
@@ -1065,7 +1054,6 @@ of_long, of_short = (
     RunTable(runs).values(name, "train_cpu_s") for name in ("rope-long", "rope")
 )
 numbers["rope_long_dearer"] = chapter_numbers.mean_of(of_long / of_short)
-figures.provenance(runs)
 
 # %% [markdown]
 # ### The gate in float32
@@ -1143,3 +1131,6 @@ if profile == "laptop" and unrun.str.startswith("learned").all():  # what is sai
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("05_biases", numbers, profile=profile)
+
+# %% tags=["hide-input"]
+figures.provenance(in_all, runs)

@@ -33,8 +33,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from sepnb import claims, experiments
-from sepnb.companion import evidence
+from sepnb import experiments
 from sepnb.encodings import (
     DynamicNTK,
     Llama3,
@@ -159,7 +158,6 @@ figures.show(
     "not tuned, stays flat.",
     caption=measured_to,
 )
-figures.provenance(runs)
 
 # %% [markdown]
 # > **Question.** A model was trained with RoPE on texts of length $L$. Which change of its frequencies lets it read texts of $4L$ or
@@ -178,9 +176,7 @@ figures.provenance(runs)
 # - **You need**: {doc}`chapter 4 <04_rotation>`, whose pairs, frequencies $w_m = b^{-2m/d}$ and layouts are used throughout.
 # - **You will learn**: to read an extension off one curve. Why YaRN is two methods. Why an extension that follows the length of the text
 #   is at odds with a cache.
-# - **Claims tested** (see {doc}`/book/claims`): `ntk-frozen-helps`, `the-window-improves-plain-rope`,
-#   `tuned-extensions-reach-the-tuned-length`, `ntk-tuned-reads-on`, and four of our own. Their rules were committed
-#   before the first record.
+# - **Claims tested**: each has its verdict beside it, which leads to its rule. All rules were committed before the first record.
 # ```
 #
 # ## What is new past the trained length
@@ -754,9 +750,6 @@ numbers["prefix_moved_fixed"] = moved["YaRN"]
 # {numref}`fig-longer-measured`, the first of this page, shows the losses by position.
 
 # %% tags=["hide-input"]
-EXTENSIONS = "experiment/context_extension"
-IDS = [claim.id for claim in claims.CLAIMS if EXTENSIONS in claim.needs]
-verdicts = claims.judge(IDS, {EXTENSIONS: runs})
 print(f"{len(have)} of {len(runs)} runs are there")
 # What a seed reads at stride 1: one window of each of so many documents in its block.
 (extended,) = one_run.measures
@@ -796,7 +789,6 @@ figures.show_table(
     "factor. The window is L wide for the frozen model and 4L for the tuned one. Means "
     "over seeds with 95 % t intervals; all methods of a seed read the same bytes.",
 )
-figures.provenance(runs)
 
 # %% [markdown]
 # What does each extension cost or gain against the rivals?
@@ -828,7 +820,6 @@ figures.show_table(
     f"last three columns read {tight_bytes['4x']} bytes per seed to 4L and "
     f"{tight_bytes['16x']} to 16L.",
 )
-figures.provenance(runs)
 
 # %% tags=["hide-input"]
 tuned_rows = experiment.rows(profile, "tuning")
@@ -862,14 +853,6 @@ figures.show_table(
     "rate of the training (mean over seeds), and how many seeds chose the lowest or "
     f"the highest of the {len(rates)}. {len(tuned_rows)} tunings were tried.",
 )
-figures.provenance(runs)
-
-# %% tags=["hide-input"]
-numbers |= evidence.show(
-    verdicts,
-    caption="The claims of this chapter, judged by rules written before the records.",
-)
-figures.provenance(runs)
 
 # %% tags=["hide-input"]
 pi = "position-interpolation"
@@ -908,21 +891,21 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 # before tuning and $4L$ after it.
 #
 # **Without tuning, no extension beat the window** (our hypothesis that YaRN and NTK-aware scaling do:
-# *{num}`06_longer_contexts/verdict_frozen_extension_beats_the_window`*). The window improves plain RoPE on long texts
-# (*{num}`06_longer_contexts/verdict_the_window_improves_plain_rope`*). NTK-aware scaling helps as well
-# (*{num}`06_longer_contexts/verdict_ntk_frozen_helps`*), but YaRN, llama3 and the raised base help more, and the last two beat YaRN (our
-# hypothesis that YaRN is best: *{num}`06_longer_contexts/verdict_yarn_wins_frozen`*).
+# {verdict}`frozen-extension-beats-the-window: refuted`). The window improves plain RoPE on long texts
+# ({verdict}`the-window-improves-plain-rope: reproduced`). NTK-aware scaling helps as well
+# ({verdict}`ntk-frozen-helps: reproduced`), but YaRN, llama3 and the raised base help more, and the last two beat YaRN (our
+# hypothesis that YaRN is best: {verdict}`yarn-wins-frozen: refuted`).
 #
-# **Interpolation without tuning breaks the model where it was trained** (*{num}`06_longer_contexts/verdict_pi_frozen_costs_inside`*).
+# **Interpolation without tuning breaks the model where it was trained** ({verdict}`pi-frozen-costs-inside: held`).
 # Inside $L$ its loss is {num}`context_extension/position-interpolation/frozen/1x:.2f`, worse than counting bytes.
 #
 # **Tuned, the best extensions do what the window did without tuning.** Five of six are ahead of plain RoPE with the same tuning, three
 # clearly, and interpolation is behind it (our hypothesis that plain RoPE is as good:
-# *{num}`06_longer_contexts/verdict_tuning_plain_rope_is_enough`*). Tuned extensions reach the length they were tuned for, but one of
-# eight comparisons remains open (*{num}`06_longer_contexts/verdict_tuned_extensions_reach_the_tuned_length`*).
+# {verdict}`tuning-plain-rope-is-enough: refuted`). Tuned extensions reach the length they were tuned for, but one of
+# eight comparisons remains open ({verdict}`tuned-extensions-reach-the-tuned-length: undecided`).
 #
 # **At sixteen trained lengths every tuned extension is worse than plain RoPE with the same tuning**, in every seed. So tuned NTK methods do
-# not work past the length of their tuning (the claim that they do: *{num}`06_longer_contexts/verdict_ntk_tuned_reads_on`*).
+# not work past the length of their tuning (the claim that they do: {verdict}`ntk-tuned-reads-on: not reproduced`).
 #
 # The records cannot show whether a tuned extension *uses* its longer context. Not even models trained at eight lengths gain much over
 # their own sliding window in these texts ({doc}`chapter 12 <12_extrapolators>`).
@@ -1043,3 +1026,6 @@ assert low > a**2, "for normal scores YaRN's factor gives back a part only"
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("06_longer_contexts", numbers, profile=profile)
+
+# %% tags=["hide-input"]
+figures.provenance(runs)

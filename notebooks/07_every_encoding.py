@@ -153,7 +153,6 @@ figures.show(
     if shown
     else "Not run yet: the records of the experiment are missing at this profile.",
 )
-figures.provenance(in_all)
 
 # %% [markdown]
 # The same as a table, in the order of the figure:
@@ -189,7 +188,6 @@ figures.show_table(
     "encodings have six seeds in chapter 12. The others have three and are not judged.",
     formats={"more parameters": ",.0f"} if shown else None,
 )
-figures.provenance(in_all, runs)
 
 # %% [markdown]
 # > **Question.** Which encoding should a transformer have, if one knows only how long its texts will be and what it may cost?
@@ -406,7 +404,6 @@ figures.show_table(
     "the entropies of bytes and of pairs as baselines. Means over seeds with 95 % t "
     "intervals. Encodings that were not run are left out.",
 )
-figures.provenance(in_all, runs)
 
 # %% [markdown]
 # `````{dropdown} Details: what the verdict words mean
@@ -460,7 +457,6 @@ figures.show_table(
     if shown
     else None,
 )
-figures.provenance(in_all)
 
 # %% [markdown]
 # ### SeqPE fails and recovers
@@ -470,7 +466,7 @@ figures.provenance(in_all)
 # {num}`07_every_encoding/seqpe_jumps`). The third is {num}`07_every_encoding/seqpe_last_gap:+.2f` above its sliding window in
 # the last bin. {doc}`Chapter 18 <18_seqpe_stream>` reads models trained alike, with other seeds, index by index. They fail
 # where the curve of their embeddings turns back on itself
-# (*{num}`18_seqpe_stream/verdict_seqpe_fails_where_its_curve_turns_back`*).
+# ({verdict}`seqpe-fails-where-its-curve-turns-back: held`).
 # `````
 
 # %% tags=["hide-cell"]
@@ -548,3 +544,6 @@ assert seen == ["sinusoidal", "rope", "alibi"]
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("07_every_encoding", numbers, profile=profile)
+
+# %% tags=["hide-input"]
+figures.provenance(in_all, runs)

@@ -17,7 +17,7 @@
 # tables added to its queries and keys, and the tables are the same for every text ({numref}`fig-strict-tables`). With a quarter of the
 # width for position, a training step is {num}`20_cost_and_speed/step_strict:.2f` times as fast as a dense one
 # ({doc}`chapter 20 <20_cost_and_speed>`). With a sinusoid this *strict* model predicts as well as a separated one. With a learned
-# table six seeds cannot tell, so our claim on both is *{num}`10_strict/verdict_strict_as_good_as_separated`*.
+# table six seeds cannot tell, so our claim on both is {verdict}`strict-as-good-as-separated: undecided`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -36,10 +36,9 @@ import torch
 import torch.nn.functional as F
 from matplotlib.colors import LogNorm, PowerNorm
 
-from sepnb import claims, experiments
+from sepnb import experiments
 from sepnb.analysis import flops
 from sepnb.analysis.isolation import jacobian, leak
-from sepnb.companion import evidence
 from sepnb.data import text as texts
 from sepnb.encodings import alibi_bias, alibi_slopes
 from sepnb.experiments import language_modelling as lm
@@ -1015,7 +1014,6 @@ figures.show(
     f"{listed}. Left of zero strict is better; up to the dashed line it counts as "
     "equally good. Markers: means; bars: 95 % t intervals.",
 )
-figures.provenance(table)
 
 # %% [markdown]
 # Equal width is not equal cost. The next figure shows every model of the experiment at the multiply-adds that it needs for a token. If
@@ -1076,28 +1074,11 @@ figures.show(
     caption="Loss and arithmetic of every model with an encoding, inside the trained "
     f"length. Left and low is better. {said}",
 )
-figures.provenance(table)
-
-# %% tags=["hide-input"]
-IDS = ["strict-pos-stream-ignores-the-text", "strict-is-dense-plus-tables"]
-IDS.append("strict-as-good-as-separated")
-more_training = experiments.get("budget").table(profile)
-tables = {"extrapolation": table, "budget": more_training}
-tables = {f"experiment/{name}": runs for name, runs in tables.items()}
-verdicts = claims.judge(IDS, tables | {"chapter/10_strict": numbers})
-numbers |= evidence.show(
-    verdicts,
-    budget=True,
-    caption="The claims of this chapter, judged by rules written beforehand. Two are "
-    "about numbers of this page. The column on more training says whether the "
-    "compared models change places between the budgets of chapter 11.",
-)
-figures.provenance(more_training)
 
 # %% [markdown]
 # Strict minus separated is {num}`extrapolation/strict-learned minus separated-learned/bits_per_byte:+.3f±` bits per byte with the learned
 # table and {num}`extrapolation/strict-sinusoidal minus separated-sinusoidal/bits_per_byte:+.3f±` with the sinusoid (hypothesis, for both:
-# *{num}`10_strict/verdict_strict_as_good_as_separated`*). This is one size, one share $r$ and one short budget.
+# {verdict}`strict-as-good-as-separated: undecided`). This is one size, one share $r$ and one short budget.
 #
 # With more training strict stays level with separated, but both fall behind a dense model of the same width. In the smaller models of
 # {doc}`chapter 11 <11_language_model>`, with a sinusoid and sixteen times the shortest training, strict minus separated is
@@ -1106,14 +1087,14 @@ figures.provenance(more_training)
 # ## What to take away
 #
 # 1. **With one more block of zeros the pos stream never reads text**, exactly and without freezing anything
-#    (*{num}`10_strict/verdict_strict_pos_stream_ignores_the_text`*). The zeros are in $W_Q$ and $W_K$ of the position heads, and the
+#    ({verdict}`strict-pos-stream-ignores-the-text: held`). The zeros are in $W_Q$ and $W_K$ of the position heads, and the
 #    split norm is needed as well.
 # 2. **A strict model is a dense transformer of width $d_{\text{sem}}$ with tables added to its queries and keys**
-#    (*{num}`10_strict/verdict_strict_is_dense_plus_tables`*). The tables are computed once per batch in training and once for all texts
+#    ({verdict}`strict-is-dense-plus-tables: held`). The tables are computed once per batch in training and once for all texts
 #    afterwards. Arithmetic and cache shrink towards $(1-r)^2$ and $1-r$ of the dense model's.
 # 3. **The saving ends** where sequences have different positions or masks.
 # 4. **With the sinusoid strict is as good as separated; with a learned table six seeds cannot say** (hypothesis, for both:
-#    *{num}`10_strict/verdict_strict_as_good_as_separated`*).
+#    {verdict}`strict-as-good-as-separated: undecided`).
 #
 # **Limits.** The zeros hold for any weights. The maps, shares and spreads belong to one tiny model trained for seconds. Past the short
 # budget, quality was measured on smaller models. The saving needs batches whose sequences share their positions.
@@ -1185,3 +1166,6 @@ torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9)
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("10_strict", numbers, profile=profile)
+
+# %% tags=["hide-input"]
+figures.provenance(table)

@@ -34,13 +34,9 @@ import torch
 from matplotlib.ticker import MaxNLocator
 from scipy.stats import ttest_1samp
 
-from sepnb import claims, experiments
+from sepnb import experiments
 from sepnb.analysis import flops
-from sepnb.claims import language_model as of_this_chapter
 from sepnb.claims.budget import RANKED, exchanges, places
-from sepnb.claims.ladder import CLAIMS as LADDER
-from sepnb.claims.matched_loss import CLAIMS as MATCHED
-from sepnb.companion import evidence
 from sepnb.data import text
 from sepnb.evaluation import evaluate
 from sepnb.experiments import ablation
@@ -155,7 +151,6 @@ for n in BUDGETS:
 at_end = RunTable(trained[trained.budget == BUDGETS[-1]])
 ends = at_end.difference("rope", "separated-sinusoidal-wide", "bits_per_byte")
 numbers[f"rope_minus_wide_at_{BUDGETS[-1]}x"] = text_of(ends)
-figures.provenance(budgets)
 
 # %% [markdown]
 # > **Question.** How many bits per byte do dense and separated language models lose inside the trained length, at equal width
@@ -429,7 +424,6 @@ figures.show_table(
     "outermost scales were tried only if the best of the inner three was next to them.",
     formats={f"position {how}": ".3f" for how in LOUDNESS},
 )
-figures.provenance(scales.table(profile))
 
 # %% [markdown]
 # A louder table gains the dense model {num}`11_language_model/loudness_gain_learned:.3f` bits per byte and the separated one
@@ -477,8 +471,6 @@ figures.show_table(
     "cores, so they are only an indication.",
     formats={"block parameters": ",d", "all parameters": ",d", "CPU seconds": ".0f"},
 )
-figures.provenance(table)
-
 
 # %% tags=["hide-input"]
 order = sorted(score, key=lambda method: score[method].mean, reverse=True)
@@ -505,7 +497,6 @@ figures.show(
     if order
     else NOTHING,
 )
-figures.provenance(table)
 
 # %% [markdown]
 # ## The price of separation, in pairs
@@ -548,7 +539,6 @@ figures.show(
     "Left of zero the separated model is better. Separation counts as free up to the "
     "dashed line, and {numref}`fig-budget-gap` shows what more training changes.",
 )
-figures.provenance(table)
 
 # %% [markdown]
 # ## How far back do these models read?
@@ -594,7 +584,6 @@ figures.show(
     if score
     else NOTHING,
 )
-figures.provenance(table)
 
 # %% [markdown]
 # ## One factor at a time
@@ -714,7 +703,6 @@ figures.show(
     + " Right of zero the change makes it worse. "
     "The last row changes the strict model.",
 )
-figures.provenance(factors)
 
 # %% [markdown]
 # In the first rows of {numref}`fig-around-separated` one part is whole again and the others stay split. Such a variant is
@@ -734,7 +722,6 @@ figures.show(
     caption="The dense and the concatenated model with one thing changed at a time. "
     + finding(shown),
 )
-figures.provenance(factors)
 
 # %% [markdown]
 # The step from dense to concatenated changes the loss by
@@ -795,16 +782,15 @@ figures.show_table(
     "dense model. Right: the share of squared weights that lies beside the blocks, in "
     "the mean over layers. Means over seeds and 95 % t intervals.",
 )
-figures.provenance(opened)
 
 # %% [markdown]
 # The dense model does not use its freedom. It ends
 # {num}`opened_text/separated-sinusoidal-joint-norm/opened minus separated-sinusoidal-joint-norm/kept/bits_per_byte:.3f±` bits per
 # byte behind the separated model. We had claimed that it gains nothing
-# (*{num}`11_language_model/verdict_opened_text_a_dense_model_gains_nothing`*). And it stays nearly block diagonal. Even in the
+# ({verdict}`opened-text-a-dense-model-gains-nothing: held`). And it stays nearly block diagonal. Even in the
 # outputs, where it is most, {num}`opened_text/separated-sinusoidal-joint-norm/opened/beside/output:.1%` of its squared weights
 # are beside the blocks. In a matrix without blocks it would be {num}`11_language_model/beside_by_area`. We had claimed less than
-# a tenth (*{num}`11_language_model/verdict_opened_text_stays_in_its_blocks`*).
+# a tenth ({verdict}`opened-text-stays-in-its-blocks: held`).
 #
 # So the separation is not a handicap that training would shake off. But this is a short training from a good place. It does not
 # say whether a dense model that starts from random weights ends near such a place. The separated models were best at the
@@ -833,7 +819,6 @@ figures.show(
     caption="Position constant in every layer, or added again in every layer, compared "
     "with the model that is given it once, below the first layer. " + finding(fates),
 )
-
 
 # %% [markdown]
 # ### A table that nobody writes to
@@ -870,15 +855,14 @@ figures.show_table(
     "differences from RoPE, means over seeds and 95 % t intervals; and parameters of "
     "the blocks.",
 )
-figures.provenance(long_runs)
 
 # %% [markdown]
 # At equal width the constant table has fewer parameters and does not beat RoPE (claim that it does:
-# *{num}`11_language_model/verdict_a_constant_untied_table_beats_rope`*). At equal parameters it does (claim:
-# *{num}`11_language_model/verdict_a_constant_untied_table_beats_rope_at_equal_parameters`*). But the term earns this and not
+# {verdict}`a-constant-untied-table-beats-rope: refuted`). At equal parameters it does (claim:
+# {verdict}`a-constant-untied-table-beats-rope-at-equal-parameters: held`). But the term earns this and not
 # the stream. The stream need not evolve
-# (*{num}`11_language_model/verdict_a_constant_untied_table_needs_no_evolving_stream`*), and the dense twin, without any stream,
-# matches the wide separated model (*{num}`11_language_model/verdict_the_untied_term_needs_no_stream`*).
+# ({verdict}`a-constant-untied-table-needs-no-evolving-stream: held`), and the dense twin, without any stream,
+# matches the wide separated model ({verdict}`the-untied-term-needs-no-stream: held`).
 #
 # ## More training
 #
@@ -934,7 +918,6 @@ figures.show(
         else "None of the models has run at every budget."
     ),
 )
-figures.provenance(budgets)
 
 # %% [markdown]
 # ## What to take away
@@ -944,26 +927,26 @@ figures.provenance(budgets)
 #    separated is {num}`11_language_model/rope_minus_separated_at_1x` after the shortest training and
 #    {num}`11_language_model/rope_minus_separated_at_16x` after the longest; at equal parameters it is then
 #    {num}`11_language_model/rope_minus_wide_at_16x`. In the larger models, after a short training, separation costs nothing at
-#    equal parameters (*{num}`11_language_model/verdict_separation_costs_nothing_at_equal_parameters`*). At equal width it costs
+#    equal parameters ({verdict}`separation-costs-nothing-at-equal-parameters: held`). At equal width it costs
 #    nothing either, but in the small models a longer training reverses that
-#    (*{num}`11_language_model/verdict_separation_costs_nothing_at_equal_width`*).
+#    ({verdict}`separation-costs-nothing-at-equal-width: partly`).
 # 2. **A learned table works better in its own columns.** Separated minus dense is
 #    {num}`in_window/separated-learned minus learned/bits_per_byte:+.3f` bits per byte after a short training
-#    (*{num}`11_language_model/verdict_separation_improves_a_learned_table`*), although the dense table has the best of four
+#    ({verdict}`separation-improves-a-learned-table: held`), although the dense table has the best of four
 #    scales.
 # 3. **Columns for position help, and splitting costs nothing more.** Columns alone, with nothing split, improve the small dense
-#    model (*{num}`11_language_model/verdict_concatenation_alone_helps`*). Separate norms cost nothing
-#    (*{num}`11_language_model/verdict_split_norm_costs_nothing`*), and neither does any other single split
-#    (*{num}`11_language_model/verdict_no_single_wall_costs`*).
+#    model ({verdict}`concatenation-alone-helps: held`). Separate norms cost nothing
+#    ({verdict}`split-norm-costs-nothing: held`), and neither does any other single split
+#    ({verdict}`no-single-wall-costs: held`).
 # 4. **The position stream need not evolve.** Constant minus evolving is
 #    {num}`ablation/separated-sinusoidal-constant minus separated-sinusoidal/bits_per_byte:+.3f±` bits per byte for a sinusoid
 #    and {num}`ablation/separated-learned-constant minus separated-learned/bits_per_byte:+.3f±` for a learned table. Neither is
 #    worse by more than the margin. Our claim is that the two are equally good
-#    (*{num}`11_language_model/verdict_constant_pos_stream_ties_with_evolving`*, because the constant table may be better). In
+#    ({verdict}`constant-pos-stream-ties-with-evolving: undecided`, because the constant table may be better). In
 #    an {term}`untied model` after sixteen times the shortest training, the difference is
 #    {num}`matched_loss/untied-constant minus untied/bits_per_byte:+.3f` ({eq}`eq-tupe`).
 # 5. **Position once is enough.** Adding it again in every layer helps, says one source
-#    (*{num}`11_language_model/verdict_position_at_every_layer_helps`*).
+#    ({verdict}`position-at-every-layer-helps: not reproduced`).
 #
 # The {doc}`claims page </book/claims>` has every rule and comparison, with its commits. The rules came before the records that
 # they judge, those on untied models when a shorter training had been seen.
@@ -1012,7 +995,6 @@ figures.show_table(
     "whole schedule, the others less than half of it.",
     formats=dict.fromkeys(listed.columns[1:-1], ".3f"),
 )
-figures.provenance(screen)
 
 # %% [markdown]
 # ### Every variant
@@ -1041,7 +1023,6 @@ figures.show_table(
     f"tried for {at_the_edge} of {len(rate_of)} models.",
     formats={"block parameters": ",.0f"},
 )
-figures.provenance(factors)
 
 # %% [markdown]
 # Scales were tuned as above, and the middle budget uses the same rates and scales. The concatenated variant replaces three
@@ -1068,7 +1049,6 @@ figures.show_table(
     caption="The differences of the first figure, in bits per byte and paired by seed. "
     "Below zero the first of the two is better. Means and 95 % t intervals.",
 )
-figures.provenance(budgets)
 
 # %% [markdown]
 # ### Seconds
@@ -1099,7 +1079,6 @@ figures.show(
     if score
     else NOTHING,
 )
-figures.provenance(table)
 
 # %% [markdown]
 # ### Novels
@@ -1133,7 +1112,6 @@ figures.show(
     if len(novels)
     else NOTHING,
 )
-figures.provenance(table)
 
 # %% [markdown]
 # ## Exercises
@@ -1223,10 +1201,9 @@ for spread in spreads or [0.01, 0.03]:
 assert power(0.01, 6) > power(0.01, 3)
 
 # %% tags=["hide-cell"]
-IDS = [*of_this_chapter.CLAIMS, *(name for name in MATCHED if "untied" in name)]
-IDS += [name for name in LADDER if name.startswith("opened")]
-tables = {"in_window": table, "ablation": factors, "budget": budgets}
-tables |= {"matched_loss": long_runs, "opened_text": opened}
-tables = {f"experiment/{name}": rows for name, rows in tables.items()}
-numbers |= evidence.words(claims.judge(IDS, tables))
 chapter_numbers.publish("11_language_model", numbers, profile=profile)
+
+# %% tags=["hide-input"]
+figures.provenance(
+    *(table, factors, budgets, opened, long_runs, screen, scales.table(profile))
+)

@@ -37,7 +37,6 @@ import torch.nn.functional as F
 
 from sepnb import claims, experiments
 from sepnb.claims.extrapolation import TRAINED_LONG
-from sepnb.companion import evidence
 from sepnb.data import text as texts
 from sepnb.encodings import sinusoidal
 from sepnb.experiments import language_modelling as lm
@@ -397,20 +396,20 @@ numbers["least_gap_five_8x"] = mean_of([np.min(gaps_of[ours], axis=0)[-1]])
 # %% [markdown]
 # No rule comes near its sliding window, and no plain control does. The smallest gap of the five, in any stretch past the trained length, is
 # {num}`12_extrapolators/least_gap:+.2f` bits per byte. So the slides' statement that the five approaches extrapolate the position
-# vectors is *{num}`12_extrapolators/verdict_the_five_extrapolate`*.
+# vectors is {verdict}`the-five-extrapolate: not reproduced`.
 #
-# **A window mask rescues none of them** (*{num}`12_extrapolators/verdict_mask_rescues_no_extrapolator`*), although it rescues RoPE, from
+# **A window mask rescues none of them** ({verdict}`mask-rescues-no-extrapolator: held`), although it rescues RoPE, from
 # {num}`extrapolation/rope/gap/native/8x:+.2f` to {num}`extrapolation/rope/gap/native-window/8x:+.2f`. So more keys than in training are not
 # the only trouble.
 #
 # **Known rows do not help either.** A separated model with a *sinusoid* can compute every row, and still its gap is
 # {num}`extrapolation/separated-sinusoidal/gap/native/8x:+.2f`, because the layers above have not learned to read such rows. So the
 # slides' premise, that only the position needs extrapolating, is
-# *{num}`12_extrapolators/verdict_only_the_position_needs_extrapolating`*.
+# {verdict}`only-the-position-needs-extrapolating: not reproduced`.
 #
 # Some rules are controls in disguise. On text, Fourier with all its waves and the cyclic rule as printed do nothing but repeat the table
-# (*{num}`12_extrapolators/verdict_wrap_in_disguise`*). Network and fading may do nothing but hold the last row
-# (*{num}`12_extrapolators/verdict_clamp_in_disguise`*).
+# ({verdict}`wrap-in-disguise: held`). Network and fading may do nothing but hold the last row
+# ({verdict}`clamp-in-disguise: undecided`).
 #
 # ## Does separation make it easier?
 #
@@ -459,7 +458,7 @@ figures.show(
 # %% [markdown]
 # Under the cyclic rule the separated model loses less than the dense one, under the other four more. At eight lengths the difference runs
 # from {num}`12_extrapolators/easier_least:+.2f` to {num}`12_extrapolators/easier_most:+.2f` bits per byte. The slides hope that separation
-# helps under all five (*{num}`12_extrapolators/verdict_separation_makes_extrapolation_easier`*). We had set no rule for the opposite, that
+# helps under all five ({verdict}`separation-makes-extrapolation-easier: not reproduced`). We had set no rule for the opposite, that
 # it *harms*, and do not claim it.
 #
 # **Doubt.** The dense model knows less, with {num}`extrapolation/learned/bits_per_byte:.2f` bits per byte inside the trained length against
@@ -532,18 +531,18 @@ figures.show(
 # The fit works: rows that were taken away come back to within {num}`fitted_rows/separated-learned/recovered:.3f` bits per byte. Past $L$ it
 # lets the dense model read one length further. With its last row repeated instead, that model is at
 # {num}`fitted_rows/learned/gap/clamp/2x:+.2f`. The separated model cannot be helped in this way, although the slides expect that only new
-# vectors are missing (*{num}`12_extrapolators/verdict_only_new_vectors_are_missing`*). The weights that read them have learned $L$
+# vectors are missing ({verdict}`only-new-vectors-are-missing: not reproduced`). The weights that read them have learned $L$
 # positions, too.
 #
 # **Is a short row to blame?** A separated row has a quarter of the numbers of a dense one. But a concatenated model, whose rows are as
 # short and whose weights mix columns, comes much closer. So splitting the weights makes fitting harder
-# (*{num}`12_extrapolators/verdict_splitting_makes_fitting_harder`*), by
+# ({verdict}`splitting-makes-fitting-harder: held`), by
 # {num}`fitted_rows/separated-learned minus concatenated-learned/gap/fitted/2x:+.2f±` bits per byte.
 #
 # **Is the norm to blame?** In part. A norm on positions makes fitting harder
-# (*{num}`12_extrapolators/verdict_a_norm_makes_fitting_harder`*). Without it fitted rows come to
+# ({verdict}`a-norm-makes-fitting-harder: held`). Without it fitted rows come to
 # {num}`fitted_rows/separated-learned-plain/gap/fitted/2x:+.2f±`, and it is open whether the model then survives
-# (*{num}`12_extrapolators/verdict_fitted_rows_survive_without_a_norm`*).
+# ({verdict}`fitted-rows-survive-without-a-norm: undecided`).
 #
 # **Doubt.** A failed fit does not prove that no better rows exist.
 
@@ -603,7 +602,7 @@ numbers["easier_asked"] = len(answers) or NOT_RUN
 # %% [markdown]
 # It does not. At four to eight lengths every model loses at least {num}`12_extrapolators/rise_least` bits per byte more than up to $L$. We
 # asked whether the five rules extrapolate after such a training. They do not (our claim that they do:
-# *{num}`12_extrapolators/verdict_the_five_extrapolate_after_long_training`*). Even with the best of them the separated model is
+# {verdict}`the-five-extrapolate-after-long-training: refuted`). Even with the best of them the separated model is
 # {num}`12_extrapolators/long_least:+.1f` bits per byte above its sliding window.
 #
 # **Is it easier with separation, among models that know as much?** A separated model of equal width has {num}`12_extrapolators/long_size`
@@ -612,7 +611,7 @@ numbers["easier_asked"] = len(answers) or NOT_RUN
 # ({num}`matched_loss/separated-learned-wide minus learned/bits_per_byte:+.3f±`).
 #
 # Does the wider one extrapolate better? Our hypothesis was that it does so in all {num}`12_extrapolators/easier_asked` comparisons. One
-# counterexample is enough against it (*{num}`12_extrapolators/verdict_separation_makes_extrapolation_easier_at_equal_size`*): under the
+# counterexample is enough against it ({verdict}`separation-makes-extrapolation-easier-at-equal-size: refuted`): under the
 # Fourier rule, up to two lengths, it loses {num}`matched_loss/separated-learned-wide minus learned/gap/fourier/2x:+.2f±` more. The others
 # are open.
 #
@@ -625,8 +624,8 @@ numbers["easier_asked"] = len(answers) or NOT_RUN
 #
 # After the long training, too, context beyond eight bytes is worth at most {num}`12_extrapolators/beyond_most` bits per byte, where we had
 # asked for a tenth. So even at {term}`key bytes <key byte>`, which gain most when a model sees more text {cite:p}`fang2024`, neither the
-# use of far text (*{num}`12_extrapolators/verdict_key_bytes_use_far_context`*) nor that of its order
-# (*{num}`12_extrapolators/verdict_the_order_of_far_words_matters`*) can be judged.
+# use of far text ({verdict}`key-bytes-use-far-context: not testable here`) nor that of its order
+# ({verdict}`the-order-of-far-words-matters: not testable here`) can be judged.
 #
 # So these novels test whether a model *breaks*. Part IV of the book asks with tasks whether it uses what it reads.
 
@@ -647,7 +646,7 @@ assert not near or max(near) < 0.1, "as is said"
 # 1. **Read a rule before you run it.** Two of the five only repeat the table, and two end on one row.
 # 2. **No rule lets a model read longer texts**, after a short training or a long one, and a window mask rescues none.
 # 3. **Separation helps under one rule of five**, the cyclic one, after a short training. A dense model is limited by the size of its table,
-#    too (*{num}`12_extrapolators/verdict_lookup_tables_limit_extrapolation`*).
+#    too ({verdict}`lookup-tables-limit-extrapolation: reproduced`).
 # 4. **Better vectors are not enough.** They let a dense model read one length further, but not a separated one. Leaving out the norm on
 #    positions makes fitting easier, and costs {num}`fitted_rows/separated-learned-plain minus separated-learned/bits_per_byte:+.2f` bits
 #    per byte inside the trained length.
@@ -734,17 +733,5 @@ if profile == "laptop":
     print(f"{len(there)} of {len(SAID)} have their records, and all of these hold")
 
 # %% tags=["hide-input"]
-JUDGED = (
-    *("the-five-extrapolate", "the-five-extrapolate-after-long-training"),
-    *("separation-makes-extrapolation-easier", EQUAL_SIZE),
-    *("only-the-position-needs-extrapolating", "lookup-tables-limit-extrapolation"),
-    *("wrap-in-disguise", "clamp-in-disguise", "mask-rescues-no-extrapolator"),
-    *("only-new-vectors-are-missing", "splitting-makes-fitting-harder"),
-    *("a-norm-makes-fitting-harder", "fitted-rows-survive-without-a-norm"),
-    *("key-bytes-use-far-context", "the-order-of-far-words-matters"),
-)
-of_claims = {"extrapolation": runs, "fitted_rows": fits, "matched_loss": long_runs}
-of_claims = {f"experiment/{name}": table for name, table in of_claims.items()}
-numbers |= evidence.words(claims.judge(JUDGED, of_claims))
 chapter_numbers.publish("12_extrapolators", numbers, profile=profile)
 figures.provenance(runs, fits, long_runs)

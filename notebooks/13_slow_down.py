@@ -36,11 +36,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from sepnb import claims, experiments
+from sepnb import experiments
 from sepnb.analysis.scores import split_scores
-from sepnb.claims.ladder import CLAIMS as LADDER
 from sepnb.claims.uses import LEARNED
-from sepnb.companion import evidence
 from sepnb.data import text as texts
 from sepnb.encodings import NTKByParts
 from sepnb.evaluation.tasks import mqar
@@ -52,7 +50,7 @@ from sepnb.models.fast.packed import packed, rounded
 from sepnb.plots import answers, figures, moving, shapes, terms
 from sepnb.plots.shapes import DASHED, DOTTED
 from sepnb.records import numbers as chapter_numbers
-from sepnb.records.run_table import NOT_RUN, RunTable
+from sepnb.records.run_table import RunTable
 from sepnb.streams import Streams
 from sepnb.training import Batch, TrainingConfig, train
 
@@ -98,7 +96,6 @@ figures.show(
     if len(slowed.made)
     else NOTHING,
 )
-figures.provenance(recall)
 
 # %% [markdown]
 # > **Question.** Past the trained length a model meets positions that it has never seen. Can it read on if we slow positions down, so
@@ -113,7 +110,8 @@ figures.provenance(recall)
 #   streams, {doc}`chapter 12 <12_extrapolators>` for the rules that continue a position.
 # - **You will learn**: how to slow down any sinusoid, wherever it acts; which part of a score breaks in longer texts; what it takes to
 #   tune the position part alone.
-# - **Claims tested**: those in the table of verdicts (see {doc}`/book/claims`).
+# - **Claims tested**: each has its verdict beside it, which leads to its rule. The rules were written before these records, with trials of
+#   one or two seeds known.
 # ```
 #
 # ## Slow down instead of going on
@@ -290,24 +288,23 @@ figures.show_table(
     "trained length back. In the last row position is added to a quarter of the "
     "columns. Means over seeds and 95 % t intervals.",
 )
-figures.provenance(recall)
 
 # %% [markdown]
 # 1. **Position that has its own columns can be slowed down better** than position that is added
-#    (*{num}`13_slow_down/verdict_stretched_mqar_beside_can_be_slowed_added_cannot`*). The difference is largest for values less than one
+#    ({verdict}`stretched-mqar-beside-can-be-slowed-added-cannot: held`). The difference is largest for values less than one
 #    trained length back, which are near the end of the text, at the largest indices.
 # 2. **A part of this is the number of hands.** A sinusoid in its own columns has a quarter of the hands of an added one. The last row
 #    shows a dense model that adds position to a quarter of its columns, so it has as few hands. For near values it closes more than
 #    half of the dense model's distance to the separated one, and for all values a part of it. The separated model stays ahead of it, by
 #    {num}`stretched_mqar/separated-sinusoidal minus sinusoidal-quarter/accuracy/stretched/16x:.3f±`
-#    (*{num}`13_slow_down/verdict_stretched_mqar_it_is_not_the_number_of_waves`*). For the concatenated model, whose weights are not
-#    split, twelve seeds do not decide it (*{num}`13_slow_down/verdict_stretched_mqar_beside_beats_as_few_waves_added`*).
-# 3. **Splitting the weights helps again** (*{num}`13_slow_down/verdict_stretched_mqar_the_split_adds_to_it`*), although the separated
+#    ({verdict}`stretched-mqar-it-is-not-the-number-of-waves: held`). For the concatenated model, whose weights are not
+#    split, twelve seeds do not decide it ({verdict}`stretched-mqar-beside-beats-as-few-waves-added: undecided`).
+# 3. **Splitting the weights helps again** ({verdict}`stretched-mqar-the-split-adds-to-it: held`), although the separated
 #    model has a third fewer parameters. It recalls more of the near values, and a little less of those half the text back or more
 #    ({num}`stretched_mqar/separated-sinusoidal minus concatenated-sinusoidal/far/stretched/16x:+.3f±`).
 # 4. **The separated model does not beat RoPE**, which is ahead by
 #    {num}`stretched_mqar/rope minus separated-sinusoidal/accuracy/stretched/16x:.3f±` at $16L$ and has half as many parameters again. Our
-#    rule asked for less than three points between the two (*{num}`13_slow_down/verdict_stretched_mqar_as_often_as_slowed_rope`*).
+#    rule asked for less than three points between the two ({verdict}`stretched-mqar-as-often-as-slowed-rope: undecided`).
 #
 # ### Does the result depend on the way of slowing down?
 #
@@ -362,7 +359,6 @@ figures.show(
     if len(by_way.made)
     else NOTHING,
 )
-figures.provenance(every)
 
 # %% tags=["hide-cell"]
 if profile == "laptop" and len(slowed.made) >= 48:  # what the sentences say
@@ -404,15 +400,15 @@ if profile == "laptop" and len(by_way.made) >= 48:
 
 # %% [markdown]
 # 1. **It takes both, slower positions and sharper attention.** $\log n$ alone is not enough, as we had claimed
-#    (*{num}`13_slow_down/verdict_every_reading_log_alone_is_not_enough`*), and neither are slower positions alone (exploratory). The table
+#    ({verdict}`every-reading-log-alone-is-not-enough: held`), and neither are slower positions alone (exploratory). The table
 #    below takes the two apart.
 # 2. **The separated model is ahead of the dense one in nine ways of ten.** In the tenth, interpolation without $\log n$, the two are level
 #    ({num}`every_reading/separated-sinusoidal minus sinusoidal/accuracy/interpolation/16x:+.3f±`). Our rule asked for a lead in all ten
-#    (*{num}`13_slow_down/verdict_every_reading_separated_more_than_dense`*).
+#    ({verdict}`every-reading-separated-more-than-dense: undecided`).
 # 3. **Added positions can only be slowed down all alike.** By interpolation with $\log n$ the four models are within eight points of each
 #    other. By parts, from 1 to 32 turns, the other three recall more than that, and the dense one recalls less.
 # 4. **RoPE is more robust.** In four ways it recalls clearly more than the separated model, in two ways clearly less. Our rule asked the
-#    separated model never to be more than three points behind (*{num}`13_slow_down/verdict_every_reading_as_often_as_slowed_rope`*).
+#    separated model never to be more than three points behind ({verdict}`every-reading-as-often-as-slowed-rope: refuted`).
 
 # %% tags=["hide-input"]
 APART = {
@@ -465,7 +461,6 @@ figures.show_table(
     f"{LEARNED:.0%} inside the trained length. In the column “last L of 16L” only "
     "answers less than one trained length back. 95 % t intervals.",
 )
-figures.provenance(latest)
 
 # %% [markdown]
 # Slowing positions down helps here, too. The separated model finds
@@ -474,11 +469,11 @@ figures.provenance(latest)
 # recall.
 #
 # 1. **RoPE is far ahead**, by {num}`stretched_latest_value/rope minus separated-sinusoidal/accuracy/stretched/16x:.3f±` at $16L$. Our rule
-#    asked for less than three points (*{num}`13_slow_down/verdict_stretched_latest_value_as_often_as_slowed_rope`*).
+#    asked for less than three points ({verdict}`stretched-latest-value-as-often-as-slowed-rope: refuted`).
 # 2. **Among the other three the order is that of recall**: separated, concatenated, dense. This is exploratory, because it counts only the
 #    seeds that learned the task. Our rules, one on concatenated against added positions
-#    (*{num}`13_slow_down/verdict_stretched_latest_value_beside_can_be_slowed_added_cannot`*) and one on the split
-#    (*{num}`13_slow_down/verdict_stretched_latest_value_the_split_adds_to_it`*), need five of six seeds to have learned it.
+#    ({verdict}`stretched-latest-value-beside-can-be-slowed-added-cannot: not testable here`) and one on the split
+#    ({verdict}`stretched-latest-value-the-split-adds-to-it: not testable here`), need five of six seeds to have learned it.
 # 3. **Many values near the end are lost.** Of those less than one trained length back the three models with a sinusoid find less than
 #    half, and RoPE nearly all. Slower positions bring neighbours closer together, and this task has to tell which of them is later.
 
@@ -619,7 +614,6 @@ figures.show_table(
     "scores are read with slowed positions and log n, as each model chose, and the "
     "others as before. Means over seeds and 95 % t intervals.",
 )
-figures.provenance(split.table(profile))
 
 # %% [markdown]
 # In the separated model nearly everything that breaks is in the three terms with position: slow these three down, and most of the values
@@ -658,7 +652,6 @@ else:
         "are one standard deviation. Right: attention on the eight nearest keys. Seed "
         f"{shown}, texts of 8 L.",
     )
-    figures.provenance(split.table(profile))
 
 # %% [markdown]
 # ## Novels: tune the position part
@@ -788,13 +781,10 @@ figures.show(
     "adapter, each over its own sliding window before tuning; dotted: the bound of our "
     "rule. Thick: means; thin: each seed.",
 )
-figures.provenance(
-    *(experiments.get(n).table(profile) for n in ("stretched_text", "adapted_text"))
-)
 
 # %% [markdown]
 # Tuned in this way, the separated model stays within $0.03$ bits of its sliding window in the last length of texts of $8L$, which is what our
-# rule asks of a model that survives (*{num}`13_slow_down/verdict_adapted_text_position_part_survives_with_one_factor`*). In the first
+# rule asks of a model that survives ({verdict}`adapted-text-position-part-survives-with-one-factor: held`). In the first
 # length it loses slightly more, as the figure shows. But no content weight has changed: for short texts one takes the tuned part off, and
 # then it has cost nothing.
 #
@@ -820,48 +810,19 @@ figures.show_table(
     "had the factor 8 or drew 8 or 16. Texts of 16 L were never tuned on. Means over "
     "six seeds and 95 % t intervals.",
 )
-figures.provenance(experiments.get("adapted_text").table(profile))
 
 # %% [markdown]
 # 1. **The separated model loses less than the dense one** with as many tuned numbers, with a drawn factor
-#    (*{num}`13_slow_down/verdict_adapted_text_no_dense_adapter_of_its_size`*) and with one factor
-#    (*{num}`13_slow_down/verdict_adapted_text_no_dense_adapter_of_its_size_with_one_factor`*).
+#    ({verdict}`adapted-text-no-dense-adapter-of-its-size: held`) and with one factor
+#    ({verdict}`adapted-text-no-dense-adapter-of-its-size-with-one-factor: held`).
 # 2. **RoPE loses nothing against its own window.** Tuned with one factor, the separated model has
 #    {num}`adapted_text/separated-sinusoidal/position-one-factor minus rope/maps-one-factor/slowed/8x:+.3f±` bits per byte more loss than RoPE at
-#    $8L$. Our rule allowed $0.03$ (*{num}`13_slow_down/verdict_adapted_text_as_good_as_rope_tuned_alike_with_one_factor`*).
+#    $8L$. Our rule allowed $0.03$ ({verdict}`adapted-text-as-good-as-rope-tuned-alike-with-one-factor: undecided`).
 # 3. **One adapter for two lengths is not good enough.** With a drawn factor the separated model is above the bound at $8L$ and at $16L$
-#    (*{num}`13_slow_down/verdict_adapted_text_position_part_survives`*). This was the rule that we had written first. The rules for one
+#    ({verdict}`adapted-text-position-part-survives: refuted`). This was the rule that we had written first. The rules for one
 #    factor were added when two of the runs with a drawn factor were known.
 #
 # RoPE with everything tuned and with a low-rank change is declared and has no runs yet.
-
-# %% [markdown]
-# ## What was claimed beforehand
-#
-# The rules were written before these records, with trials of one or two seeds known.
-
-# %% tags=["hide-input"]
-GRIDS = {
-    f"experiment/{name}": experiments.get(name).table(profile)
-    for name in (
-        *("stretched_mqar", "every_reading", "stretched_latest_value", "adapted_text"),
-    )
-}
-SLOWED = [
-    one.id
-    for one in claims.CLAIMS
-    if one.needs[0] in GRIDS and one.id not in LADDER  # those are chapter 14's
-]
-judged = claims.judge(SLOWED, GRIDS)
-asked = {id: one for id, one in judged.items() if one.word != NOT_RUN} or judged
-waiting = (id.replace("-", "_") for id in judged if id not in asked)
-numbers |= {f"verdict_{id}": NOT_RUN for id in waiting}
-numbers |= evidence.show(
-    asked,
-    caption="The claims on slowed positions whose runs were made: recall, the latest "
-    "value, and novels with one part tuned. The claims page lists all.",
-)
-figures.provenance(*GRIDS.values())
 
 # %% [markdown]
 # ## The other way: show far positions in training
@@ -949,3 +910,9 @@ assert all(shared[name] is one for name, one in stretched.named_parameters())
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("13_slow_down", numbers, profile=profile)
+
+# %% tags=["hide-input"]
+figures.provenance(
+    *(recall, every, latest, split.table(profile)),
+    *(experiments.get(n).table(profile) for n in ("stretched_text", "adapted_text")),
+)

@@ -31,8 +31,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from sepnb import claims, experiments
-from sepnb.companion import evidence
+from sepnb import experiments
 from sepnb.encodings import (
     Forgetting,
     Heads,
@@ -129,7 +128,6 @@ figures.show(
     if made
     else "Not run yet: the records of the experiment are missing at this profile.",
 )
-figures.provenance(novels)
 
 # %% [markdown]
 # > **Question.** A head compares queries and keys in some number of columns. How many of them does position need, inside the trained
@@ -141,7 +139,7 @@ figures.provenance(novels)
 #   about five minutes a run.
 # - **You need**: {doc}`chapter 4 <04_rotation>` for RoPE and {doc}`chapter 13 <13_slow_down>` for slowing positions down.
 # - **You will learn**: what current models do, why they do it, and why forget gates are two more columns.
-# - **Claims tested**: those in the table of verdicts (see {doc}`/book/claims`).
+# - **Claims tested**: each has its verdict beside it, which leads to its rule.
 # ```
 #
 # ## What public models do
@@ -371,20 +369,19 @@ figures.show_table(
     "slowed down in the way that validation texts of 8L prefer. Means over six seeds "
     "and 95 % t intervals.",
 )
-figures.provenance(novels)
 
 # %% [markdown]
 # 1. **Most of the gain comes from few columns.** One pair in each head takes the model from
 #    {num}`ladder_text/none/bits_per_byte:.2f` to {num}`ladder_text/rope-16th/bits_per_byte:.2f` bits per byte, two pairs to
 #    {num}`ladder_text/rope-8th/bits_per_byte:.2f`. The last half of the columns brings
 #    {num}`ladder_text/rope-half minus rope/bits_per_byte:.3f±`. We claimed that every share from a sixteenth on is as good as all columns,
-#    within a hundredth of a bit (*{num}`14_dimensions/verdict_ladder_text_a_share_of_the_columns_is_enough`*).
+#    within a hundredth of a bit ({verdict}`ladder-text-a-share-of-the-columns-is-enough: undecided`).
 #    A sixteenth and an eighth are clearly worse. A quarter is {num}`ladder_text/rope-partial minus rope/bits_per_byte:.3f±` behind, and for
 #    a quarter and for half six seeds do not decide it.
 # 2. **Few columns do not make a model easier to slow down.** At eight trained lengths RoPE on all columns ends
 #    {num}`ladder_text/rope/gap/slowed/8x:.2f` bits above its window, on a quarter {num}`ladder_text/rope-partial/gap/slowed/8x:.2f` and on an
 #    eighth {num}`ladder_text/rope-8th/gap/slowed/8x:.2f`. We claimed the opposite
-#    (*{num}`14_dimensions/verdict_ladder_text_slowed_a_share_loses_less`*). The shares are not in order, though: half is worse than a
+#    ({verdict}`ladder-text-slowed-a-share-loses-less: refuted`). The shares are not in order, though: half is worse than a
 #    quarter. One reason may be the waves themselves. A quarter of the columns has four, each ten times as slow as the one before; all columns have sixteen, which are
 #    closer together.
 # 3. **Without changes, the model without position loses least at 8L**: it ends {num}`ladder_text/none/gap/native/8x:.2f` bits above its
@@ -393,7 +390,7 @@ figures.provenance(novels)
 #    reads $2L$ as if nothing had happened ({num}`ladder_text/rope-8th/gap/native/2x:+.3f±`), and fails before $4L$. (Exploratory.)
 # 4. **No model depends on the order of distant words.** We shuffled the words further back than $L$. On average no model then loses more
 #    than a hundredth of a bit. Whether a small share depends on them more than all columns do is open
-#    (*{num}`14_dimensions/verdict_ladder_text_a_small_share_hears_more_of_the_order`*). At this size novels do not reward order so far back.
+#    ({verdict}`ladder-text-a-small-share-hears-more-of-the-order: undecided`). At this size novels do not reward order so far back.
 # 5. **The separated model is as good as RoPE inside** ({num}`ladder_text/separated-sinusoidal-wide minus rope/bits_per_byte:+.3f±`), and slowed
 #    down it loses more than any RoPE. {doc}`Chapter 13 <13_slow_down>` says what tuning its position part does about that.
 
@@ -409,13 +406,6 @@ if profile == "laptop":  # what the sentences say
     assert inside == sorted(inside, reverse=True)
     heard = [of.mean(name, "shuffled/8x") for name in (*SHARES, SEPARATED)]
     assert np.abs(heard).max() < 0.01
-
-# %% tags=["hide-input"]
-asked = [one.id for one in claims.CLAIMS if one.needs[0] == "experiment/ladder_text"]
-numbers |= evidence.show(
-    claims.judge(asked, {"experiment/ladder_text": novels}),
-    caption="What was claimed before the runs.",
-)
 
 # %% [markdown]
 # ## The end of the ladder: no position, after training
@@ -497,3 +487,6 @@ assert moved.abs().max() < 1e-9
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("14_dimensions", numbers, profile=profile)
+
+# %% tags=["hide-input"]
+figures.provenance(novels)

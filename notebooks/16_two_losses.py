@@ -33,8 +33,7 @@ import pandas as pd
 import torch
 from torch.nn.functional import normalize
 
-from sepnb import claims, experiments
-from sepnb.companion import evidence
+from sepnb import experiments
 from sepnb.data.draws import generator_of
 from sepnb.experiments import seqpe_geometry as geo
 from sepnb.plots import figures, interactive, shapes
@@ -118,7 +117,6 @@ figures.show(
     "the right, for inner products, only with spread positions.",
     caption=told,
 )
-figures.provenance(fresh)
 
 # %% [markdown]
 # > **Question.** Which of SeqPE's two losses puts the embeddings of positions into order? And does the order reach positions where the
@@ -130,8 +128,9 @@ figures.provenance(fresh)
 #   records: `sepnb run seqpe_geometry`, 54 runs of about a minute on one core, and `sepnb run seqpe_distances`, 18 more; no data.
 # - **You need**: {doc}`chapter 15 <15_digits>`, or its takeaways; softmax and cross-entropy.
 # - **You will learn**: what each loss asks for, and what it ignores, and how to distinguish a learned geometry from shared digits.
-# - **Claims tested**: those under *Verdicts* (see {doc}`/book/claims`). Six rules were committed before the first record; in one of
-#   them, the condition that voids a comparison changed later.
+# - **Claims tested**: each has its verdict beside it, which leads to its rule. Six rules were committed before the first record; in one
+#   of them, the condition that voids a comparison changed later. Those on distances were written after seeds 1 to 6 had been seen, and are
+#   judged on seeds 7 to 12.
 # - **Of the source** we read the abstract and the released code, not the paper itself.
 # ```
 #
@@ -585,7 +584,6 @@ figures.show(
     "alone are at the left.",
     caption=told,
 )
-figures.provenance(sweep)
 
 # %% [markdown]
 # Exploratory: binary digits have the highest mean in every group of positions, {num}`seqpe_geometry/base-2/distance/trained:+.2f±` in the
@@ -631,7 +629,6 @@ figures.show(
     f"asking around themselves {far[1]} and {near[1]}. Right: how similar windows "
     "elsewhere are to the trained one.",
 )
-figures.provenance(sweep)
 
 # %% [markdown]
 # With both losses the order of spread positions rises from {num}`seqpe_geometry/both/drawn/order/spread:+.2f±` to
@@ -651,32 +648,18 @@ figures.provenance(sweep)
 # The distillation alone changes it by {num}`seqpe_geometry/distillation/likeness/misaligned minus drawn/likeness/misaligned:+.2f±`. It
 # grows only if half of the anchors ask around themselves.
 #
-# ## Verdicts
-
-# %% tags=["hide-input"]
-TABLES = {"experiment/seqpe_geometry": sweep, "experiment/seqpe_distances": fresh}
-IDS = [one.id for one in claims.CLAIMS if set(one.needs) <= set(TABLES)]
-numbers |= evidence.show(
-    claims.judge(IDS, TABLES),
-    caption="The claims of this chapter. Those on distances were written after seeds "
-    "1 to 6 had been seen and are judged on seeds 7 to 12. For the others, the claims "
-    "page says whether the rule came before the records.",
-)
-figures.provenance(fresh)
-
-# %% [markdown]
 # ## What to take away
 #
 # 1. **The contrastive loss aligns distances of embeddings with those of positions**, as the abstract says
-#    (*{num}`16_two_losses/verdict_the_contrast_aligns_distances`*). With both losses this is true inside a window as well
-#    (*{num}`16_two_losses/verdict_the_losses_order_distances`*).
-# 2. **Inner products follow positions that are far apart** (*{num}`16_two_losses/verdict_the_losses_order_far_positions`*). We expected
-#    them to order a window too (*{num}`16_two_losses/verdict_the_losses_order_positions`*), because of the contrastive loss
-#    (*{num}`16_two_losses/verdict_contrast_alone_orders_positions`*).
+#    ({verdict}`the-contrast-aligns-distances: reproduced`). With both losses this is true inside a window as well
+#    ({verdict}`the-losses-order-distances: held`).
+# 2. **Inner products follow positions that are far apart** ({verdict}`the-losses-order-far-positions: held`). We expected
+#    them to order a window too ({verdict}`the-losses-order-positions: undecided`), because of the contrastive loss
+#    ({verdict}`contrast-alone-orders-positions: undecided`).
 # 3. **The use of the distillation is open.** With six seeds we cannot tell whether it repeats the geometry of the trained window elsewhere
-#    (*{num}`16_two_losses/verdict_distillation_carries_the_geometry`*), or whether what the losses teach reaches positions on which no loss
-#    was computed (*{num}`16_two_losses/verdict_the_geometry_reaches_positions_never_seen`*).
-# 4. **Shared digits look like geometry to an untrained encoder** (*{num}`16_two_losses/verdict_shared_digits_look_like_geometry`*). So
+#    ({verdict}`distillation-carries-the-geometry: undecided`), or whether what the losses teach reaches positions on which no loss
+#    was computed ({verdict}`the-geometry-reaches-positions-never-seen: undecided`).
+# 4. **Shared digits look like geometry to an untrained encoder** ({verdict}`shared-digits-look-like-geometry: held`). So
 #    every such figure should show one.
 #
 # **Limits.** The two losses are alone here. With the gradient of a task, or after a longer training, neighbours may be ordered after all.
@@ -821,3 +804,6 @@ assert numbers["live_told_raw_schooled"] < numbers["live_told_raw_drawn"]
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("16_two_losses", numbers, profile=profile)
+
+# %% tags=["hide-input"]
+figures.provenance(sweep, fresh)

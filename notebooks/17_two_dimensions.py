@@ -32,8 +32,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from sepnb import claims, encodings, experiments, paths
-from sepnb.companion import evidence
+from sepnb import encodings, experiments, paths
 from sepnb.data.draws import generator_of
 from sepnb.encodings import apply_axial_rope, grid_positions, grid_sinusoidal
 from sepnb.experiments import images as im
@@ -131,7 +130,6 @@ figures.show(
     + "; ".join(f"{t}, {change}: {best[t, change]}" for t, change in VIEWS)
     + ".",
 )
-figures.provenance(table)
 
 # %% [markdown]
 # > **Question.** A patch of an image has a row and a column. How must a position encoding change for that? And which encodings still work
@@ -433,7 +431,7 @@ figures.show(
 #
 # - **No places**, a **learned** table, a **sinusoid**, and **axial RoPE**.
 # - A **separated** sinusoid with one position stream for rows and one for columns: as wide as the others, which costs nothing
-#   (*{num}`17_two_dimensions/verdict_a_stream_for_rows_and_one_for_columns_cost_nothing`*), or *wide*, with about as many parameters.
+#   ({verdict}`a-stream-for-rows-and-one-for-columns-cost-nothing: held`), or *wide*, with about as many parameters.
 # - **Shifts**: the sinusoid and axial RoPE with {term}`random offsets <random-offset training>` in a tenth of the steps, to coordinates
 #   below 30.
 # - **SeqPE, digits alone**: a term of the score, without losses and offsets. **SeqPE, score**: the same with both losses and the same
@@ -461,11 +459,11 @@ figures.show(
 # ## Upscaled: fit the places
 #
 # Axial RoPE and the sinusoid, dense or separated, read upscaled clothes better with fitted places
-# (*{num}`17_two_dimensions/verdict_upscaled_images_want_fitted_places`*, {numref}`fig-points-records`). Fitted, they beat the model
+# ({verdict}`upscaled-images-want-fitted-places: held`, {numref}`fig-points-records`). Fitted, they beat the model
 # without places; with a growing grid they do not.
 #
-# We expected SeqPE to lead on upscaled images, for classes (*{num}`17_two_dimensions/verdict_seqpe_is_ahead_on_upscaled_images_class`*)
-# and for directions (*{num}`17_two_dimensions/verdict_seqpe_is_ahead_on_upscaled_images_direction`*). With a growing grid, axial RoPE
+# We expected SeqPE to lead on upscaled images, for classes ({verdict}`seqpe-is-ahead-on-upscaled-images-class: refuted`)
+# and for directions ({verdict}`seqpe-is-ahead-on-upscaled-images-direction: refuted`). With a growing grid, axial RoPE
 # with the same random offsets names as many classes as SeqPE ({num}`images/axial-rope-shifts/class/upscaled-14/grow:.1%±`). So it may be
 # the growing grid that holds SeqPE back, and not the digits.
 #
@@ -473,21 +471,21 @@ figures.show(
 #
 # **For classes, places do not help.** Every method with places has a lower mean on the canvas than the model without places, which falls
 # from {num}`images/none/class/accuracy:.1%±` to {num}`images/none/class/canvas-14/grow:.1%±`. We expected SeqPE's score term to lead
-# (*{num}`17_two_dimensions/verdict_seqpe_is_ahead_on_a_larger_canvas_class`*). It is the nearest, with
+# ({verdict}`seqpe-is-ahead-on-a-larger-canvas-class: undecided`). It is the nearest, with
 # {num}`images/seqpe/class/canvas-14/grow:.1%±`, but with shuffled patches it names as many.
 #
 # **For directions one needs places.** Axial RoPE with random offsets is right in
 # {num}`images/axial-rope-shifts/direction/canvas-14/grow:.1%±`, SeqPE's score term in {num}`images/seqpe/direction/canvas-14/grow:.1%±`,
 # less than one place alone would allow. We expected it to lead here too
-# (*{num}`17_two_dimensions/verdict_seqpe_is_ahead_on_a_larger_canvas_direction`*).
+# ({verdict}`seqpe-is-ahead-on-a-larger-canvas-direction: refuted`).
 #
 # **SeqPE needs its training.** Losses and random offsets together help the score term on larger grids for classes
-# (*{num}`17_two_dimensions/verdict_losses_and_shifts_carry_seqpe_class`*) and perhaps for directions
-# (*{num}`17_two_dimensions/verdict_losses_and_shifts_carry_seqpe_direction`*).
+# ({verdict}`losses-and-shifts-carry-seqpe-class: held`) and perhaps for directions
+# ({verdict}`losses-and-shifts-carry-seqpe-direction: undecided`).
 #
 # **The released form is no better.** On the canvas it names fewer classes than the score term, and as many directions as the sinusoid.
 # Six seeds cannot say whether it leads a sinusoid with the same offsets
-# (*{num}`17_two_dimensions/verdict_digits_do_more_than_shift_steps`*).
+# ({verdict}`digits-do-more-than-shift-steps: undecided`).
 #
 # ## A grid that moves
 #
@@ -642,13 +640,12 @@ figures.show(
     "losses reach there, if a method has them. Filled: the digits are those of "
     "training. Grey line: chance.",
 )
-figures.provenance(table)
 
 # %% [markdown]
 # **Digits alone repeat by tens here too.** They are right in {num}`images/seqpe-plain/direction/moved-covered-aligned:.1%±` of the
 # directions when moved by 10 and in {num}`images/seqpe-plain/direction/moved-covered-misaligned:.1%±` by 13 and 17. Losses and random
 # offsets lessen this. We expected SeqPE to name classes equally well wherever its training covered the grid
-# (*{num}`17_two_dimensions/verdict_seqpe_reads_covered_places_alike_class`*), but at no move is it as good as at the trained place.
+# ({verdict}`seqpe-reads-covered-places-alike-class: refuted`), but at no move is it as good as at the trained place.
 #
 # **Rotations turn the answer round.** Moved by 10, axial RoPE is right in only
 # {num}`images/axial-rope/direction/moved-covered-aligned:.1%±` of the directions, far fewer than a guess. By 13 and 17 it is right in
@@ -660,8 +657,8 @@ figures.provenance(table)
 # fails there (not tested); the tiny model above depends on another pair.
 #
 # For directions we expected SeqPE to be as good at all seen coordinates
-# (*{num}`17_two_dimensions/verdict_seqpe_reads_covered_places_alike_direction`*) and at those never seen
-# (*{num}`17_two_dimensions/verdict_seqpe_reaches_places_never_seen`*).
+# ({verdict}`seqpe-reads-covered-places-alike-direction: refuted`) and at those never seen
+# ({verdict}`seqpe-reaches-places-never-seen: refuted`).
 # `````
 
 # %% tags=["hide-cell"]
@@ -780,13 +777,12 @@ figures.show(
     f"sinusoid with random offsets is right in {waves} percent of the cases, axial "
     f"RoPE in {turns}, SeqPE in {ours}. Grey line: chance.",
 )
-figures.provenance(cube)
 
 # %% [markdown]
 # All encodings learn three axes. **The sinusoid reaches furthest in these runs.** With random offsets it is right in
 # {num}`volumes/sinusoidal-shifts/canvas-12:.1%±` of the cases on the canvas of 12 cells, SeqPE in {num}`volumes/seqpe/canvas-12:.1%±`.
 #
-# We expected SeqPE to lead in larger cubes (*{num}`17_two_dimensions/verdict_seqpe_is_ahead_in_larger_cubes`*). Its losses and offsets do
+# We expected SeqPE to lead in larger cubes ({verdict}`seqpe-is-ahead-in-larger-cubes: refuted`). Its losses and offsets do
 # help it there.
 #
 # `````{dropdown} Details: runs, rates and offsets
@@ -862,10 +858,6 @@ except ValueError as refused:
     print(refused)
 
 # %% tags=["hide-input"]
-here = "chapter/17_two_dimensions"
-counted = [one.id for one in claims.CLAIMS if one.needs == (here,)]
-verdicts = claims.judge(counted, {here: numbers})
-numbers |= evidence.show(verdicts, caption="The two claims about code.")
 assert not counts.lines[counts["axes"] == 3].any() and not numbers["alibi_has_3"]
 assert encodings.on_axes("axial-rope", 2) and not encodings.on_axes("rope", 2)
 assert numbers["ropes_apart"] < 1e-9  # one function, two counts
@@ -873,12 +865,12 @@ assert encodings.on_axes("seqpe", 2).dims == 2
 
 # %% [markdown]
 # **SeqPE stays the same encoding.** The abstract says that it needs no redesign by hand
-# (*{num}`17_two_dimensions/verdict_no_manual_redesign`*). A few lines are new, and {num}`17_two_dimensions/seqpe_training_2:.0f` settings
+# ({verdict}`no-manual-redesign: partly`). A few lines are new, and {num}`17_two_dimensions/seqpe_training_2:.0f` settings
 # of its *training* change, where the other families change none. Most of these settings follow from two: the trained grid and the range
 # of the coordinates.
 #
 # **For RoPE it depends on where one begins.** The abstract says that expert designs must be modified
-# (*{num}`17_two_dimensions/verdict_expert_designs_must_be_modified`*). For two axes, RoPE as in {doc}`chapter 4 <04_rotation>` has to be
+# ({verdict}`expert-designs-must-be-modified: partly`). For two axes, RoPE as in {doc}`chapter 4 <04_rotation>` has to be
 # replaced by the axial class, which is another encoding with {num}`17_two_dimensions/rope_lines_2:.0f` new lines. But the axial class is
 # the same function on one axis, and needs {num}`17_two_dimensions/axial_rope_lines_2:.0f` new lines. The sinusoid needs no other encoding
 # either. ALiBi has no form for two axes.
@@ -898,11 +890,6 @@ assert encodings.on_axes("seqpe", 2).dims == 2
 # losses in every fourth step with four times their weights.
 # <!-- given: settings of the models of this chapter -->
 # `````
-#
-# ## Verdicts
-#
-# The sections above describe means and were worded after the records. The rules of these claims were written before, except for one part:
-# if neither model of a pair is clearly above a guess, that pair is dropped and no longer voids the whole claim.
 
 # %% tags=["hide-input"]
 shifted = image_run("laptop", "seqpe/direction").training
@@ -912,33 +899,20 @@ drawn_moves = [
 ]
 numbers["places_of_grid"] = int(np.prod(shifted.positions.moves))
 numbers["places_drawn"] = round(np.mean([len(moves) for moves in drawn_moves]))
-OF_IMAGES = [one.id for one in claims.CLAIMS if one.needs == ("experiment/images",)]
-numbers |= evidence.show(
-    claims.judge(OF_IMAGES, {"experiment/images": table}),
-    caption="The claims on images. The rule that drops a pair was changed after the "
-    "records.",
-)
-
-# %% tags=["hide-input"]
 screen = experiments.get("volume_screen").table(profile)
 tried = RunTable(screen[screen.method != "none"]).made
 right = (tried.val_accuracy == 1).sum() if len(tried) else 0
 numbers["screen_right"], numbers["screen_tried"] = int(right), len(tried)
-OF_CUBES = [one.id for one in claims.CLAIMS if one.needs == ("experiment/volumes",)]
-numbers |= evidence.show(
-    claims.judge(OF_CUBES, {"experiment/volumes": cube}),
-    caption="The claims on the cube, judged by rules written beforehand.",
-)
 
 # %% [markdown]
 # ## What to take away
 #
 # 1. **Upscaled pictures are read better with fitted places.** SeqPE, whose grid only grows here, does not lead on them.
 # 2. **On a canvas of twice the side no method with places is as good as at the trained size.** We had claimed that axial
-#    RoPE would be (*{num}`17_two_dimensions/verdict_axial_rope_survives_a_larger_canvas`*).
+#    RoPE would be ({verdict}`axial-rope-survives-a-larger-canvas: refuted`).
 # 3. **The released image form of SeqPE does not lead.** At the trained grid it names {num}`images/seqpe-multiply/class/accuracy:.1%±` of
 #    the classes, fewer than every other method with places. The source says that SeqPE leads in image classification
-#    (*{num}`17_two_dimensions/verdict_seqpe_leads_in_image_classification`*).
+#    ({verdict}`seqpe-leads-in-image-classification: not reproduced`).
 # 4. **More axes need no other encoding, in SeqPE or in axial RoPE.**
 #
 # **Limits.** Small images, one small model, and {num}`17_two_dimensions/pictures_drawn:,` training pictures, less than one pass over
@@ -1082,7 +1056,6 @@ for task in im.TASKS:
         "shared cores at different hours.",
         formats={"parameters": ",.0f", "CPU seconds": ".0f"},
     )
-figures.provenance(table)
 
 # %% [markdown]
 # ---
@@ -1090,3 +1063,6 @@ figures.provenance(table)
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("17_two_dimensions", numbers, profile=profile)
+
+# %% tags=["hide-input"]
+figures.provenance(table, cube)

@@ -32,8 +32,7 @@ import pandas as pd
 import torch
 from scipy.stats import spearmanr
 
-from sepnb import claims, experiments
-from sepnb.companion import evidence
+from sepnb import experiments
 from sepnb.data import text as texts
 from sepnb.evaluation import evaluate
 from sepnb.experiments import language_modelling as lm
@@ -188,7 +187,6 @@ figures.show(
     if len(have)
     else NOTHING,
 )
-figures.provenance(runs)
 
 # %% [markdown]
 # > **Question.** Does a position stream of digit strings let a separated and a strict model read longer texts than in training, and
@@ -202,8 +200,7 @@ figures.provenance(runs)
 # - **You need**: {doc}`chapter 10 <10_strict>` for the strict model, {doc}`chapter 12 <12_extrapolators>` for the sliding-window baseline
 #   and the four verdicts, {doc}`far distances <93_far_distances>` for variants and replaced context.
 # - **You will learn**: what SeqPE's losses change in a separated model; how to test an unfamiliar index apart from a longer text.
-# - **Claims tested**: those under *Verdicts*, `all-that-seqpe-adds-is-light` and, of the abstract, `the-encoder-is-lightweight` (see
-#   {doc}`/book/claims`).
+# - **Claims tested**: each has its verdict beside it, which leads to its rule.
 # - **Of the source** we read the abstract and the released code, not the paper itself.
 # ```
 #
@@ -469,13 +466,13 @@ figures.show(
 # {num}`18_seqpe_stream/covered_aligned_plain:+.3f` bits per byte, because digits that never changed are hardly read. Other seen starts
 # cost {num}`18_seqpe_stream/covered_misaligned_plain:+.2f`. Random offsets reduce this to
 # {num}`18_seqpe_stream/covered_misaligned_shifts:+.2f`. We expected them to help at both kinds
-# (*{num}`18_seqpe_stream/verdict_shift_steps_help_a_stream_of_digit_strings`*), but at round starts there was hardly anything to mend.
+# ({verdict}`shift-steps-help-a-stream-of-digit-strings: refuted`), but at round starts there was hardly anything to mend.
 #
 # **The two losses hurt.** At seen round starts the contrastive loss raises the cost from
 # {num}`18_seqpe_stream/covered_aligned_shifts:+.3f` to {num}`18_seqpe_stream/covered_aligned_contrastive:+.2f`; the distillation changes
 # little. Without offsets they cost about twice as much. We expected SeqPE to read all seen indices alike
-# (*{num}`18_seqpe_stream/verdict_seqpe_reads_covered_indices_alike`*), and those that no loss saw
-# (*{num}`18_seqpe_stream/verdict_seqpe_reaches_indices_never_seen`*).
+# ({verdict}`seqpe-reads-covered-indices-alike: refuted`), and those that no loss saw
+# ({verdict}`seqpe-reaches-indices-never-seen: refuted`).
 #
 # **An unfamiliar index is then worse than no position at all.** From a seen start on, the separated model with both losses has a loss of
 # {num}`18_seqpe_stream/bits_covered_separated:.2f` bits per byte (three seeds), a model without positions
@@ -484,7 +481,7 @@ figures.show(
 # **The sinusoid is better far out.** At round starts never seen, it loses
 # {num}`18_seqpe_stream/never_seen_aligned_separated_sinusoid:+.2f` with the same offsets, SeqPE
 # {num}`18_seqpe_stream/never_seen_aligned_separated:+.2f`. We had claimed that SeqPE loses less
-# (*{num}`18_seqpe_stream/verdict_seqpe_beats_the_sinusoid_at_far_indices`*). As a term of the score SeqPE loses
+# ({verdict}`seqpe-beats-the-sinusoid-at-far-indices: refuted`). As a term of the score SeqPE loses
 # {num}`18_seqpe_stream/never_seen_aligned_score:+.2f`. Digits can write every index, but that does not mean that a model reads it.
 
 # %% [markdown]
@@ -544,7 +541,6 @@ figures.show(
     if len(have)
     else NOTHING,
 )
-figures.provenance(runs, beside)
 
 # %% [markdown]
 # **In long texts the losses help.** In its worst bin the separated model with both losses is {num}`18_seqpe_stream/gap_separated:+.2f`
@@ -552,7 +548,7 @@ figures.provenance(runs, beside)
 # every seed, because of the contrastive loss. Six seeds cannot say whether the distillation helps.
 #
 # **The sinusoid** with the same offsets is {num}`18_seqpe_stream/gap_separated_sinusoid:+.2f` above. SeqPE loses less in five of six
-# comparisons (*{num}`18_seqpe_stream/verdict_seqpe_beats_the_sinusoid_past_the_length`*).
+# comparisons ({verdict}`seqpe-beats-the-sinusoid-past-the-length: undecided`).
 #
 # **Nearly all of SeqPE's gap is the index.** If a text of one trained length begins at index $7L$ and not at 0, SeqPE loses
 # {num}`seqpe_stream/separated-seqpe/native-at-7x minus native/1x:+.2f`, the sinusoid
@@ -560,7 +556,7 @@ figures.provenance(runs, beside)
 # helps SeqPE.
 #
 # **It is not the separation.** We expected SeqPE to extrapolate better in a separated model than added to a dense one
-# (*{num}`18_seqpe_stream/verdict_separation_helps_seqpe`*), but below two lengths the separated model has the larger gap in every seed.
+# ({verdict}`separation-helps-seqpe: refuted`), but below two lengths the separated model has the larger gap in every seed.
 #
 # `````{dropdown} Details: few windows, SeqPE added to a dense model, and the bar for the score
 # Gaps are measured at stride 1 on {num}`12_extrapolators/windows_tight` long windows a seed. After the records we checked them at stride
@@ -630,7 +626,6 @@ figures.show_table(
     "Likeness: the correlation of the inner products inside a window with those inside "
     "the window at 0; turning the whole cloud does not change it.",
 )
-figures.provenance(geometry)
 
 # %% tags=["hide-input"]
 AT = [f"{group}-{number}" for group in GROUPS.values() for number in (1, 2)]
@@ -701,17 +696,16 @@ figures.show(
     if len(pairs)
     else NOTHING,
 )
-figures.provenance(geometry)
 
 # %% [markdown]
 # **Without the losses a round window stays in its place.** With digit strings alone it has moved by
 # {num}`18_seqpe_stream/moved_covered_aligned_plain:.2f` widths, one that is not round by
 # {num}`18_seqpe_stream/moved_covered_misaligned_plain:.2f`, about as far as shuffled places.
 #
-# **Both losses move it** (*{num}`18_seqpe_stream/verdict_the_losses_move_an_aligned_window`*): by
+# **Both losses move it** ({verdict}`the-losses-move-an-aligned-window: held`): by
 # {num}`18_seqpe_stream/lengths_covered_aligned_separated:.2f` mean lengths, against
 # {num}`18_seqpe_stream/lengths_covered_aligned_shifts:.2f` with random offsets alone. They also cost resolution
-# (*{num}`18_seqpe_stream/verdict_the_losses_cost_resolution`*), because what the points of the trained window have in common has grown.
+# ({verdict}`the-losses-cost-resolution: held`), because what the points of the trained window have in common has grown.
 # With six seeds we cannot say whether a start costs more if its window has moved further.
 #
 # `````{dropdown} Details: inside a window, and rank correlations
@@ -807,16 +801,15 @@ figures.show(
     if curves
     else NOTHING,
 )
-figures.provenance(geometry)
 
 # %% [markdown]
 # Past the trained length, {num}`18_seqpe_stream/curves_folded` of {num}`18_seqpe_stream/curves` curves turn back at eight positions or
-# more. The models fail there (*{num}`18_seqpe_stream/verdict_seqpe_fails_where_its_curve_turns_back`*): in each, bytes at folded
+# more. The models fail there ({verdict}`seqpe-fails-where-its-curve-turns-back: held`): in each, bytes at folded
 # positions cost at least one bit more than others.
 #
 # **The index alone does not fail.** If nothing before the fold is visible, its bytes cost as much as from 0 on
-# (*{num}`18_seqpe_stream/verdict_it_is_the_look_alike_in_sight`*). If the folded positions are left out, the text past the trained length
-# costs about as much as the bytes at other positions did (*{num}`18_seqpe_stream/verdict_positions_that_are_not_folded_mend_it`*). This
+# ({verdict}`it-is-the-look-alike-in-sight: held`). If the folded positions are left out, the text past the trained length
+# costs about as much as the bytes at other positions did ({verdict}`positions-that-are-not-folded-mend-it: held`). This
 # suggests that the look-alike is the cause, but other keys went with it, and one model is not helped.
 #
 # **Not every failure is a fold.** Exploratory: {num}`18_seqpe_stream/hot_after_a_carry` of the {num}`18_seqpe_stream/hot` costliest
@@ -875,71 +868,38 @@ figures.show_table(
     "of seqpe_stream have further readings.",
     formats={"parameters": ",.0f"},
 )
-figures.provenance(runs)
 
 # %% [markdown]
 # **SeqPE is not free.** We expected it to cost nothing inside the trained length
-# (*{num}`18_seqpe_stream/verdict_seqpe_is_free_in_window`*), but the separated model with offsets and both losses loses
+# ({verdict}`seqpe-is-free-in-window: refuted`), but the separated model with offsets and both losses loses
 # {num}`18_seqpe_stream/price_separated:+.3f` bits per byte there, compared with the sinusoid at the base of its series.
 #
-# **It does not match RoPE with a window** (*{num}`18_seqpe_stream/verdict_a_seqpe_stream_stands_beside_rope`*): in the last bin it is
+# **It does not match RoPE with a window** ({verdict}`a-seqpe-stream-stands-beside-rope: refuted`): in the last bin it is
 # {num}`18_seqpe_stream/lead_separated:+.2f` above it.
 #
 # **It hardly uses the far past.** Replaced context changes its bits by {num}`seqpe_stream/separated-seqpe/gain/8x:+.3f`. But even models
 # trained on long texts gain nothing from it ({doc}`chapter 12 <12_extrapolators>`).
 
 # %% [markdown]
-# ## Verdicts
-
-# %% tags=["hide-input"]
-tables = {
-    "experiment/seqpe_stream": runs,
-    "experiment/seqpe_stream_geometry": geometry,
-    "experiment/recipes": beside,
-    "experiment/extrapolation": extrapolation,
-    "experiment/encodings": experiments.get("encodings").table(profile),
-}
-OURS = ("experiment/seqpe_stream", "experiment/seqpe_stream_geometry")
-IDS = [one.id for one in claims.CLAIMS if one.needs[0] in OURS]
-numbers |= evidence.show(
-    claims.judge(IDS, tables),
-    caption="The claims of this chapter. The claims page says for each whether its "
-    "rule came before the records. With fewer than six seeds a claim is not judged.",
-)
-figures.provenance(runs)
-
-# %% [markdown]
 # ## What the abstract claims, and what we can say
 #
-# The table lists the statements of the paper's abstract {cite:p}`li2025` that our records can judge, at our scale. For perplexity, SeqPE
-# is a term of the score in a dense model, as in the released text program, but with a narrower encoder and another training.
+# These are the statements of the paper's abstract {cite:p}`li2025` that our records can judge, at our scale. We have not read the paper's
+# own tables. For perplexity, SeqPE is a term of the score in a dense model, as in the released text program, but with a narrower encoder
+# and another training.
+#
+# | the abstract, in our words | our verdict |
+# |---|---|
+# | The size of a learned table limits extrapolation | {verdict}`lookup-tables-limit-extrapolation: reproduced` |
+# | The contrastive loss aligns distances | {verdict}`the-contrast-aligns-distances: reproduced` |
+# | The distillation repeats the geometry elsewhere | {verdict}`distillation-carries-the-geometry: undecided` |
+# | The distillation helps in longer texts | {verdict}`distillation-further-enhances-extrapolation: undecided` |
+# | SeqPE surpasses strong baselines in language modelling | {verdict}`seqpe-surpasses-strong-baselines: not reproduced` |
+# | It surpasses them in longer texts | {verdict}`seqpe-surpasses-them-past-the-length: not reproduced` |
+# | And in long-context question answering | {verdict}`questions-seqpe-surpasses-strong-baselines: not reproduced` |
+# | It leads in the classification of images | {verdict}`seqpe-leads-in-image-classification: not reproduced` |
+# | Its encoder is lightweight | {verdict}`the-encoder-is-lightweight: undecided` |
 
 # %% tags=["hide-input"]
-ABSTRACT = [
-    one
-    for one in claims.CLAIMS
-    if one.source == "seqpe-abstract"
-    and all(name.startswith("experiment/") for name in one.needs)
-]
-for name in {name for one in ABSTRACT for name in one.needs} - set(tables):
-    tables[name] = experiments.get(name.removeprefix("experiment/")).table(profile)
-ALL_LIGHT = "all-that-seqpe-adds-is-light"
-said = claims.judge([*(one.id for one in ABSTRACT), ALL_LIGHT], tables)
-numbers["verdict_lightweight"] = said["the-encoder-is-lightweight"].word
-numbers["verdict_all_light"] = said[ALL_LIGHT].word
-figures.show_table(
-    pd.DataFrame(
-        {
-            "the abstract, in our words": one.title,
-            "claim": one.id,
-            "our verdict": said[one.id].word,
-            "the paper's tables": "not read",
-        }
-        for one in ABSTRACT
-    ),
-    caption="Statements of the abstract, and what our records say about them at our "
-    "scale.",
-)
 inside = of.difference(SCORE, "rope", "bits_per_byte")
 below = of.difference(SCORE, "sinusoidal", "bits_per_byte")
 alibi = (of.values(SCORE, "native/8x") - beyond.values("alibi", "native/8x")).dropna()
@@ -956,33 +916,31 @@ numbers["score_longer_alibi"] = chapter_numbers.mean_of(alibi)
 # with three seeds.
 #
 # **The encoder** is called lightweight: we ask whether it takes less than a twentieth of a training step
-# (*{num}`18_seqpe_stream/verdict_lightweight`*). At its narrowest, with its maps and with losses in every step, it takes
+# ({verdict}`the-encoder-is-lightweight: undecided`). At its narrowest, with its maps and with losses in every step, it takes
 # {num}`seqpe_cost/width-32-every-1/share:.1%` ({doc}`chapter 20 <20_cost_and_speed>`). With the longer queries and keys of the score
-# term, we ask the same of all that SeqPE adds (*{num}`18_seqpe_stream/verdict_all_light`*).
+# term, we ask the same of all that SeqPE adds ({verdict}`all-that-seqpe-adds-is-light: refuted`).
 #
 # `````{dropdown} Details: what else the abstract says
 # {doc}`Chapter 17 <17_two_dimensions>` judges the statement on images and, by counts of code, two more: more dimensions need no redesign
-# by hand (*{num}`17_two_dimensions/verdict_no_manual_redesign`*), and expert designs must be modified
-# (*{num}`17_two_dimensions/verdict_expert_designs_must_be_modified`*). {doc}`Chapter 1 <01_order>` is about the invariance of
+# by hand ({verdict}`no-manual-redesign: partly`), and expert designs must be modified
+# ({verdict}`expert-designs-must-be-modified: partly`). {doc}`Chapter 1 <01_order>` is about the invariance of
 # self-attention to order, {doc}`chapter 19 <19_far_text>` about exact match in long-context question answering.
-#
-#
 # `````
 
 # %% [markdown]
 # ## What to take away
 #
 # 1. **The two losses hurt the stream at unfamiliar indices.** They move windows that random offsets leave in place. We expected them to
-#    help at indices never seen (*{num}`18_seqpe_stream/verdict_the_losses_carry_the_stream_further`*), but there they cost more in every
+#    help at indices never seen ({verdict}`the-losses-carry-the-stream-further: refuted`), but there they cost more in every
 #    seed.
-# 2. **Random offsets help even with the losses** (*{num}`18_seqpe_stream/verdict_shift_steps_help_beside_the_losses`*).
+# 2. **Random offsets help even with the losses** ({verdict}`shift-steps-help-beside-the-losses: held`).
 # 3. **The stream does not survive in a longer text.** We had expected it to, with all keys visible
-#    (*{num}`18_seqpe_stream/verdict_seqpe_survives`*) or with a window (*{num}`18_seqpe_stream/verdict_seqpe_and_a_window_survive`*).
+#    ({verdict}`seqpe-survives: refuted`) or with a window ({verdict}`seqpe-and-a-window-survive: refuted`).
 #    Most of its gap comes from the index.
 # 4. **As a term of the score**, where the release has it, SeqPE beats the sinusoid and loses to RoPE. The abstract says that it surpasses
-#    strong baselines, inside the trained length (*{num}`18_seqpe_stream/verdict_seqpe_surpasses_strong_baselines`*) and past it
-#    (*{num}`18_seqpe_stream/verdict_seqpe_surpasses_them_past_the_length`*), where the distillation should help
-#    (*{num}`18_seqpe_stream/verdict_distillation_further_enhances_extrapolation`*).
+#    strong baselines, inside the trained length ({verdict}`seqpe-surpasses-strong-baselines: not reproduced`) and past it
+#    ({verdict}`seqpe-surpasses-them-past-the-length: not reproduced`), where the distillation should help
+#    ({verdict}`distillation-further-enhances-extrapolation: undecided`).
 #
 # **Limits.** One kind of text, models of less than a million parameters, one training budget ({num}`18_seqpe_stream/runs` of
 # {num}`18_seqpe_stream/runs_declared` runs at this profile). The losses have the released strength and were not tuned; only the
@@ -1187,3 +1145,6 @@ print(f"at L {aligned_loss:.1e}, at L/2 {between_loss:.2f}")
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("18_seqpe_stream", numbers, profile=profile)
+
+# %% tags=["hide-input"]
+figures.provenance(runs, beside, geometry)

@@ -20,7 +20,7 @@
 #
 # Training can show far distances too. A separated model that met them in gaps between positions finds
 # {num}`needle/separated-content-gap/far/native:.0%` of these needles, its dense twin {num}`needle/sinusoidal-content-gap/far/native:.0%`.
-# So separation does not help here. We had claimed that it would (*{num}`19_far_text/verdict_needle_separation_finds_more`*).
+# So separation does not help here. We had claimed that it would ({verdict}`needle-separation-finds-more: refuted`).
 #
 # **The doubt.** To find a name is not to understand a text. No model here reliably answers questions about a story from that far back, and
 # RoPE with YaRN does no better than a guess ({num}`questions/rope/far/yarn:.0%`).
@@ -39,8 +39,7 @@ from textwrap import fill
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sepnb import claims, experiments
-from sepnb.companion import evidence
+from sepnb import experiments
 from sepnb.companion.evidence import recall_shown as shown
 from sepnb.data import babi
 from sepnb.data import text as texts
@@ -205,9 +204,9 @@ maps(
 
 # %% [markdown]
 # **It is not the separation.** The dense twin has more parameters. But a separated model as large as the dense twin finds no more needles than
-# the small one, and the dense twin finds as many (*{num}`19_far_text/verdict_needle_dense_twin_does_as_well_at_equal_parameters`*). RoPE
+# the small one, and the dense twin finds as many ({verdict}`needle-dense-twin-does-as-well-at-equal-parameters: held`). RoPE
 # with gaps, which lacks the term, finds fewer. So of two dense models one does as well
-# (*{num}`19_far_text/verdict_needle_dense_twins_do_as_well`*).
+# ({verdict}`needle-dense-twins-do-as-well: partly`).
 #
 # Gaps alone do much of the work. The term helps to learn the task at all: without it {num}`19_far_text/gap_learned_separated` separated
 # runs learn it, with it every run does. Altogether {num}`19_far_text/needle_learned` learned the task, and {num}`19_far_text/needle_uses`
@@ -245,15 +244,15 @@ numbers["gap_learned_separated"] = f"{(without >= 0.95).sum()} of {len(without)}
 # %% [markdown]
 # **The doubt: near needles.** The separated model loses needles in the *last* $L$ of such a text. It finds
 # {num}`needle/separated-content-gap/near/native:.0%` of them, its dense twin {num}`needle/sinusoidal-content-gap/near/native:.0%`. So six
-# seeds leave open whether it uses its text (*{num}`19_far_text/verdict_needle_a_separated_model_uses`*). Larger models do not have this
+# seeds leave open whether it uses its text ({verdict}`needle-a-separated-model-uses: undecided`). Larger models do not have this
 # loss, but they are exploratory, with three seeds and without YaRN.
 #
 # Our sources say four things about needles:
 #
-# - Baselines struggle beyond their trained length (*{num}`19_far_text/verdict_needle_baselines_struggle`*).
-# - A window does a little better, most of all near the end of the text (*{num}`19_far_text/verdict_needle_window_better_near_the_end`*).
-# - Scaled frequencies find many more needles (*{num}`19_far_text/verdict_needle_scaled_rope_improves`*). All but position interpolation do.
-# - NTK-based rules generalise to longer texts (*{num}`19_far_text/verdict_needle_ntk_generalises`*). Two of three do not; for YaRN it is
+# - Baselines struggle beyond their trained length ({verdict}`needle-baselines-struggle: reproduced`).
+# - A window does a little better, most of all near the end of the text ({verdict}`needle-window-better-near-the-end: reproduced`).
+# - Scaled frequencies find many more needles ({verdict}`needle-scaled-rope-improves: partly`). All but position interpolation do.
+# - NTK-based rules generalise to longer texts ({verdict}`needle-ntk-generalises: undecided`). Two of three do not; for YaRN it is
 #   open.
 #
 # Compare any two methods, and ways of reading them:
@@ -354,10 +353,10 @@ assert abs(samples.chance["random source"] - by_hand) < 0.01
 # value is right, so order matters.
 #
 # The separated model that was trained at random positions recalls {num}`mqar/separated-randomised/far/native:.1%` of the far values and
-# uses them (*{num}`19_far_text/verdict_mqar_a_separated_model_uses`*). Of the far latest values it finds
+# uses them ({verdict}`mqar-a-separated-model-uses: held`). Of the far latest values it finds
 # {num}`latest_value/separated-randomised/far/native:.0%`.
 #
-# We had expected a separated model to use far latest values too (*{num}`19_far_text/verdict_latest_value_a_separated_model_uses`*). Read
+# We had expected a separated model to use far latest values too ({verdict}`latest-value-a-separated-model-uses: refuted`). Read
 # without changes no method does, although {num}`19_far_text/latest_value_learned` learned the task; {num}`19_far_text/mqar_uses` use far
 # values in recall. Only RoPE with the frequencies of YaRN or of Llama 3 uses both.
 
@@ -387,27 +386,27 @@ figures.show(
 # **Is it the separation?** For recall this is open. In both pairs of models that learned it the separated one finds more far values than
 # the dense sinusoid, by {num}`mqar/separated-gap minus sinusoidal-gap/far/native:.2f±` with gaps and by
 # {num}`mqar/separated-randomised minus sinusoidal-randomised/far/native:.2f±` at random positions. The claim asks for both
-# (*{num}`19_far_text/verdict_mqar_separation_finds_more`*).
+# ({verdict}`mqar-separation-finds-more: undecided`).
 #
-# It is open, too, whether dense twins such as RoPE with gaps recall as many (*{num}`19_far_text/verdict_mqar_dense_twins_do_as_well`*).
+# It is open, too, whether dense twins such as RoPE with gaps recall as many ({verdict}`mqar-dense-twins-do-as-well: undecided`).
 #
-# A separated model finds more far latest values than its dense twin (*{num}`19_far_text/verdict_latest_value_separation_finds_more`*). But
+# A separated model finds more far latest values than its dense twin ({verdict}`latest-value-separation-finds-more: held`). But
 # this rests on one pair, with the term and gaps, in which neither finds enough: {num}`latest_value/separated-content-gap/far/native:.0%`
 # and {num}`latest_value/sinusoidal-content-gap/far/native:.0%`.
 #
 # **At random positions a separated model learns order in fewer steps than a dense one that adds the same sinusoid**
-# (*{num}`19_far_text/verdict_separation_learns_order_sooner`*). While texts are still half as long,
+# ({verdict}`separation-learns-order-sooner: held`). While texts are still half as long,
 # {num}`19_far_text/order_while_short_separated` separated runs find ninety-five in a hundred latest values, and
 # {num}`19_far_text/order_while_short_sinusoidal` of the dense sinusoid. Exploratory: with the content-to-position term the lead is gone.
 #
 # **The doubt: a model can learn that large indices mean questions.** At random positions the separated model loses values *near* the
-# question, because in training only questions had the highest indices (*{num}`19_far_text/verdict_near_answers_are_lost_by_index`*). In
+# question, because in training only questions had the highest indices ({verdict}`near-answers-are-lost-by-index: held`). In
 # texts of $8L$ it finds {num}`mqar/separated-randomised/near/native:.0%` of them. Read at the lower three quarters of the positions it
 # finds
 # {num}`mqar/separated-randomised/near/lower:.0%`.
 #
 # A model without any encoding still recalls {num}`mqar/none/far/native:.0%` of the far values. We had expected it to equal the strict model
-# (*{num}`19_far_text/verdict_recall_needs_no_position`*).
+# ({verdict}`recall-needs-no-position: refuted`).
 
 # %% tags=["hide-cell"]
 latest, half = tables["latest_value"], tasks["latest_value"].short_steps(profile)
@@ -492,11 +491,11 @@ figures.show(
 
 # %% [markdown]
 # Seeds of one model are further apart than these means. So six seeds leave open whether the separated model does as well as the dense one
-# (*{num}`19_far_text/verdict_a_separated_model_adds_shifts`*), and whether it does better than RoPE
-# (*{num}`19_far_text/verdict_a_separated_model_adds_shifts_before_rope`*).
+# ({verdict}`a-separated-model-adds-shifts: undecided`), and whether it does better than RoPE
+# ({verdict}`a-separated-model-adds-shifts-before-rope: undecided`).
 #
-# They also leave open whether the separated model would need a joint MLP (*{num}`19_far_text/verdict_adding_shifts_needs_a_joint_mlp`*),
-# and whether a joint MLP helps more than a wider model (*{num}`19_far_text/verdict_a_joint_mlp_is_more_than_size`*).
+# They also leave open whether the separated model would need a joint MLP ({verdict}`adding-shifts-needs-a-joint-mlp: undecided`),
+# and whether a joint MLP helps more than a wider model ({verdict}`a-joint-mlp-is-more-than-size: undecided`).
 #
 # **The doubt: perhaps nobody adds anything.** A head for each distance could bring every name its neighbours, and the rest is content. We
 # did not look. By our bar no model has learned the task, so nothing follows for longer texts.
@@ -536,16 +535,16 @@ maps(
 # %% [markdown]
 # All four claims of use fail, although {num}`19_far_text/questions_learned` learned the task:
 #
-# - A separated model uses far answers (*{num}`19_far_text/verdict_questions_a_separated_model_uses`*).
-# - RoPE does (*{num}`19_far_text/verdict_questions_rope_uses`*).
-# - RoPE with scaled frequencies does (*{num}`19_far_text/verdict_questions_scaled_rope_uses`*).
-# - SeqPE does (*{num}`19_far_text/verdict_questions_seqpe_uses`*).
+# - A separated model uses far answers ({verdict}`questions-a-separated-model-uses: refuted`).
+# - RoPE does ({verdict}`questions-rope-uses: refuted`).
+# - RoPE with scaled frequencies does ({verdict}`questions-scaled-rope-uses: not reproduced`).
+# - SeqPE does ({verdict}`questions-seqpe-uses: refuted`).
 #
-# It is open whether dense twins answer as well as the separated model (*{num}`19_far_text/verdict_questions_dense_twins_do_as_well`*): only
+# It is open whether dense twins answer as well as the separated model ({verdict}`questions-dense-twins-do-as-well: undecided`): only
 # RoPE could be compared.
 #
 # The abstract of SeqPE says that in long-context question answering it surpasses strong baselines in exact match
-# (*{num}`19_far_text/verdict_questions_seqpe_surpasses_strong_baselines`*). Over $8L$ it answers
+# ({verdict}`questions-seqpe-surpasses-strong-baselines: not reproduced`). Over $8L$ it answers
 # {num}`questions/seqpe/accuracy/native/8x:.0%` of all questions, fewer than ALiBi ({num}`questions/alibi/accuracy/native/8x:.0%`). We do
 # not know which benchmark the abstract means.
 #
@@ -608,15 +607,6 @@ for times in answers.TIMES:
 # no added sinusoid, the best in text, were not tried.
 
 # %% tags=["hide-cell"]
-judged = claims.judge(
-    [
-        one.id
-        for one in claims.CLAIMS
-        if one.needs in [(f"experiment/{n}",) for n in tables]
-    ],
-    {f"experiment/{name}": table for name, table in tables.items()},
-)
-numbers |= evidence.words(judged)
 asked = tasks["latest_value"].rows(profile, "distance")
 asked = asked[asked.times == 8].sort_values("start").n if len(asked) else asked
 numbers["asked_far"] = asked.iloc[-1] if len(asked) else NOT_RUN
@@ -661,7 +651,6 @@ if profile == "laptop":
     assert inside("separated-randomised") > 0.95 > inside("sinusoidal-randomised")
     assert numbers["gpu_near_separated"] >= numbers["gpu_near_sinusoidal"] > 0.95
     assert far["questions"]("alibi") - guess["questions"] < answers.ABOVE_CHANCE
-figures.provenance(*tables.values(), gpu)
 
 # %% [markdown]
 # ## Exercises
@@ -719,3 +708,6 @@ assert 0.5 < np.mean(hits) < 0.95
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("19_far_text", numbers, profile=profile)
+
+# %% tags=["hide-input"]
+figures.provenance(*tables.values(), gpu)

@@ -31,11 +31,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from sepnb import claims, experiments
+from sepnb import experiments
 from sepnb.analysis import flops, roofline
 from sepnb.analysis.memory import kept_for_backward
 from sepnb.analysis.timing import interleaved
-from sepnb.companion import evidence
 from sepnb.experiments.encoding_speed import TARGETS
 from sepnb.experiments.reading_cost import LENGTHS, READERS
 from sepnb.models import Transformer, TransformerConfig
@@ -90,7 +89,6 @@ figures.show(
     "each bar; strict models reach further than separated ones.",
     caption=told,
 )
-figures.provenance(timed)
 
 # %% [markdown]
 # > **Question.** What does a model with position in its own dimensions cost, in time and in memory, compared with a dense model
@@ -103,7 +101,8 @@ figures.provenance(timed)
 #   your machine and keeps nothing.
 # - **You need**: {doc}`chapter 10 <10_strict>` for the strict model and its tables.
 # - **You will learn**: when a machine waits for products and when for bytes.
-# - **Claims tested** (see {doc}`/book/claims`): those under *Verdicts*.
+# - **Claims tested**: each has its verdict beside it, which leads to its rule. Timings have no seeds: a bound holds if three quarters of
+#   the rounds are inside it, and fails if three quarters are outside. All bounds were committed before their records.
 # ```
 #
 # ## How it is measured
@@ -296,7 +295,6 @@ figures.show(
     if ours == "compiled"
     else f"N = {longest:,}: eager steps. {'' if len(at) else NOTHING}",
 )
-figures.provenance(shares)
 
 
 # %% tags=["remove-input"]
@@ -368,7 +366,6 @@ figures.show_table(
     "keys add; and the whole step as a multiple of one without an encoding. Medians "
     "and quartiles of rounds timed in turn.",
 )
-figures.provenance(cost)
 
 # %% [markdown]
 # **The encoder is cheap, but its score is not.** With the narrowest encoder, and losses in every step, positions take
@@ -474,7 +471,6 @@ figures.show_table(
     "quartiles of rounds timed in turn.",
     formats={"counted": ".2f", "counted ": ".2f"},
 )
-figures.provenance(reading)
 
 # %% [markdown]
 # RoPE takes {num}`reading_cost/rope-at-32768/growth:.2f` times as long for one text as for four. With a window of the trained
@@ -569,36 +565,19 @@ numbers |= {f"kept_{name}": heavier[name] for name in ("rope", "shaw", "cope")}
 # {num}`20_cost_and_speed/kept_shaw:.1f` times, CoPE {num}`20_cost_and_speed/kept_cope:.0f` times. The last two grow with the
 # length.
 #
-# ## Verdicts
-#
-# Timings have no seeds. A bound holds if three quarters of the rounds are inside it, and fails if three quarters are outside.
-# All bounds here were committed before their records.
-
-# %% tags=["hide-input"]
-tables = {"encoding_speed": shares, "reading_cost": reading}
-tables = {f"experiment/{name}": table for name, table in tables.items()}
-IDS = [one.id for one in claims.CLAIMS if one.needs[0] in tables]
-numbers |= evidence.show(
-    claims.judge(IDS, tables),
-    caption="The claims of this chapter, on one thread of a CPU. A claim is not "
-    "testable without the compiler or the x-transformers that it needs.",
-)
-figures.provenance(shares, reading)
-
-# %% [markdown]
 # ## What to take away
 #
 # 1. **Separation saves arithmetic, not bytes.** A training step gains less than its multiply-adds promise, mostly because of
 #    the kernel of attention. A machine that waits for memory gains nothing from the separated model. The strict model saves
 #    both, as long as the texts of a batch share their positions.
 # 2. **In long texts attention is the price.** A token of a longer text costs more
-#    (*{num}`20_cost_and_speed/verdict_a_longer_text_costs_more_a_token`*). With a window it costs the same.
+#    ({verdict}`a-longer-text-costs-more-a-token: reproduced`). With a window it costs the same.
 # 3. **In long texts only position tables made beforehand help.** Separation alone saves little time
-#    (*{num}`20_cost_and_speed/verdict_separation_alone_saves_little_in_long_texts`*). Position tables made beforehand save
+#    ({verdict}`separation-alone-saves-little-in-long-texts: held`). Position tables made beforehand save
 #    some.
 # 4. **The kernel decides what an encoding costs.** On a CPU compiled RoPE is nearly free
-#    (*{num}`20_cost_and_speed/verdict_compiled_rope_is_nearly_free`*), and our encodings are faster than those of
-#    x-transformers (*{num}`20_cost_and_speed/verdict_ahead_of_x_transformers`*). In a long text a bias of the distance costs at
+#    ({verdict}`compiled-rope-is-nearly-free: held`), and our encodings are faster than those of
+#    x-transformers ({verdict}`ahead-of-x-transformers: held`). In a long text a bias of the distance costs at
 #    least half of the speed.
 #
 # **Limits.** One thread of one kind of CPU, float32, random weights. Times belong to the commit under each table. The rooflines
@@ -640,3 +619,6 @@ assert (own - 1) / (shared - 1) < 0.75
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("20_cost_and_speed", numbers, profile=profile)
+
+# %% tags=["hide-input"]
+figures.provenance(timed, shares, cost, reading)

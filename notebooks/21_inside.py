@@ -141,7 +141,6 @@ figures.show(
     "0, as a share of its norm. Last row: the text starts half-way inside the trained "
     "length. Ticks: every seed.",
 )
-figures.provenance(table)
 
 # %% [markdown]
 # > **Question.** What happens inside a separated model, layer by layer and head by head, when it meets an index that it has never seen? And
@@ -913,3 +912,6 @@ assert at[3 * L] < min(at[2 * L], at[4 * L]) - 0.1
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("21_inside", numbers, profile=profile)
+
+# %% tags=["hide-input"]
+figures.provenance(table)

@@ -226,7 +226,6 @@ figures.show(
     if np.isfinite(five).any() and len(found.made)
     else "Not run yet: the records of the experiments are missing at this profile.",
 )
-figures.provenance(*tables.values())
 
 # %% [markdown]
 # So we also gave the models tasks whose answers are far back ({doc}`chapter 19 <19_far_text>`).
@@ -377,3 +376,6 @@ assert smallest == 6
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("90_conclusion", numbers, profile=profile)
+
+# %% tags=["hide-input"]
+figures.provenance(*tables.values())

@@ -26,8 +26,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from sepnb import claims, experiments
-from sepnb.companion import evidence
+from sepnb import experiments
 from sepnb.data import text as texts
 from sepnb.encodings import sinusoidal
 from sepnb.experiments import language_modelling as lm
@@ -469,14 +468,12 @@ figures.show_table(
     "shuffled; and what replacing costs at all other bytes. Bits per byte, means over "
     "seeds and 95 % t intervals.",
 )
-ASKED = ["the-constraint-makes-extrapolation-easier"]
-numbers |= evidence.words(claims.judge(ASKED, {"experiment/matched_loss": long_runs}))
 
 # %% [markdown]
 # Is it the block-diagonal constraint that makes extrapolation easier? A separated table and a concatenated one of as many parameters,
 # within three in a hundred, have the same loss inside the trained length, at
 # {num}`matched_loss/separated-learned-wide minus concatenated-learned/bits_per_byte:+.3f±` of each other. Six seeds leave the question open
-# (*{num}`92_extrapolators_in_detail/verdict_the_constraint_makes_extrapolation_easier`*). The rule first compared models of equal width.
+# ({verdict}`the-constraint-makes-extrapolation-easier: undecided`). The rule first compared models of equal width.
 # When we saw that their losses inside the trained length differ too much for that, we changed it. At equal width neither a separated table
 # nor a strict one can be compared with the dense one, for the same reason.
 #

@@ -36,8 +36,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from sepnb import claims, encodings, experiments
-from sepnb.companion import evidence
+from sepnb import encodings, experiments
 from sepnb.data import text as texts
 from sepnb.encodings import Heads, Phase
 from sepnb.experiments import language_modelling as lm
@@ -133,7 +132,6 @@ figures.show(
     if shared
     else NOTHING,
 )
-figures.provenance(runs, extrapolation)
 
 # %% [markdown]
 # Three things are new past the trained length, and each can be shown in training or bounded:
@@ -176,12 +174,12 @@ for sampler in (RandomOffset(64), RandomOffset(64, per="sequence")):
 # offsets loses {num}`recipes/separated-offsets/native-at-1m minus native/1x:+.2f` bits per byte against index 0. The short period alone
 # does not help either ({num}`recipes/separated-torus/native-at-1m minus native/1x:+.2f`).
 #
-# Offsets alone do not let a model survive either (claim that they do: *{num}`93_far_distances/verdict_random_offsets_survive`*). In texts of $8L$, whose indices they
+# Offsets alone do not let a model survive either (claim that they do: {verdict}`random-offsets-survive: refuted`). In texts of $8L$, whose indices they
 # did show, the separated sinusoid is {num}`recipes/separated-offsets/gap/native/8x:+.2f` above its sliding window, because the number of
 # keys and their distances are new.
 #
 # Short period, offsets and a window together reach the sliding-window baseline, also at index 1,000,000
-# (*{num}`93_far_distances/verdict_the_torus_and_a_window_reach_the_oracle`*). With all keys visible such a separated model is
+# ({verdict}`the-torus-and-a-window-reach-the-oracle: held`). With all keys visible such a separated model is
 # {num}`recipes/separated-torus-offsets/gap/native/8x:+.3f` above it.
 
 # %% [markdown]
@@ -297,14 +295,14 @@ assert (np.diff(batch.positions[:, :4]) == 1).all()
 # Gaps repair the score that reads distances. Trained with them, the separated model with the term is
 # {num}`recipes/separated-phase-gaps/gap/native/8x:+.3f` above its sliding window and the dense one
 # {num}`recipes/dense-phase-gaps/gap/native/8x:+.3f`. Six seeds leave open whether both survive
-# (*{num}`93_far_distances/verdict_the_phase_read_with_true_gaps_survives`*).
+# ({verdict}`the-phase-read-with-true-gaps-survives: undecided`).
 #
 # RoPE, which fails without gaps, is {num}`recipes/rope-gaps/gap/native/8x:+.3f` above its window with them. But gaps do not repair every
 # score: in selection, a separated sinusoid without the term stays at {num}`recipe_screen/separated-gaps/gap/native/8x:+.2f`.
 #
 # The far chunk may even be of another novel, which shows a distance and nothing else. The separated model is then
 # {num}`recipes/separated-phase-gaps-other/gap/native/8x:+.3f` above its window, too near the bound for six seeds
-# (*{num}`93_far_distances/verdict_far_distances_need_no_true_text`*).
+# ({verdict}`far-distances-need-no-true-text: undecided`).
 
 # `````{dropdown} Details: what differs from PoSE, a control, and a remedy that fails
 # In PoSE two chunks are cut from one text and set apart. By default the gap in the text and the gap in the indices are drawn separately; a
@@ -398,7 +396,6 @@ figures.show(
     if len(have)
     else NOTHING,
 )
-figures.provenance(runs)
 
 # %% [markdown]
 # ALiBi survives without gaps ({num}`extrapolation/alibi/gap/native/8x:+.3f` above its sliding window). But its
@@ -407,7 +404,7 @@ figures.provenance(runs)
 # **None of them used far text**, as far as we could show. Even RoPE and the separated sinusoid, trained on texts of $8L$ in chapter 12,
 # gain less from it than the rule asks for ({num}`extrapolation/rope-long/gap/native/8x:+.3f` and
 # {num}`extrapolation/separated-sinusoidal-long/gap/native/8x:+.3f`). It may be the text, or too short a training. So we cannot test whether
-# gaps teach a model to use far text (*{num}`93_far_distances/verdict_true_gaps_teach_use`*). Exploratory: the lowest loss in the last bin
+# gaps teach a model to use far text ({verdict}`true-gaps-teach-use: not testable here`). Exploratory: the lowest loss in the last bin
 # is that of the dense model with the term and *without* gaps, attending only to the last $L$ bytes.
 #
 # **What it costs inside the trained length.** Offsets cost a separated model with a short-period sinusoid
@@ -420,29 +417,18 @@ figures.provenance(runs)
 # No. A separated model with the term, gaps and every key visible is compared with three others:
 #
 # 1. *RoPE with a window.* With as many parameters, the separated model matches it
-#    (*{num}`93_far_distances/verdict_a_separated_model_stands_beside_rope`*). It is at
+#    ({verdict}`a-separated-model-stands-beside-rope: held`). It is at
 #    {num}`recipes/separated-torus-phase-long-gaps-wide minus rope/native/8x minus native-window/8x:+.3f` in the last bin and at
 #    {num}`recipes/separated-torus-phase-long-gaps-wide minus rope/bits_per_byte:+.3f` inside the trained length.
 # 2. *A dense model with the same kind of score and training*, which has no position embedding and
 #    {num}`recipes/dense-phase-gaps minus separated-torus-phase-long-gaps-wide/block_parameters:,.0f` more parameters in its blocks. We had
-#    expected the separated model to be better (*{num}`93_far_distances/verdict_separation_helps_the_survivor`*). It is
+#    expected the separated model to be better ({verdict}`separation-helps-the-survivor: refuted`). It is
 #    {num}`recipes/separated-torus-phase-long-gaps-wide minus dense-phase-gaps/native/8x:+.3f` above the dense one.
 # 3. *A dense model with the same sinusoid added to the content*, at the best rate and scale that we tried. The sinusoid is better in a
-#    stream (*{num}`93_far_distances/verdict_a_stream_of_its_own_helps_the_survivor`*). With two thirds of the parameters, the separated
+#    stream ({verdict}`a-stream-of-its-own-helps-the-survivor: held`). With two thirds of the parameters, the separated
 #    model is at {num}`recipes/separated-torus-phase-long-gaps minus sinusoidal-torus-phase-long-gaps/native/8x:+.3f` in the last bin.
 
-# %% tags=["hide-input"]
-IDS = [one.id for one in claims.CLAIMS if one.needs[0] == "experiment/recipes"]
-tables = {"experiment/recipes": runs, "experiment/extrapolation": extrapolation}
-numbers |= evidence.show(
-    claims.judge(IDS, tables),
-    caption="The claims on training at far distances. The claims page says of each "
-    "whether its rule came before the records; with fewer than six seeds a claim is "
-    "not judged, whatever its size.",
-)
-figures.provenance(runs)
-
-# %% [markdown]
+#
 # `````{dropdown} Details: what was known when the rules were written
 # The screening, one seed on the validation text, was known when the models of some claims were chosen: on the model that survives, on far
 # text and on scores beside RoPE; and when those of `true-gaps-teach-use` were changed. The claims page says of each whether its rule
@@ -519,7 +505,7 @@ assert np.isclose(slowest, 2 * small.length)
 # {num}`recipes/separated-torus-phase-long-gaps-wide/native/8x minus oracle-coarse/8x:+.3f`.
 #
 # The one at the bound is the separated model with a second chunk of another novel,
-# *{num}`93_far_distances/verdict_far_distances_need_no_true_text`* on few windows: its last bin is at
+# {verdict}`far-distances-need-no-true-text: undecided` on few windows: its last bin is at
 # {num}`recipes/separated-phase-gaps-other/native/8x minus oracle-coarse/8x:+.3f±`.
 # `````
 #
@@ -548,7 +534,6 @@ figures.show_table(
     "1,000,000: L bytes that begin at this index, minus the same from 0. Parameters "
     "are those of the blocks, as multiples of RoPE's.",
 )
-figures.provenance(runs)
 
 # %% [markdown]
 # The variants were chosen among {num}`93_far_distances/recipes_screened` of {num}`93_far_distances/recipes_declared` declared ones, with one
@@ -568,7 +553,9 @@ own, base = (
 there = {own, base} <= set(scores)
 gain = f"{scores[base] - scores[own]:.3f}" if there else NOT_RUN
 numbers["gaps_rate_gain"] = gain
-figures.provenance(screen, swept.table(SWEPT))
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("93_far_distances", numbers, profile=profile)
+
+# %% tags=["hide-input"]
+figures.provenance(runs, extrapolation, screen, swept.table(SWEPT))

@@ -245,11 +245,13 @@ def spread(wanted: np.ndarray, gap: float, low: float = -np.inf, high: float = n
 
 
 def provenance(*tables: pd.DataFrame) -> HTML:
-    """A line for each table under what was loaded: profile, runs, seeds, device, versions, commit, date.
+    """The records that a page was made from, folded: of each table what was run, seeds, device, versions,
+    commit, date.
 
     A table is what an experiment's `table()` returns: a `status` column, and records in `attrs["records"]`.
     """
-    return HTML("".join(map(_origin, tables)))
+    lines = "".join(map(_origin, tables))
+    return HTML(f'<details class="sepnb-records"><summary>Records of this page</summary>{lines}</details>')
 
 
 def _origin(table: pd.DataFrame) -> str:
@@ -272,6 +274,7 @@ def _origin(table: pd.DataFrame) -> str:
         days = sorted({str(origin.get("started") or "unknown")[:10] for origin in origins})
         seeds = sorted({origin.get("seed") for origin in origins}, key=lambda seed: (str(type(seed)), seed))
         facts = [
+            ", ".join(sorted({record.experiment for record in records})),
             f"profile {', '.join(sorted({record.profile for record in records}))}",
             *facts,
             f"seeds {', '.join(map(str, seeds))}",

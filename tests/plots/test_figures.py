@@ -201,7 +201,8 @@ def loaded(status, seeds):
     about |= {"commit": "0123456789"}
     facts = [about | {"seed": seed, "started": f"2026-11-2{seed}T10:00:00"} for seed in seeds]
     table = pd.DataFrame({"status": status})
-    table.attrs["records"] = [SimpleNamespace(profile="laptop", provenance=fact) for fact in facts]
+    named = {"experiment": "recipes", "profile": "laptop"}
+    table.attrs["records"] = [SimpleNamespace(**named, provenance=fact) for fact in facts]
     return figures.provenance(table).data
 
 
@@ -235,7 +236,8 @@ def test_lines_of_counting_are_drawn_at_the_entropies_of_the_table_and_nowhere_w
 
 def test_provenance_says_what_was_run_where_and_what_is_missing_and_of_nothing_claims_nothing():
     line = loaded(["ok", "stale", "not run"], seeds=[1, 0])
-    facts = "laptop", "2 of 3 runs", "seeds 0, 1", "cpu &lt;A &amp; B&gt;", "torch 2.13.0", "commit 0123456"
+    facts = "recipes", "laptop", "2 of 3 runs", "seeds 0, 1", "cpu &lt;A &amp; B&gt;", "torch 2.13.0"
+    facts += ("commit 0123456",)
     days, badges = "2026-11-20 to 2026-11-21", ("1 not run</span>", "1 stale</span>")
     assert [fact for fact in (*facts, days, *badges) if fact not in line] == []
     line = loaded(["not run", "not run"], seeds=[])

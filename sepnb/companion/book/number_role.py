@@ -9,7 +9,7 @@
 The first is a number that a chapter published at the profile of the build. The others are means over seeds
 of records: a metric is a column of the experiment's table; it may hold slashes, as a method may. A `±` at the
 end of the format adds half the 95 % interval. Where no run is there, the text is "not run". Without a format
-a float is written by `g`. A chapter's `verdict_<id>` is the word of a claim, see `claims.shown.show`.
+a float is written by `g`.
 """
 
 import hashlib

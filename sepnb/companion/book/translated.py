@@ -148,6 +148,9 @@ def draw(image: nodes.image, env: BuildEnvironment) -> None:
         target.write_text(relabelled(drawing.read_text(encoding="utf-8"), translate), encoding="utf-8")
 
 
+_RECORDS = re.compile('(<details class="sepnb-records"><summary>)([^<]+)')
+
+
 def set_rest(app, doctree: nodes.document) -> None:
     """What other parts of the extension made of a page: columns of numbers, the count of tables, and what
     the bars of folded code say."""
@@ -161,6 +164,7 @@ def set_rest(app, doctree: nodes.document) -> None:
     for raw in doctree.findall(nodes.raw):
         if raw.get("format") == "html":
             text = _NUMBER.sub(lambda cell: cell[1] + decimal(cell[2], app.config.language), raw.astext())
+            text = _RECORDS.sub(lambda bar: bar[1] + said(bar[2], app.env), text)
             text = text.replace('caption-number">Table ', f'caption-number">{said("Table", app.env)} ')
             text = text.replace(
                 '<p class="sepnb-provenance">', f'<p class="sepnb-provenance" lang="{ORIGINAL}">'
