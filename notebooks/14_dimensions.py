@@ -72,9 +72,9 @@ PANELS = {
 }
 
 
-def drawn(ax, column, look, label, dash="-"):
+def drawn(ax, column, look, label, dash="-", of=of):
     """Means of the models along the shares, and a small tick for each seed."""
-    have = [name for name in made if len(of.values(name, column))]
+    have = [name for name in SHARES if len(of.values(name, column))]
     at = [list(SHARES).index(name) for name in have]
     means = [of.mean(name, column) for name in have]
     style = {"color": look.colour, "linestyle": dash, "marker": look.marker}
@@ -84,27 +84,33 @@ def drawn(ax, column, look, label, dash="-"):
         ax.plot([x] * len(values), values, "_", color=look.colour, alpha=0.5)
 
 
+def beside(ax, column, label, name=SEPARATED, of=of):
+    """A separated model, a quarter of whose width is position, beside that share."""
+    look, at = figures.METHODS[name], list(SHARES).index("rope-partial") + 0.22
+    if len(values := of.values(name, column)):
+        ax.plot([at] * len(values), values, "_", color=look.colour)
+        style = {"color": look.colour, "linestyle": "", "marker": look.marker}
+        ax.plot(at, values.mean(), label=label, **style)
+
+
+def shares_below(ax):
+    ax.set_xlabel("columns of a head that turn")
+    ax.set_xticks(range(len(SHARES)), SHARES.values())
+    ax.set_xlim(-0.3, len(SHARES) - 0.7)
+
+
 fig, axes = plt.subplots(1, 3, figsize=(9.6, 3.5))
-look, other = figures.METHODS["rope"], figures.METHODS[SEPARATED]
-quarter = list(SHARES).index("rope-partial")
+look = figures.METHODS["rope"]
 for ax, (title, (column, words)) in zip(axes, PANELS.items(), strict=True):
     if column.startswith("gap/slowed"):
         drawn(ax, "gap/native/8x", look, "RoPE, as trained", shapes.DASHED)
         drawn(ax, column, look, "_")
     else:
         drawn(ax, column, look, "RoPE" if ax is axes[0] else "_")
-    if len(beside := of.values(SEPARATED, column)):
-        ax.plot([quarter + 0.22] * len(beside), beside, "_", color=other.colour)
-        ax.plot(
-            *(quarter + 0.22, beside.mean()),
-            other.marker,
-            color=other.colour,
-            label="separated" if ax is axes[0] else "_",
-        )
+    beside(ax, column, "separated" if ax is axes[0] else "_")
     ax.set_title(title, fontsize=10.5)
-    ax.set(ylabel=words, xlabel="columns of a head that turn")
-    ax.set_xticks(range(len(SHARES)), SHARES.values())
-    ax.set_xlim(-0.3, len(SHARES) - 0.7)
+    ax.set_ylabel(words)
+    shares_below(ax)
 axes[2].axhline(0, color=figures.FAINT, linewidth=1)
 if made:
     fig.legend(loc="outside upper center", ncols=3)
@@ -120,11 +126,11 @@ figures.show(
     "positions are slowed down. Right, the cost of shuffling distant words is about "
     "zero everywhere.",
     caption="Few columns bring most of the gain, and all of them are slowed down best. "
-    "Novels; L is the trained length. Left, the loss inside L. Middle, in the bin that "
-    "ends at 8L, above the model's own sliding window, as trained (dashed) and with "
-    "positions slowed down (solid). Right, what it costs in that bin if the words "
-    "further back than L are shuffled. Large: means of six seeds; small: "
-    "each seed; beside a quarter: a separated model with about as many parameters."
+    "Novels; L is the trained length. In the panel on eight trained lengths, the loss "
+    "in the bin that ends at 8L, as trained (dashed) and with positions slowed down "
+    "(solid). In the one on order, what it costs in that bin if the words further back "
+    "than L are shuffled. Large: means of six seeds; small: each seed; beside a "
+    "quarter: a separated model with about as many parameters."
     if made
     else "Not run yet: the records of the experiment are missing at this profile.",
 )

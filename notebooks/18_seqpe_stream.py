@@ -342,7 +342,6 @@ THREE = {
 models, live = {}, {}
 for what, name in THREE.items():
     run = run_of("demo", "smoke", name, seed, RATE)
-    run = replace(run, training=replace(run.training, steps=2 * run.training.steps))
     models[what], loss = run.build().double(), run.training.bound_auxiliary(seed)
     train(models[what], run.batches(), run.training, device=device, auxiliary=loss)
 

@@ -16,6 +16,7 @@ from sepnb.records.verdicts import SURVIVES
 ALL = "rope"
 SHARES = ("rope-16th", "rope-8th", "rope-partial", "rope-half")
 """RoPE on a sixteenth to half of the columns."""
+FAST = ("rope-fast", "separated-sinusoidal-fast")
 RECALLED = SHARES[1:]
 """In the small models of recall a sixteenth of a head is less than a pair."""
 LEVEL = 0.01
@@ -26,6 +27,11 @@ READ = "adapted-1/1x"
 SEPARATED = "separated-sinusoidal"
 BOTH = (ALL, SEPARATED)
 WRITTEN_OUT = f"{SEPARATED}-joint-norm"
+UNCHANGED = "accuracy/native/16x"
+SEEN = (
+    "Written when two seeds of RoPE on an eighth, a quarter and half of the columns had been seen, and none "
+    "of these models."
+)
 IN_BLOCKS = 0.1
 """The largest share of squared weights beside the blocks of a matrix that still counts as block diagonal."""
 
@@ -69,6 +75,18 @@ CLAIMS = {
         "Read without changes, RoPE on an eighth, a quarter or half of the columns recalls values at eight "
         "trained lengths more often than RoPE on all of them",
         pairs(each(f"{{}} - {ALL}", RECALLED), "accuracy/native/8x", low=0.0),
+    ),
+    "ladder-mqar-fast-pairs-need-no-slowing": _recalled(
+        "Read without changes, RoPE on the fastest quarter of the pairs recalls values at sixteen trained "
+        "lengths more often than RoPE on a quarter of the columns, whose pairs are fast and slow",
+        pairs("p-rope-quarter - rope-partial", UNCHANGED, low=0.0),
+        remark=SEEN,
+    ),
+    "ladder-mqar-fast-waves-recall-unchanged": _recalled(
+        "RoPE and a separated model of which every wave turns within the trained length recall, without "
+        "changes, nine tenths of the values at sixteen trained lengths",
+        levels(FAST, UNCHANGED, low=0.9),
+        remark=SEEN,
     ),
     "removed-text-costs-nothing-inside": _removed(
         "A trained model, RoPE or separated, that is tuned without position pays no more inside the trained "

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from ..encodings import Sinusoidal
+from ..encodings import RoPE, Sinusoidal
 from ..models import LanguageModel
 from ..training.checkpoints import Checkpoint
 from . import tasks
@@ -51,8 +51,20 @@ FEW_WAVES = listed(
 """The dense control of a task: as many waves as the separated model has, added to content instead of beside
 it. It tells a sum from a small number of waves."""
 
-RUNGS = {name: LADDER[name] for name in ("rope-8th", "rope-partial", "rope-half")}
+RUNGS = {name: LADDER[name] for name in ("rope-8th", "rope-partial", "rope-half", "p-rope-quarter")}
 """RoPE on a share of the columns, in recall: twelve seeds."""
+
+FAST = listed(
+    Method("rope-fast", "RoPE, all pairs fast", "rope", {"encoding": RoPE(base=10.0)}),
+    Method(
+        "separated-sinusoidal-fast",
+        "separated, all waves fast",
+        "separated-sinusoidal",
+        {"encoding": Sinusoidal(base=10.0)},
+    ),
+)
+"""In recall, models whose slowest wave turns once in 47 tokens: within the trained length, so that a longer
+text shows no new angles."""
 
 MAIN = ("sinusoidal", "concatenated-sinusoidal", "separated-sinusoidal", "rope")
 """What the rules of every task compare: twelve seeds, as the control has. The others have six."""
@@ -154,7 +166,7 @@ SEEDS = (*range(1, 7), *range(9, 15))
 
 def _stretched(task: str) -> TaskExperiment:
     grid, name, smoke = TASKS[task], f"stretched_{task}", ("separated-sinusoidal",)
-    methods = (*METHODS, *((*FEW_WAVES, *RUNGS) if task == "mqar" else ()))
+    methods = (*METHODS, *((*FEW_WAVES, *RUNGS, *FAST) if task == "mqar" else ()))
     sweep = sweep_of(
         f"{name}_sweep",
         task,
