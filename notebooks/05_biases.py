@@ -899,8 +899,8 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 # ## What it is worth in trained models
 #
 # The experiment `encodings` trains all of them with three seeds, each at the best learning rate of a sweep, and reads texts of up to $8L$
-# ({numref}`fig-biases-encodings`; {doc}`chapter 7 <07_every_encoding>` has the other encodings). Each statement below is true of every one of the three seeds, but three
-# seeds are too few for a verdict.
+# ({numref}`fig-biases-encodings`; {doc}`chapter 7 <07_every_encoding>` has the other encodings). Each statement below is true of every one
+# of the three seeds, but three seeds are too few for a verdict.
 #
 # **Inside the trained length**, Sandwich ({num}`encodings/sandwich minus rope/bits_per_byte:+.3f` bits per byte) and KERPLE have a lower
 # loss than RoPE. ALiBi ({num}`encodings/alibi minus rope/bits_per_byte:+.3f`), T5 and the DA-Transformer have a higher one.
@@ -913,9 +913,9 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 # share of the way than in training.
 #
 # **The gate.** At these lengths dilution is small: the DA-Transformer ends {num}`encodings/distance-aware/gap/native/8x:+.2f` above its
-# sliding window at $8L$. The model that adds its gate loses
-# {num}`encodings/distance-aware-added minus distance-aware/bits_per_byte:+.3f` more inside $L$ and ends {num}`encodings/distance-aware-added/gap/native/8x:+.2f` above its window. Our computation gave the wanted key the same weight
-# in both forms, so it did not predict this difference.
+# sliding window at $8L$. The model that adds its gate loses {num}`encodings/distance-aware-added minus distance-aware/bits_per_byte:+.3f`
+# more inside $L$ and ends {num}`encodings/distance-aware-added/gap/native/8x:+.2f` above its window. Our computation gave the wanted key
+# the same weight in both forms, so it did not predict this difference.
 #
 # ## What to take away
 #

@@ -677,8 +677,8 @@ print(halves)
 assert halves == {1.0: 2, float(L): int(np.ceil((np.e - 1) * L))}
 
 # %% [markdown]
-# **2. (medium)** The cyclic rule adds $L\,\delta$ in every period, with $\delta$ the drift. Past which period do all rows of a period look alike
-# to the model, say with a cosine above $0.95$ after the norm?
+# **2. (medium)** The cyclic rule adds $L\,\delta$ in every period, with $\delta$ the drift. Past which period do all rows of a period look
+# alike to the model, say with a cosine above $0.95$ after the norm?
 
 # %% tags=["hide-cell"]
 # Solution

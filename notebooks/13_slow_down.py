@@ -816,8 +816,8 @@ figures.show_table(
 #    ({verdict}`adapted-text-no-dense-adapter-of-its-size: held`) and with one factor
 #    ({verdict}`adapted-text-no-dense-adapter-of-its-size-with-one-factor: held`).
 # 2. **RoPE loses nothing against its own window.** Tuned with one factor, the separated model has
-#    {num}`adapted_text/separated-sinusoidal/position-one-factor minus rope/maps-one-factor/slowed/8x:+.3f±` bits per byte more loss than RoPE at
-#    $8L$. Our rule allowed $0.03$ ({verdict}`adapted-text-as-good-as-rope-tuned-alike-with-one-factor: undecided`).
+#    {num}`adapted_text/separated-sinusoidal/position-one-factor minus rope/maps-one-factor/slowed/8x:+.3f±` bits per byte more loss than
+#    RoPE at $8L$. Our rule allowed $0.03$ ({verdict}`adapted-text-as-good-as-rope-tuned-alike-with-one-factor: undecided`).
 # 3. **One adapter for two lengths is not good enough.** With a drawn factor the separated model is above the bound at $8L$ and at $16L$
 #    ({verdict}`adapted-text-position-part-survives: refuted`). This was the rule that we had written first. The rules for one
 #    factor were added when two of the runs with a drawn factor were known.

@@ -385,11 +385,11 @@ figures.show_table(
 #    A sixteenth and an eighth are clearly worse. A quarter is {num}`ladder_text/rope-partial minus rope/bits_per_byte:.3f±` behind, and for
 #    a quarter and for half six seeds do not decide it.
 # 2. **Few columns do not make a model easier to slow down.** At eight trained lengths RoPE on all columns ends
-#    {num}`ladder_text/rope/gap/slowed/8x:.2f` bits above its window, on a quarter {num}`ladder_text/rope-partial/gap/slowed/8x:.2f` and on an
-#    eighth {num}`ladder_text/rope-8th/gap/slowed/8x:.2f`. We claimed the opposite
-#    ({verdict}`ladder-text-slowed-a-share-loses-less: refuted`). The shares are not in order, though: half is worse than a
-#    quarter. One reason may be the waves themselves. A quarter of the columns has four, each ten times as slow as the one before; all columns have sixteen, which are
-#    closer together.
+#    {num}`ladder_text/rope/gap/slowed/8x:.2f` bits above its window, on a quarter {num}`ladder_text/rope-partial/gap/slowed/8x:.2f` and on
+#    an eighth {num}`ladder_text/rope-8th/gap/slowed/8x:.2f`. We claimed the opposite
+#    ({verdict}`ladder-text-slowed-a-share-loses-less: refuted`). The shares are not in order, though: half is worse than a quarter. One
+#    reason may be the waves themselves. A quarter of the columns has four, each ten times as slow as the one before; all columns have
+#    sixteen, which are closer together.
 # 3. **Without changes, the model without position loses least at 8L**: it ends {num}`ladder_text/none/gap/native/8x:.2f` bits above its
 #    window, and RoPE on all columns {num}`ladder_text/rope/gap/native/8x:.2f`. But its window is the worst of all. RoPE, slowed down, has
 #    {num}`ladder_text/rope/slowed/8x:.2f` bits there, and the model without position {num}`ladder_text/none/native/8x:.2f`. RoPE on an eighth
@@ -397,8 +397,8 @@ figures.show_table(
 # 4. **No model depends on the order of distant words.** We shuffled the words further back than $L$. On average no model then loses more
 #    than a hundredth of a bit. Whether a small share depends on them more than all columns do is open
 #    ({verdict}`ladder-text-a-small-share-hears-more-of-the-order: undecided`). At this size novels do not reward order so far back.
-# 5. **The separated model is as good as RoPE inside** ({num}`ladder_text/separated-sinusoidal-wide minus rope/bits_per_byte:+.3f±`), and slowed
-#    down it loses more than any RoPE. {doc}`Chapter 13 <13_slow_down>` says what tuning its position part does about that.
+# 5. **The separated model is as good as RoPE inside** ({num}`ladder_text/separated-sinusoidal-wide minus rope/bits_per_byte:+.3f±`), and
+#    slowed down it loses more than any RoPE. {doc}`Chapter 13 <13_slow_down>` says what tuning its position part does about that.
 
 # %% tags=["hide-cell"]
 if profile == "laptop":  # what the sentences say

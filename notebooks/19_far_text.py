@@ -203,10 +203,9 @@ maps(
 )
 
 # %% [markdown]
-# **It is not the separation.** The dense twin has more parameters. But a separated model as large as the dense twin finds no more needles than
-# the small one, and the dense twin finds as many ({verdict}`needle-dense-twin-does-as-well-at-equal-parameters: held`). RoPE
-# with gaps, which lacks the term, finds fewer. So of two dense models one does as well
-# ({verdict}`needle-dense-twins-do-as-well: partly`).
+# **It is not the separation.** The dense twin has more parameters. But a separated model as large as the dense twin finds no more needles
+# than the small one, and the dense twin finds as many ({verdict}`needle-dense-twin-does-as-well-at-equal-parameters: held`). RoPE with
+# gaps, which lacks the term, finds fewer. So of two dense models one does as well ({verdict}`needle-dense-twins-do-as-well: partly`).
 #
 # Gaps alone do much of the work. The term helps to learn the task at all: without it {num}`19_far_text/gap_learned_separated` separated
 # runs learn it, with it every run does. Altogether {num}`19_far_text/needle_learned` learned the task, and {num}`19_far_text/needle_uses`
