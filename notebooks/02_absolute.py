@@ -739,7 +739,7 @@ figures.show(
         "(-", "(\N{MINUS SIGN}"
     )
     if run
-    else "Not run yet: the records of the experiments are missing at this profile.",
+    else figures.NOT_RUN,
 )
 
 # %% tags=["hide-input"]
@@ -758,7 +758,7 @@ assert len({rates["ablation"][m] for n, *pair, _ in COMPARED[:2] for m in pair})
 # | learned, queries and keys | {num}`encodings/learned-query-key minus learned/bits_per_byte:+.3f±` |
 #
 # The first two rows decide, by a rule that was committed before the records: adding position in every layer did not lower the loss (the
-# notes' claim: *{verdict}`position-at-every-layer-helps: not reproduced`*). The other two, with three seeds, decide nothing.
+# notes' claim: {verdict}`position-at-every-layer-helps: not reproduced`). The other two, with three seeds, decide nothing.
 #
 # Inside the trained length the table for queries and keys has the lower loss, past it the higher one. Compare each with the same model
 # read through a window that slides along the text: at eight lengths it loses {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits

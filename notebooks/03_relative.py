@@ -541,7 +541,7 @@ for one in shaw_clip.CLIPS:
 #
 # From distance 4 on, one label does as well as many. But these models lose little even if the keys are hidden. So we cannot tell whether a
 # model that does use far keys would need their exact positions. The notes' hypothesis cannot be tested here. Exact position does help
-# nearby (our own hypothesis: *{verdict}`precise-position-helps-nearby: held`*).
+# nearby (our own hypothesis: {verdict}`precise-position-helps-nearby: held`).
 #
 # Vectors at the values in addition to those at the keys change the loss by
 # {num}`shaw_clip/keys-values-8 minus keys-8/bits_per_byte:+.3f±` with a clip of 8 (three seeds). The paper also found

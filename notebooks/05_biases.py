@@ -118,7 +118,6 @@ for name, level in levels.items():
 for ax in axes:
     ax.set_xticks(range(4), ["0 to L", "to 2L", "to 4L", "to 8L"])
     ax.set_xlabel("position in the text")
-    figures.not_run(ax) if not levels else None
 axes[0].set_ylabel("bits per byte")
 axes[1].set_ylabel("bits per byte over its own window")
 axes[1].axhline(SURVIVES, color=figures.FAINT, linewidth=1, linestyle=":")
@@ -143,7 +142,7 @@ figures.show(
         f"L = {trained_at} bytes, all keys visible, means over seeds. With three "
         "seeds, methods next to each other cannot be ranked."
         if levels
-        else "Not run yet: the records of the experiment are missing at this profile."
+        else figures.NOT_RUN
     ),
 )
 

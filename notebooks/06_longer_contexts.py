@@ -104,7 +104,7 @@ def extremes(stage):
     return f"{stage}, from {least} to {most}"
 
 
-measured_to = "Not run yet: the records of the experiment are missing at this profile."
+measured_to = figures.NOT_RUN
 if all(len(of) for of in to_4L.values()):
     window = curve("rope", "frozen-window")[2]
     measured_to = ""
@@ -147,7 +147,7 @@ axes[1].set_title("tuned at 4L for a twentieth of the steps")
 axes[1].set_xticks(range(5), ["[0, L)", "[L, 2L)", "[2L, 4L)", "[4L, 8L)", "[8L, 16L)"])
 axes[1].set_xlabel("position in the text")
 for ax in axes:
-    figures.not_run(ax) if have.empty else figures.label_lines(ax)
+    figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-longer-measured",

@@ -115,8 +115,6 @@ for height, name in enumerate(reversed(shown)):
         if name == apart:
             above = {"textcoords": "offset points", "ha": "center", "fontsize": 8.5}
             axes[1].annotate(f"{place[:-1]}L", (gap, height), (0, 6), **above)
-for ax in axes:
-    figures.not_run(ax) if not shown else None
 if shown:
     axes[0].set_yticks(range(rows), map(label, reversed(shown)), fontsize=9)
     axes[0].set(xlabel="bits per byte up to L", ylim=(-0.7, rows - 0.3))
@@ -151,7 +149,7 @@ figures.show(
     "in the bins that end at 2L, 4L and 8L, means over seeds. These are left of the "
     f"dashed line in all three: {numbers['level_names']}."
     if shown
-    else "Not run yet: the records of the experiment are missing at this profile.",
+    else figures.NOT_RUN,
 )
 
 # %% [markdown]

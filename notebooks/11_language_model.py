@@ -445,7 +445,6 @@ figures.show_table(
 # %% tags=["hide-input"]
 table = experiments.get("in_window").table(profile)
 have = table[table.status != "not run"]
-NOTHING = f"Nothing has run: sepnb run in_window --profile {profile}"
 score = RunTable(table).intervals("bits_per_byte")
 numbers["seeds"] = len(set(have.seed))
 numbers["test_bytes"] = int(have.test_bytes.iloc[0]) if score else NOT_RUN
@@ -495,7 +494,7 @@ figures.show(
     f"({score[order[0]].mean:.3f}). Markers are means, bars 95 % t intervals over "
     "seeds, ticks single seeds."
     if order
-    else NOTHING,
+    else figures.NOT_RUN,
 )
 
 # %% [markdown]
@@ -582,7 +581,7 @@ figures.show(
     f"only {gain['rope']:.2f}, and the model without an encoding {bare} "
     "(negative: more context hurts it). Means over seeds."
     if score
-    else NOTHING,
+    else figures.NOT_RUN,
 )
 
 # %% [markdown]
@@ -1077,7 +1076,7 @@ figures.show(
     f"model takes {share:.2f} times the seconds of the dense one. The cores were "
     "shared, so this is only an indication. Means over seeds."
     if score
-    else NOTHING,
+    else figures.NOT_RUN,
 )
 
 # %% [markdown]
@@ -1110,7 +1109,7 @@ figures.show(
     caption="The separated model is better in this many of the "
     f"{len(novels)} held-out documents: {'; '.join(wins)}. Means over seeds."
     if len(novels)
-    else NOTHING,
+    else figures.NOT_RUN,
 )
 
 # %% [markdown]

@@ -73,7 +73,6 @@ runs, fits, long_runs = (
 of_runs, of_fits, of_long = map(RunTable, (runs, fits, long_runs))
 mean, difference = of_runs.mean, of_runs.minus
 mean_of, NOT_RUN = chapter_numbers.mean_of, chapter_numbers.NOT_RUN
-NOTHING = "Not run yet: the records of the experiment are missing at this profile."
 PLACES, BINS = ("1x", "2x", "4x", "8x"), ["0 to L", "to 2L", "to 4L", "to 8L"]
 ours, dense, strict = "separated-learned", "learned", "strict-learned"
 everything = extrapolation.by_bin(profile, "all")
@@ -102,8 +101,6 @@ for ax, (title, method) in zip(axes, SIDES.items(), strict=True):
     for name, look in LOOKS.items():
         ax.plot(range(4), curve(method, name), **look.line(markersize=4.5))
     ax.plot(range(4), curve(method, "oracle-coarse"), **WINDOW)
-    if of_runs.made.empty:
-        figures.not_run(ax)
     ax.set_xticks(range(4), BINS)
     ax.set(xlabel="position in the text")
     ax.set_title(title, fontsize=10.5)
@@ -124,7 +121,7 @@ figures.show(
     f"and at {end:.2f} through the window. Means over seeds, on "
     f"{numbers['kilobytes_all']:,.0f} kB of novels."
     if np.isfinite(end)
-    else NOTHING,
+    else figures.NOT_RUN,
 )
 
 # %% [markdown]
@@ -432,8 +429,6 @@ for ax, place in zip(axes, ("2x", "8x"), strict=True):
         rows[look.label] = [(easier(ours, name, place), look)]
         rows[look.label] += [(easier(strict, name, place), open_look)]
     figures.seed_rows(ax, rows, size=6)
-    if of_runs.made.empty:
-        figures.not_run(ax)
     ax.set_title(f"to {place[0]}L")
     ax.set_xlabel("difference of gaps (bits per byte)")
 more = [easier(ours, name, "8x") for name in SOURCE_METHODS]
@@ -452,7 +447,7 @@ figures.show(
     "minus that of the dense model; open: the same for the strict model. Left of zero "
     "separation helps. Markers are means, bars 95 % t intervals, ticks seeds."
     if known
-    else NOTHING,
+    else figures.NOT_RUN,
 )
 
 # %% [markdown]
@@ -507,8 +502,6 @@ handles, labels = ax.get_legend_handles_labels()
 entries = dict(zip(labels, handles, strict=True))
 ax.legend(entries.values(), entries.keys(), fontsize=9, loc="lower right")
 ax.set_xlabel("bits per byte above the sliding window, L to 2L")
-if not have:
-    figures.not_run(ax)
 at_2x = {k: of_fits.text(name, "gap/fitted/2x", "+.2f") for k, name in TABLES.items()}
 figures.show(
     fig,
@@ -524,7 +517,7 @@ figures.show(
     f"concatenated one is at {at_2x['concatenated']}. Last row: the control, against "
     "the trained rows. Dashed: the margin of *survives*. Bars: 95 % t intervals."
     if have
-    else NOTHING,
+    else figures.NOT_RUN,
 )
 
 # %% [markdown]
@@ -568,8 +561,6 @@ for ax, mask in zip(axes, ("", "-window"), strict=True):
     for name in SHOWN:
         levels = [after_long(name, place, mask) for place in PLACES]
         ax.plot(range(4), levels, **figures.METHODS[name].line())
-    if not ran:
-        figures.not_run(ax)
     ax.set_xticks(range(4), BINS)
     ax.set(xlabel="position in the text")
     ax.set_title("a window of L keys" if mask else "all keys visible", fontsize=10)
@@ -586,7 +577,7 @@ figures.show(
     "that training never showed, and learned tables hold their last row. Means over "
     "seeds."
     if ran
-    else NOTHING,
+    else figures.NOT_RUN,
 )
 rises = [after_long(name, "8x") - after_long(name, "1x") for name in ran]
 numbers["rise_least"] = f"{min(rises):.1f}" if rises else NOT_RUN

@@ -56,7 +56,6 @@ from sepnb.training import Batch, TrainingConfig, train
 
 figures.use_style()
 numbers = {}
-NOTHING = "Not run yet: the records of the experiment are missing at this profile."
 
 # %% tags=["hide-input"]
 recall = experiments.get("stretched_mqar").table(profile)
@@ -94,7 +93,7 @@ figures.show(
     "trained to recall values in texts of L tokens, read in texts of up to 32 L. "
     f"Thick: means of {numbers['seeds']} seeds; thin: each seed."
     if len(slowed.made)
-    else NOTHING,
+    else figures.NOT_RUN,
 )
 
 # %% [markdown]
@@ -344,8 +343,6 @@ ax.set(xlabel="share of values recalled", xlim=(0, 1.02), ylim=(-0.6, len(WAYS) 
 ax.tick_params(axis="y", length=0)
 if len(by_way.made):
     fig.legend(loc="outside upper center", ncols=2)
-else:
-    figures.not_run(ax)
 figures.show(
     fig,
     name="fig-slow-ways",
@@ -357,7 +354,7 @@ figures.show(
     "positions down. Large: means; small ticks: each of "
     f"{by_way.made.groupby('method')['seed'].nunique().min()} seeds."
     if len(by_way.made)
-    else NOTHING,
+    else figures.NOT_RUN,
 )
 
 # %% tags=["hide-cell"]
@@ -628,7 +625,7 @@ figures.show_table(
 # %% tags=["hide-input"]
 rows = split.rows(profile, "term")
 if rows.empty:
-    figures.say(NOTHING)
+    figures.say(figures.NOT_RUN)
 else:
     of = rows[rows["method"] == FOUR[0]]
     shown = of["seed"].min()

@@ -62,7 +62,6 @@ of = RunTable(pd.concat([runs, beside], ignore_index=True))
 methods = list(dict.fromkeys(runs.method))
 have = RunTable(runs).made
 numbers["runs"], numbers["runs_declared"] = len(have), len(runs)
-NOTHING = "Not run yet: this profile has no records of the experiment."
 
 KINDS = {"aligned": "round", "misaligned": "not round"}
 GROUPS = {
@@ -113,9 +112,6 @@ def panels(titles, values_of, order):
     size = (8.6, 1.2 + 0.27 * len(order))
     fig, axes = plt.subplots(1, len(titles), figsize=size, sharey=True)
     for ax, title in zip(axes, titles, strict=True):
-        if have.empty:
-            figures.not_run(ax)
-            continue
         ax.set_xscale("symlog", linthresh=0.1)
         for bound, dash in ((0, "-"), (0.03, ":")):
             ax.axvline(bound, color=figures.FAINT, linewidth=1, linestyle=dash)
@@ -185,7 +181,7 @@ figures.show(
     "offsets: random ones in training. Dots: means; bars: 95 % t intervals; ticks: "
     "seeds. Dotted: the bound of the rules, 0.03. Linear up to 0.1, then logarithmic."
     if len(have)
-    else NOTHING,
+    else figures.NOT_RUN,
 )
 
 # %% [markdown]
@@ -538,7 +534,7 @@ figures.show(
     f"{longer}. Marks as in the first figure; the four methods at the top are "
     "those of the page on far distances."
     if len(have)
-    else NOTHING,
+    else figures.NOT_RUN,
 )
 
 # %% [markdown]
@@ -675,8 +671,6 @@ if len(pairs):
     ax.axvline(2**0.5, color=figures.FAINT, linewidth=1)
     ax.axhline(0, color=figures.FAINT, linewidth=1)
     ax.legend(frameon=False, fontsize=8.5)
-else:
-    figures.not_run(ax)
 found_here = (
     "With the losses every window has moved far and costs much. "
     if profile == "laptop"
@@ -693,7 +687,7 @@ figures.show(
     "the four groups of points is no slope within a group. The line is at the square "
     "root of 2; linear up to 0.1 bits per byte, then logarithmic."
     if len(pairs)
-    else NOTHING,
+    else figures.NOT_RUN,
 )
 
 # %% [markdown]
@@ -775,8 +769,6 @@ for ax, (number, curve) in zip(axes.flat, sorted(curves.items()), strict=False):
     ax.set_title(f"seed {number}")
 for ax in axes.flat[max(1, len(curves)) :]:
     ax.set_visible(False)
-if not curves:
-    figures.not_run(axes.flat[0])
 for ax in axes[-1]:
     ax.set_xlabel("index of the byte")
 axes[rows_of // 2, 0].set_ylabel("bits per byte")
@@ -798,7 +790,7 @@ figures.show(
     "back. Orange: the same bytes, read without folded positions. Dotted: the trained "
     "length."
     if curves
-    else NOTHING,
+    else figures.NOT_RUN,
 )
 
 # %% [markdown]

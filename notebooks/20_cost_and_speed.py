@@ -47,7 +47,6 @@ from sepnb.streams import Streams
 figures.use_style()
 numbers = {}
 KINDS = {"separated": ("#6b4500", "o"), "strict": ("#0072b2", "s")}
-NOTHING = "Not run yet: the records of the experiment are missing at this profile."
 
 # %% tags=["hide-input"]
 timed = experiments.get("speed").table(profile)
@@ -68,7 +67,7 @@ labels = [cell.label.replace(", eager", "") for cell in reversed(cells)]
 labels = [label.replace("d_pos", r"$d_\mathrm{pos}$") for label in labels]
 ax.set_yticks(range(len(cells)), labels, fontsize=9)
 ax.set(xlabel="times as fast as the dense model of the same width", xlim=(0.98, None))
-told = NOTHING
+told = figures.NOT_RUN
 if there:
     reached = [run["share_reached"] for run in there]
     pairs = list(zip(there[::2], there[1::2], strict=False))  # separated, strict
@@ -293,7 +292,7 @@ figures.show(
     f"encoding with scores of another form leaves less. N = {longest:,}. Filled: "
     "compiled; open: eager; cross: x-transformers, the faster of eager and compiled."
     if ours == "compiled"
-    else f"N = {longest:,}: eager steps. {'' if len(at) else NOTHING}",
+    else f"N = {longest:,}: eager steps. {'' if len(at) else figures.NOT_RUN}",
 )
 
 
@@ -413,8 +412,6 @@ for ax, (column, label) in zip(axes, panels.items(), strict=True):
         ax.set_yscale("log")
         ticks = sorted({run["length"] for run in shown})
         shapes.powers_of_two(ax, ticks, [f"{tick:,}" for tick in ticks])
-    else:
-        figures.not_run(ax)
 if shown:
     fig.legend(
         *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2
@@ -428,7 +425,7 @@ figures.show(
     "only to a window. Left, CPU seconds for 1,000 tokens, on one thread of this "
     "machine. Right, the most bytes held at once, counted. Both axes are logarithmic."
     if shown
-    else NOTHING,
+    else figures.NOT_RUN,
 )
 
 # %% tags=["hide-input"]

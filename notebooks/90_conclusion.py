@@ -197,8 +197,6 @@ if np.isfinite(five).any():
             x, losses(experiment, line), **look | {"label": label, "markersize": 4}
         )
     figures.label_lines(left, fontsize=8.5)
-else:
-    figures.not_run(left)
 left.set_xticks(x, ["to L", "to 2L", "to 4L", "to 8L"])
 left.set(xlabel="position in the text", ylabel="bits per byte")
 left.set_title("predicting the next byte")
@@ -224,7 +222,7 @@ figures.show(
     f"at random positions recalls {told['separated-randomised']}, the dense one "
     f"{told['sinusoidal-randomised']}. Means over seeds; thin lines are seeds."
     if np.isfinite(five).any() and len(found.made)
-    else "Not run yet: the records of the experiments are missing at this profile.",
+    else figures.NOT_RUN,
 )
 
 # %% [markdown]

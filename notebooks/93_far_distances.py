@@ -52,7 +52,6 @@ from sepnb.training.positions import RandomOffset, TrueGap
 
 figures.use_style()
 numbers = {}
-NOTHING = "Not run yet: the records of the experiment are missing at this profile."
 size, small = lm.SIZES["laptop"], lm.SIZES["smoke"]
 L, d_pos = size.length, size.width // POS_SHARE
 library = texts.load(small.text.name)
@@ -130,7 +129,7 @@ figures.show(
     f"Test text, means over the {len(shared)} seeds that all have. ALiBi is from the "
     "runs of chapter 12, on the same bytes."
     if shared
-    else NOTHING,
+    else figures.NOT_RUN,
 )
 
 # %% [markdown]
@@ -394,7 +393,7 @@ figures.show(
     "trained with gaps, hollow: without. Bars: 95 % t intervals; ticks: every seed. "
     "The first scale is linear to 0.03, then logarithmic."
     if len(have)
-    else NOTHING,
+    else figures.NOT_RUN,
 )
 
 # %% [markdown]
@@ -504,8 +503,8 @@ assert np.isclose(slowest, 2 * small.length)
 # content-to-position term and gaps, at RoPE's parameters, at
 # {num}`recipes/separated-torus-phase-long-gaps-wide/native/8x minus oracle-coarse/8x:+.3f`.
 #
-# The one at the bound is the separated model with a second chunk of another novel,
-# {verdict}`far-distances-need-no-true-text: undecided` on few windows: its last bin is at
+# The one at the bound is the separated model whose second chunk is of another novel
+# ({verdict}`far-distances-need-no-true-text: undecided`). Its last bin is at
 # {num}`recipes/separated-phase-gaps-other/native/8x minus oracle-coarse/8x:+.3f±`.
 # `````
 #

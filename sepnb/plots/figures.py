@@ -75,13 +75,17 @@ def use_style() -> None:
     )
 
 
+NOT_RUN = "Not run yet: the records of the experiment are missing at this profile."
+"""The caption of a figure that nothing could be drawn in."""
+
+
 def show(fig: Figure, *, alt: str, name: str | None = None, caption: str | None = None) -> None:
     """Display `fig`, then close it.
 
     Args:
         alt: what the picture shows, for readers who do not see it.
         name: target for `{numref}`, such as `fig-shuffled-sentence`. Needs a caption to be numbered.
-        caption: MyST text that states the finding.
+        caption: MyST text that states the finding. With `NOT_RUN` every panel says that it was not run.
 
     Raises:
         ValueError: the alternative text is empty, the name is no valid target, or it lacks a caption.
@@ -98,6 +102,9 @@ def show(fig: Figure, *, alt: str, name: str | None = None, caption: str | None 
         raise ValueError(
             f"the figure {name!r} has a name but no caption, so it would get no number; pass caption="
         )
+    if caption == NOT_RUN:
+        for ax in fig.axes:
+            not_run(ax)
     data, metadata = picture(fig)
     about = {"alt": " ".join(alt.split()), "name": name, "caption": " ".join((caption or "").split()) or None}
     if "image/svg+xml" in data and narrow.lay_out(fig):

@@ -89,6 +89,13 @@ def test_show_writes_a_picture_with_its_words_and_closes_it(shown):
     assert not plt.fignum_exists(fig.number)
 
 
+def test_a_figure_without_runs_says_so_in_every_panel(shown):
+    fig, axes = plt.subplots(1, 2)
+    figures.show(fig, alt="Two panels.", name="fig-two", caption=figures.NOT_RUN)
+    assert [[text.get_text() for text in ax.texts] for ax in axes] == [["not run"]] * 2
+    assert shown[0][1]["sepnb"]["caption"] == figures.NOT_RUN
+
+
 def test_heavy_figures_become_sharp_png(shown):
     figures.show(drawing(points=30_000), alt="Many points.")
     data, metadata = shown[0]
