@@ -88,6 +88,13 @@ CLAIMS = {
         levels(FAST, UNCHANGED, low=0.9),
         remark=SEEN,
     ),
+    "ladder-mqar-one-wave-recalls-unchanged": _recalled(
+        "A separated model with one wave, of a radian a token, recalls, without changes, nine tenths of the "
+        "values at sixteen trained lengths",
+        levels("separated-sinusoidal-one", UNCHANGED, low=0.9),
+        remark="Written when one seed of each model with several fast waves had been seen, which recalled "
+        "less, and RoPE on an eighth of the columns, which has one pair.",
+    ),
     "removed-text-costs-nothing-inside": _removed(
         "A trained model, RoPE or separated, that is tuned without position pays no more inside the trained "
         "length than one that is tuned alike with it, within 0.01 bits",

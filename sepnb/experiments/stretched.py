@@ -62,9 +62,16 @@ FAST = listed(
         "separated-sinusoidal",
         {"encoding": Sinusoidal(base=10.0)},
     ),
+    Method(
+        "separated-sinusoidal-one",
+        "separated, one wave",
+        "separated-sinusoidal",
+        {"encoding": Sinusoidal(columns=2)},
+    ),
 )
-"""In recall, models whose slowest wave turns once in 47 tokens: within the trained length, so that a longer
-text shows no new angles."""
+"""In recall, models without slow waves. The slowest wave of the first two turns once in 47 tokens, less than
+the trained length, so that a longer text shows no new angle; but it shows several angles together as they
+never were. The last model has a single wave, of one radian a token."""
 
 MAIN = ("sinusoidal", "concatenated-sinusoidal", "separated-sinusoidal", "rope")
 """What the rules of every task compare: twelve seeds, as the control has. The others have six."""
