@@ -95,6 +95,13 @@ CLAIMS = {
         remark="Written when one seed of each model with several fast waves had been seen, which recalled "
         "less, and RoPE on an eighth of the columns, which has one pair.",
     ),
+    "ladder-mqar-repeated-waves-recall-unchanged": _recalled(
+        "A separated model whose waves repeat every half of the trained length recalls, without changes, "
+        "values at sixteen trained lengths as often as one with a single wave, within 3 points",
+        pairs("separated-sinusoidal-repeated - separated-sinusoidal-one", UNCHANGED, low=-0.03),
+        remark="Written when all other models with fewer or faster waves had been seen, RoPE with eight fast "
+        "ones excepted.",
+    ),
     "removed-text-costs-nothing-inside": _removed(
         "A trained model, RoPE or separated, that is tuned without position pays no more inside the trained "
         "length than one that is tuned alike with it, within 0.01 bits",

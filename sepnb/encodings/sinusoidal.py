@@ -155,6 +155,8 @@ class SinusoidalInput(InputModule, Extendable):
 
     def forward(self, positions: Tensor) -> Tensor:
         points = positions if self.encoding.dims > 1 else positions[..., None]
+        if self.encoding.period is not None:
+            points = points % self.encoding.period
         shares = zip(_shares(points, self.columns), self.frequencies, strict=True)
         # The model has checked the positions: none is read here.
         how = self.encoding.layout, torch.float64
@@ -165,24 +167,28 @@ class SinusoidalInput(InputModule, Extendable):
 @dataclass(frozen=True)
 class Sinusoidal(Encoding):
     """Fixed sines and cosines at the input, unscaled; with `dims` coordinates, each in its share of the
-    columns. The waves stand in the first `columns` of the width, and the others are zero; None: in all."""
+    columns. The waves are in the first `columns` of the width, and the others are zero; None: in all. With a
+    `period` they repeat: a position, or each coordinate, is read modulo it."""
 
     name = "sinusoidal"
     order = 1
     sites = frozenset({Site.INPUT})
     reads_index = True
     real_positions = True
-    later = ("dims", "columns")
+    later = ("dims", "columns", "period")
 
     base: float = 10_000.0
     layout: str = "interleaved"
     dims: int = 1
     columns: int | None = None
+    period: int | None = None
 
     def __post_init__(self) -> None:
         check_dims(self.dims)
         if self.columns is not None:
             whole("columns", self.columns, self.dims, WIDEST, needs="each coordinate needs a column")
+        if self.period is not None:
+            whole("period", self.period, 2, FARTHEST, needs="of one position all are alike")
         _check(4, self.base, self.layout)
 
     @property

@@ -68,10 +68,17 @@ FAST = listed(
         "separated-sinusoidal",
         {"encoding": Sinusoidal(columns=2)},
     ),
+    Method(
+        "separated-sinusoidal-repeated",
+        "separated, waves that repeat every half length",
+        "separated-sinusoidal",
+        {"encoding": lambda size: Sinusoidal(period=size.length // 2)},
+    ),
 )
 """In recall, models without slow waves. The slowest wave of the first two turns once in 47 tokens, less than
 the trained length, so that a longer text shows no new angle; but it shows several angles together as they
-never were. The last model has a single wave, of one radian a token."""
+never were. The third model has a single wave, of one radian a token. The last has many waves and no new
+position, because it reads all positions modulo L/2."""
 
 MAIN = ("sinusoidal", "concatenated-sinusoidal", "separated-sinusoidal", "rope")
 """What the rules of every task compare: twelve seeds, as the control has. The others have six."""

@@ -24,7 +24,12 @@ STREAMS = {
 TWELVE = Streams.dense(48)
 """Of twelve heads: no power of two, of which ALiBi makes an exception, with slopes that have no float32."""
 OPTIONS: dict[str, tuple[dict, ...]] = {
-    "sinusoidal": ({"layout": "halves"}, {"layout": "halves-endpoint", "base": 100.0}, {"columns": 6}),
+    "sinusoidal": (
+        {"layout": "halves"},
+        {"layout": "halves-endpoint", "base": 100.0},
+        {"columns": 6},
+        {"period": 5},
+    ),
     "learned": ({"per_layer": True}, {"site": "query_key"}),
     "rope": (
         {"layout": "interleaved", "base": 100.0},

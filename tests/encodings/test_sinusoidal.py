@@ -107,6 +107,21 @@ def test_waves_in_the_first_columns_are_those_of_that_width_and_the_rest_is_zero
     torch.testing.assert_close(module(positions)[:, :6], slowed, rtol=0, atol=1e-12)
 
 
+def test_waves_with_a_period_repeat_and_are_slowed_down_within_it():
+    positions, encoding = torch.tensor([0, 4, 5, 4096]), Sinusoidal(37.0, period=5)
+    module, again = encoding.at_input(6, max_length=4), torch.tensor([0, 4, 0, 1])
+    assert torch.equal(module(positions), sinusoidal(again, 6, base=37.0, dtype=F64))
+    assert torch.equal(module(positions + 0.5), sinusoidal(again + 0.5, 6, base=37.0, dtype=F64))
+    module.extend(PositionInterpolation(4))
+    slowed = sinusoidal(again.double() / 4, 6, base=37.0)
+    torch.testing.assert_close(module(positions), slowed, rtol=0, atol=1e-12)
+    points = Sinusoidal(37.0, dims=2, period=5).at_input(6, max_length=4)
+    assert torch.equal(points(torch.tensor([[6, 13]])), points(torch.tensor([[1, 3]])))
+    for bad in (1, 0, -3):
+        with pytest.raises(ValueError, match="period"):
+            Sinusoidal(period=bad)
+
+
 # --- points
 
 
