@@ -843,13 +843,14 @@ figures.show_table(
 # 3. **RoPE remains the one to beat.** It adds no position to the content either. In recall it is slightly ahead, with latest values far
 #    ahead, and in novels, tuned alike, it loses less.
 # 4. **Training for far distances works as well**, for novels, and it does not need the separation.
+# 5. **For recall a few fast columns are another way.** RoPE on an eighth of the columns recalls as much with nothing slowed down
+#    ({doc}`chapter 14 <14_dimensions>`).
 #
-# **Limits.** The models are small, and each task has one training budget. Of the tasks that need far text two have runs, and the second
-# has a weaker result. Added positions
-# are as wide as the model, so they have four times as many hands as those in their own columns, but for the control in the table. Recall
-# is a made-up task with short answers. Novels hardly reward models of this size for context beyond eight bytes
-# ({num}`12_extrapolators/beyond_most` bits per byte), so they test whether a model breaks and not whether it uses what it reads. Each model
-# reads in the way that validation texts of $8L$ chose for it among {num}`13_slow_down/readings`.
+# **Limits.** The models are small, and each task has one training budget. Of the tasks that need far text two have runs, and the second has
+# a weaker result. Added positions are as wide as the model, so they have four times as many hands as those in their own columns, but for
+# the control in the table. Recall is a made-up task with short answers. Novels hardly reward models of this size for context beyond eight
+# bytes ({num}`12_extrapolators/beyond_most` bits per byte), so they test whether a model breaks and not whether it uses what it reads. Each
+# model reads in the way that validation texts of $8L$ chose for it among {num}`13_slow_down/readings`.
 #
 # **What would change our mind.** A dense model with as few hands makes up a part of the difference. A better way to add positions, at
 # another scale for example, may make up the rest. The split would not matter if its lead were gone in wider models or after longer

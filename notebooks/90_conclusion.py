@@ -102,6 +102,22 @@ numbers = {}
 # both. We had claimed that one adapter serves both eight and sixteen lengths, and it does not
 # ({verdict}`adapted-text-position-part-survives: refuted`).
 #
+# ## Or give position a few fast columns
+#
+# Public models often let only a part of the columns of queries and keys turn with position ({doc}`chapter 14 <14_dimensions>`). In recall
+# one fast pair of columns in each head is enough. RoPE on an eighth of the columns finds
+# {num}`stretched_mqar/rope-8th/accuracy/native/16x:.0%` of the values at sixteen trained lengths with nothing changed, and RoPE on all of
+# them {num}`stretched_mqar/rope/accuracy/native/16x:.0%`. At eight lengths an eighth, a quarter and half all recall more than the whole
+# ({verdict}`ladder-mqar-unchanged-a-share-recalls-more: held`). RoPE recalls less the newer the positions of a long text are. Two fast pairs
+# of columns recall more than a fast and a slow one ({verdict}`ladder-mqar-fast-pairs-need-no-slowing: held`). A separated model with one fast
+# wave in its stream finds {num}`stretched_mqar/separated-sinusoidal-one/accuracy/native/16x:.0%`, and we had claimed nine tenths
+# ({verdict}`ladder-mqar-one-wave-recalls-unchanged: refuted`).
+#
+# In novels it is different. There the loss falls as more columns turn. We had claimed that from a sixteenth on each share is as good
+# as all columns, within a hundredth of a bit ({verdict}`ladder-text-a-share-of-the-columns-is-enough: undecided`). A sixteenth and an eighth
+# are clearly worse; a quarter and half are open. We had also claimed that few columns can be slowed down better, and they can be slowed down
+# less well ({verdict}`ladder-text-slowed-a-share-loses-less: refuted`).
+#
 # ## Do not continue them
 #
 # The slides propose five rules that continue the table of positions past its last row, and say that they extrapolate. None of them does
