@@ -211,9 +211,9 @@ def elsewhere(
         page, anchor = target, node["anchor"]
     elif kind == "term":
         page, anchor = book.domaindata["std"]["objects"].get(("term", target), (None, ""))
-    elif kind == "numref":
+    elif kind in ("ref", "numref"):
         page, anchor = book.domaindata["std"]["anonlabels"].get(target, (None, ""))
-        if page:
+        if page and kind == "numref":
             words = nodes.inline("", f"Figure {_count(book, page, 'figure', anchor)}")
     elif kind == "eq":
         page, anchor = book.domaindata["math"]["objects"].get(target, (None, ""))[0], f"equation-{target}"
