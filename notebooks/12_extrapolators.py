@@ -723,6 +723,8 @@ if profile == "laptop":
     assert not wrong, f"the records no longer bear out: {'; '.join(wrong)}"
     print(f"{len(there)} of {len(SAID)} have their records, and all of these hold")
 
-# %% tags=["hide-input"]
+# %% tags=["hide-cell"]
 chapter_numbers.publish("12_extrapolators", numbers, profile=profile)
+
+# %% tags=["hide-input"]
 figures.provenance(runs, fits, long_runs)

@@ -480,10 +480,12 @@ figures.show_table(
 # The byte selector has the biases of T5, which no compared model has, and is one model of one seed, at the learning rate that suits T5 after
 # a short training. Rates were chosen by one seed, and tables of separated models are drawn at the scale that a shorter training preferred.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-cell"]
 if profile == "laptop":  # what the sentences rest on, where the records are there
     steps = listed.loc["median step / mean row norm"]
     assert not min(steps[list(MODELS)]) < steps["sinusoid"], "trained tables are ragged"
     assert not abs(far_start(ours, "wrap").mean()) > 1e-3, "at 7L wrap is the window"
 chapter_numbers.publish("92_extrapolators_in_detail", numbers, profile=profile)
+
+# %% tags=["hide-input"]
 figures.provenance(runs, fits, articles, long_runs)
