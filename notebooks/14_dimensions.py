@@ -109,6 +109,8 @@ MODELS = {  # its waves, and their name in the figure
     "separated-sinusoidal-one": (EIGHT[:1], "separated, one wave"),
 }
 NEW = {name: newness(waves) for name, (waves, _) in MODELS.items()}
+
+# %% tags=["hide-input"]
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.5), sharey=True)
 for name, dash in DASHES.items():
     if len(found.values(name, "accuracy/native/1x")):
@@ -441,6 +443,18 @@ figures.show_table(
 #    within three points of all ({verdict}`ladder-mqar-slowed-a-share-recalls-as-often: undecided`). Attention may be sharpened as well, so
 #    newness need not be the only reason.
 #
+# Three checks of the measure. If a wave is very slow, the nearest trained position is the last one, and the distance is a chord of the
+# circle. The same wave twice is as new as once. A wave that goes round within the trained length shows nothing new.
+
+# %%
+L, slow = 64, np.array([1e-3])
+later = np.arange(L, 16 * L)
+chords = 2 * np.sin(slow * (later - (L - 1)) / 2)
+assert np.isclose(newness(slow), chords.mean())
+assert np.isclose(newness(np.repeat(slow, 2)), newness(slow))
+assert newness(np.array([2 * np.pi / 32])) < 1e-9
+
+# %% [markdown]
 # The columns without position are not the whole reason. RoPE on all columns has none of them. But half of the columns recalls more than a
 # quarter with fewer of them, and the separated model with eight waves keeps all its content columns and fails.
 #

@@ -108,9 +108,10 @@ numbers = {}
 # one fast pair of columns in each head is enough. RoPE on an eighth of the columns finds
 # {num}`stretched_mqar/rope-8th/accuracy/native/16x:.0%` of the values at sixteen trained lengths with nothing changed, and RoPE on all of
 # them {num}`stretched_mqar/rope/accuracy/native/16x:.0%`. At eight lengths an eighth, a quarter and half all recall more than the whole
-# ({verdict}`ladder-mqar-unchanged-a-share-recalls-more: held`). RoPE recalls less the newer the positions of a long text are. Two fast pairs
-# of columns recall more than a fast and a slow one ({verdict}`ladder-mqar-fast-pairs-need-no-slowing: held`). A separated model with one fast
-# wave in its stream finds {num}`stretched_mqar/separated-sinusoidal-one/accuracy/native/16x:.0%`, and we had claimed nine tenths
+# ({verdict}`ladder-mqar-unchanged-a-share-recalls-more: held`). RoPE recalls less the newer the positions of a long text are
+# (exploratory). Two fast pairs of columns recall more than a fast and a slow one
+# ({verdict}`ladder-mqar-fast-pairs-need-no-slowing: held`). A separated model with one fast wave in its stream finds
+# {num}`stretched_mqar/separated-sinusoidal-one/accuracy/native/16x:.0%`, and we had claimed nine tenths
 # ({verdict}`ladder-mqar-one-wave-recalls-unchanged: refuted`).
 #
 # In novels it is different. There the loss falls as more columns turn. We had claimed that from a sixteenth on each share is as good

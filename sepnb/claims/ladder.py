@@ -29,8 +29,8 @@ BOTH = (ALL, SEPARATED)
 WRITTEN_OUT = f"{SEPARATED}-joint-norm"
 UNCHANGED = "accuracy/native/16x"
 SEEN = (
-    "Written when two seeds of RoPE on an eighth, a quarter and half of the columns had been seen, and none "
-    "of these models."
+    "Written when one or two seeds of RoPE on an eighth, a quarter and half of the columns had been seen, "
+    "and none of these models."
 )
 IN_BLOCKS = 0.1
 """The largest share of squared weights beside the blocks of a matrix that still counts as block diagonal."""
