@@ -1,6 +1,7 @@
 """How many dimensions does position need? In novels `ladder_text`, from no position to all columns;
 `removed_text`, position taken away after training; `opened_text`, a separated model trained on as the dense
-model that computes it. In recall RoPE on a share of the columns, in `stretched_mqar`.
+model that computes it. In recall, and where the latest of several values is asked for, RoPE on a share of the
+columns, in `stretched_mqar` and `stretched_latest_value`.
 
 Written before the records; but for what a remark says, no trial had been seen.
 """
@@ -17,8 +18,8 @@ ALL = "rope"
 SHARES = ("rope-16th", "rope-8th", "rope-partial", "rope-half")
 """RoPE on a sixteenth to half of the columns."""
 FAST = ("rope-fast", "separated-sinusoidal-fast")
-RECALLED = SHARES[1:]
-"""In the small models of recall a sixteenth of a head is less than a pair."""
+OF_SMALL = SHARES[1:]
+"""In the small models of the tasks a sixteenth of a head is less than a pair."""
 LEVEL = 0.01
 """Bits per byte within which an arm is as good as its partner inside the trained length."""
 GAP, ORDER = "gap/slowed/8x", "shuffled/8x"
@@ -38,6 +39,14 @@ IN_BLOCKS = 0.1
 _of = partial(Claim, experiment="experiment/ladder_text", floors=(BAR,), parts=True)
 _recalled = partial(
     Claim, experiment="experiment/stretched_mqar", floors=(LEARNT,), higher_is_better=True, parts=True
+)
+_latest = partial(
+    Claim,
+    experiment="experiment/stretched_latest_value",
+    floors=(LEARNT,),
+    higher_is_better=True,
+    parts=True,
+    remark="What the same models recall had been seen, and in this task no model with few columns.",
 )
 _removed = partial(
     Claim,
@@ -69,12 +78,12 @@ CLAIMS = {
     "ladder-mqar-slowed-a-share-recalls-as-often": _recalled(
         "With positions slowed down, RoPE on an eighth, a quarter or half of the columns recalls values at "
         "sixteen trained lengths as often as RoPE on all of them, within 3 points",
-        pairs(each(f"{{}} - {ALL}", RECALLED), "accuracy/stretched/16x", low=-0.03),
+        pairs(each(f"{{}} - {ALL}", OF_SMALL), "accuracy/stretched/16x", low=-0.03),
     ),
     "ladder-mqar-unchanged-a-share-recalls-more": _recalled(
         "Read without changes, RoPE on an eighth, a quarter or half of the columns recalls values at eight "
         "trained lengths more often than RoPE on all of them",
-        pairs(each(f"{{}} - {ALL}", RECALLED), "accuracy/native/8x", low=0.0),
+        pairs(each(f"{{}} - {ALL}", OF_SMALL), "accuracy/native/8x", low=0.0),
     ),
     "ladder-mqar-fast-pairs-need-no-slowing": _recalled(
         "Read without changes, RoPE on the fastest quarter of the pairs recalls values at sixteen trained "
@@ -101,6 +110,28 @@ CLAIMS = {
         pairs("separated-sinusoidal-repeated - separated-sinusoidal-one", UNCHANGED, low=-0.03),
         remark="Written when all other models with fewer or faster waves had been seen, RoPE with eight fast "
         "ones excepted.",
+    ),
+    "ladder-latest-value-a-share-is-enough-inside": _latest(
+        "Inside the trained length RoPE on an eighth, a quarter or half of the columns finds the latest "
+        "value of a key as often as RoPE on all of them, within 3 points",
+        pairs(each(f"{{}} - {ALL}", OF_SMALL), "accuracy/native/1x", low=-0.03),
+        floors=(),
+        higher_is_better=False,
+    ),
+    "ladder-latest-value-unchanged-a-share-finds-more": _latest(
+        "Read without changes, RoPE on an eighth, a quarter or half of the columns finds the latest value "
+        "of a key at eight trained lengths more often than RoPE on all of them",
+        pairs(each(f"{{}} - {ALL}", OF_SMALL), "accuracy/native/8x", low=0.0),
+    ),
+    "ladder-latest-value-one-pair-finds-unchanged": _latest(
+        "Read without changes, RoPE on an eighth of the columns, which is one pair, finds nine tenths of the "
+        "latest values at sixteen trained lengths",
+        levels("rope-8th", UNCHANGED, low=0.9),
+    ),
+    "ladder-latest-value-slowed-a-share-finds-as-often": _latest(
+        "With positions slowed down, RoPE on an eighth, a quarter or half of the columns finds the latest "
+        "value of a key at sixteen trained lengths as often as RoPE on all of them, within 3 points",
+        pairs(each(f"{{}} - {ALL}", OF_SMALL), "accuracy/stretched/16x", low=-0.03),
     ),
     "removed-text-costs-nothing-inside": _removed(
         "A trained model, RoPE or separated, that is tuned without position pays no more inside the trained "

@@ -52,7 +52,7 @@ FEW_WAVES = listed(
 it. It tells a sum from a small number of waves."""
 
 RUNGS = {name: LADDER[name] for name in ("rope-8th", "rope-partial", "rope-half", "p-rope-quarter")}
-"""RoPE on a share of the columns, in recall: twelve seeds."""
+"""RoPE on a share of the columns: twelve seeds."""
 
 FAST = listed(
     Method("rope-fast", "RoPE, all pairs fast", "rope", {"encoding": RoPE(base=10.0)}),
@@ -79,6 +79,9 @@ FAST = listed(
 the trained length, so that a longer text shows no new angle; but it shows several angles together as they
 never were. The third model has a single wave, of one radian a token. The last has many waves and no new
 position, because it reads all positions modulo L/2."""
+
+MORE = {"mqar": (*FEW_WAVES, *RUNGS, *FAST), "latest_value": (*RUNGS, "separated-sinusoidal-one")}
+"""What else has twelve seeds, by task."""
 
 MAIN = ("sinusoidal", "concatenated-sinusoidal", "separated-sinusoidal", "rope")
 """What the rules of every task compare: twelve seeds, as the control has. The others have six."""
@@ -180,7 +183,7 @@ SEEDS = (*range(1, 7), *range(9, 15))
 
 def _stretched(task: str) -> TaskExperiment:
     grid, name, smoke = TASKS[task], f"stretched_{task}", ("separated-sinusoidal",)
-    methods = (*METHODS, *((*FEW_WAVES, *RUNGS, *FAST) if task == "mqar" else ()))
+    methods = (*METHODS, *MORE.get(task, ()))
     sweep = sweep_of(
         f"{name}_sweep",
         task,
