@@ -843,8 +843,8 @@ figures.show_table(
 # 3. **RoPE remains the one to beat.** It adds no position to the content either. In recall it is slightly ahead, with latest values far
 #    ahead, and in novels, tuned alike, it loses less.
 # 4. **Training for far distances works as well**, for novels, and it does not need the separation.
-# 5. **For recall a few fast columns are another way.** RoPE on an eighth of the columns recalls as much with nothing slowed down
-#    ({doc}`chapter 14 <14_dimensions>`).
+# 5. **For recall a few fast columns are another way.** RoPE on an eighth of the columns recalls as much with nothing slowed down. To find
+#    latest values it needs a slow pair as well, and that pair has to be slowed down ({doc}`chapter 14 <14_dimensions>`).
 #
 # **Limits.** The models are small, and each task has one training budget. Of the tasks that need far text two have runs, and the second has
 # a weaker result. Added positions are as wide as the model, so they have four times as many hands as those in their own columns, but for

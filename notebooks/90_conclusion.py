@@ -112,7 +112,15 @@ numbers = {}
 # (exploratory). Two fast pairs of columns recall more than a fast and a slow one
 # ({verdict}`ladder-mqar-fast-pairs-need-no-slowing: held`). A separated model with one fast wave in its stream finds
 # {num}`stretched_mqar/separated-sinusoidal-one/accuracy/native/16x:.0%`, and we had claimed nine tenths
-# ({verdict}`ladder-mqar-one-wave-recalls-unchanged: refuted`).
+# ({verdict}`ladder-mqar-one-wave-recalls-unchanged: refuted`). One whose positions repeat, so that a long text has no new ones, finds
+# {num}`stretched_mqar/separated-sinusoidal-repeated/accuracy/native/16x:.0%`, so new positions are not the whole reason
+# ({verdict}`ladder-mqar-repeated-waves-recall-unchanged: refuted`).
+#
+# Where the *latest* of several values is asked for, one fast pair is not enough. It finds
+# {num}`stretched_latest_value/rope-8th/accuracy/native/1x:.0%` inside the trained length, and we had claimed as many as all columns find
+# ({verdict}`ladder-latest-value-a-share-is-enough-inside: partly`). A fast and a slow pair learn it. Slowed down, they find
+# {num}`stretched_latest_value/rope-partial/accuracy/stretched/16x:.0%` at sixteen lengths, within three points of all columns or more; half
+# of the columns finds less ({verdict}`ladder-latest-value-slowed-a-share-finds-as-often: partly`).
 #
 # In novels it is different. There the loss falls as more columns turn. We had claimed that from a sixteenth on each share is as good
 # as all columns, within a hundredth of a bit ({verdict}`ladder-text-a-share-of-the-columns-is-enough: undecided`). A sixteenth and an eighth
