@@ -187,8 +187,8 @@ torch.testing.assert_close(head(x.flip(0)), by_hand.flip(0), rtol=0, atol=1e-15)
 # ### The check
 #
 # We measure two errors on random bytes and a random shuffle. The first compares $f(\Pi x)$ with $\Pi f(x)$ and must vanish. The second
-# compares $f(\Pi x)$ with $f(x)$ and must **not** vanish. Without it the first would prove nothing: a model that always returns the same
-# logits passes it too.
+# compares $f(\Pi x)$ with $f(x)$ and must **not** vanish. The first error alone would prove nothing, because it also vanishes for a model
+# that always returns the same logits.
 
 
 # %%
@@ -219,8 +219,8 @@ assert numbers["invariance_error"] > 1e-3, "and they do move: it is not invarian
 # :class: warning
 # The source says that attention "is permutation equivalent" and "produces the same output regardless of input order". The first is a slip
 # for *equivariant*, the second describes *invariance*. On logits of order one, $f(\Pi x)$ differs from $\Pi f(x)$ by
-# {num}`01_order/equivariance_error:.1e`, which is rounding, but from $f(x)$ by {num}`01_order/invariance_error:.2f`. Each token takes its
-# own output along. But the model cannot distinguish *dog* at place 1 from *dog* at place 4.
+# {num}`01_order/equivariance_error:.1e`, which is rounding, but from $f(x)$ by {num}`01_order/invariance_error:.2f`. Each token keeps its
+# own output wherever it moves, but the model cannot distinguish *dog* at place 1 from *dog* at place 4.
 # ```
 #
 # ## What averaging makes of it
@@ -265,7 +265,7 @@ assert numbers["distinct_learned"] == 60
 # | RoPE | {num}`01_order/distinct_rope` |
 # | ALiBi | {num}`01_order/distinct_alibi` |
 #
-# Without an encoding all orders get one answer. We explain below why ALiBi has fewer answers than there are sentences.
+# Without an encoding all orders get the same answer. We explain below why ALiBi has fewer answers than there are sentences.
 #
 # ## A causal mask gives position too
 #
@@ -281,7 +281,7 @@ assert numbers["causal_equivariance_error"] > 1e-3, "it must notice the shuffle"
 # %% [markdown]
 # A causal model without an encoding is called {term}`NoPE`. Such models pick up positional information in training
 # {cite:p}`haviv2022,kazemnejad2023`. But *how deep* must they be? We keep the last token in place and shuffle only what comes before it.
-# The last token sees all keys in any order, so the mask removes nothing from its row.
+# Whatever their order, the last token sees all keys, so the mask removes nothing from its row.
 
 
 # %%
@@ -327,9 +327,10 @@ figures.show(
     "logarithmic scale, for one to four blocks. Without a mask the change stays at "
     "rounding error for all depths. With a causal mask it is rounding error for one "
     "block and about one from two blocks on.",
-    caption="With a causal mask and one block, the last token does not notice that the "
-    "tokens before it were shuffled; with two or more blocks it does. Every dot is a "
-    f"random model without encoding ({n_seeds} seeds), the lines are their medians.",
+    caption="With a causal mask and one block, the last token does not notice that "
+    "the tokens before it were shuffled; with two or more blocks it does. "
+    f"Every marker is a random model without an encoding ({n_seeds} seeds), "
+    "and the lines join their medians.",
 )
 
 # %% [markdown]
@@ -385,9 +386,9 @@ figures.show(
     "the weighted sum of values is the result. Arrows mark four sites: input "
     "(sinusoidal, learned), query/key (RoPE), score (ALiBi) and value (none of these "
     "encodings).",
-    caption="Position can enter a transformer at four sites; named above each are the "
-    "encodings of this chapter that act there. The input site acts once, the others in "
-    "every block.",
+    caption="Position can enter a transformer at four sites; each is labelled with "
+    "the encodings of this chapter that act there. The input site acts once, "
+    "the others in every block.",
 )
 
 # %% [markdown]
@@ -397,9 +398,10 @@ figures.show(
 # - **score**: ALiBi subtracts a penalty that grows with $|i - j|$ {cite:p}`press2022`.
 # - **value**: a vector is added to the values. None of these four encodings does that; one of {doc}`chapter 3 <03_relative>` does.
 #
-# Three experiments distinguish them. The models are bidirectional, so that no mask helps, and have random weights.
+# Three experiments distinguish these encodings. The models are bidirectional, so that no mask gives them order, and have random weights.
 #
-# 1. *Tokens alone*: we shuffle the tokens and leave the indices. An encoding that contains order must break {eq}`eq-order-equivariance`.
+# 1. *Tokens alone*: we shuffle the tokens but leave the indices in place. An encoding that contains order must break
+#    {eq}`eq-order-equivariance`.
 # 2. *Tokens with their positions*: we shuffle both. Every token keeps its index, so equivariance must **return**. A model that uses the
 #    order of its rows fails here.
 # 3. *Shift*: we add 7 to every index. A relative encoding sees the same distances, so its outputs must not change.
@@ -422,8 +424,8 @@ def measure(encoding):
 table = pd.DataFrame([measure(encoding) for encoding in compared])
 figures.show_table(
     table,
-    caption="Largest change of a logit in each experiment (float64). What is below "
-    "1e-12 is rounding.",
+    caption="Largest change of a logit in each experiment (float64). Values below "
+    "1e-12 are rounding.",
     formats=dict.fromkeys(table.columns[1:], ".1e"),
 )
 errors = table.set_index("encoding")
@@ -436,19 +438,18 @@ numbers |= {f"{name}_equivariance_error": alone[name] for name in compared[1:]}
 numbers["worst_error_with_positions"] = errors["with positions"].max()
 
 # %% [markdown]
-# The model without an encoding passes all three tests, because it knows nothing about positions. *Sinusoidal* and *learned* notice a
-# shift, because they are absolute: an index alone means something. *RoPE* and *ALiBi* do not notice it, because only differences of
-# indices reach the scores. Every encoding passes the second experiment, the worst with an error of
+# For the model without an encoding all three errors are rounding, because it knows nothing about positions. *Sinusoidal* and *learned*
+# notice a shift, because they are absolute: an index alone means something. *RoPE* and *ALiBi* do not notice it, because only differences
+# of indices reach the scores. Every encoding passes the second experiment, the worst with an error of
 # {num}`01_order/worst_error_with_positions:.1e`. So without a mask the indices are a model's only source of order, and the book relies on
-# that whenever it gives a model indices it has never seen. (A causal mask is one more source: it goes by the order of the rows, whatever
+# that whenever it gives a model indices it has never seen. (A causal mask is a second source: it depends on the order of the rows, not on
 # their indices.)
 #
 # ## A task that needs order
 #
-# So far the models were random. What can they *learn*? The smallest task that needs order is this one: a sequence of eight symbols holds
-# *A* and *B* once each, among four kinds of filler. Did *A* come first? We train a bidirectional model with one block. Its logits are
-# averaged over the tokens, and the first two columns are the two answers. Only the encoding changes; seeds, data and learning rate stay
-# the same.
+# So far the models were random. What can they *learn*? Here is a very small task that needs order: a sequence of eight symbols holds *A*
+# and *B* once each, among four kinds of filler. Did *A* come first? We train a bidirectional model with one block. Its logits are averaged
+# over the tokens, and the first two columns are the two answers. Only the encoding changes; seeds, data and learning rate stay the same.
 #
 # The test set holds every sequence together with its mirror image, which has the opposite answer. A model that cannot distinguish left
 # from right therefore scores one half exactly.
@@ -536,28 +537,28 @@ figures.show(
     "drawn at one half. Sinusoidal, learned and RoPE rise from one half to one. The "
     "model without encoding and the one with ALiBi stay at one half.",
     caption="*Which of two symbols came first?* A bidirectional model with averaged "
-    "outputs cannot learn it without an encoding, nor with ALiBi, which does not "
-    f"distinguish left from right. Every line is one of {n_seeds} seeds; a step reads "
-    "32 sequences.",
+    "outputs cannot learn to answer without an encoding, nor with ALiBi, "
+    "which does not distinguish left from right. Every line is one of "
+    f"{n_seeds} seeds; a step reads 32 sequences.",
 )
 assert abs(final["none"] - 0.5).max() < 0.02 and abs(final["alibi"] - 0.5).max() < 0.02
 assert min(final[name].mean() for name in ("sinusoidal", "learned", "rope")) > 0.9
 
 # %% [markdown]
 # Without an encoding the mean accuracy over {num}`01_order/training_seeds` seeds is {num}`01_order/accuracy_none:.3f`, as
-# {eq}`eq-order-invariance` predicts. Sinusoidal, learned and RoPE answer nearly every question, RoPE {num}`01_order/accuracy_rope:.3f` of
-# them. A task of this size does not rank the three.
+# {eq}`eq-order-invariance` predicts. The models with sinusoidal, learned and RoPE positions answer nearly every question; the accuracy of
+# RoPE is {num}`01_order/accuracy_rope:.3f`. A task of this size does not rank the three.
 #
 # ### What went wrong: ALiBi
 #
-# We expected ALiBi to join the three. It scores {num}`01_order/accuracy_alibi:.3f` with every seed, because its penalty $|i - j|$ stays
-# the same when a sequence is read backwards. If $\Pi$ is the *reversal*, the argument of {eq}`eq-order-head` applies again: a
-# bidirectional ALiBi model is equivariant to reversal, and pooled, it gives a sentence and its mirror image the same answer. It
+# We expected ALiBi to join the three. It scores {num}`01_order/accuracy_alibi:.3f` with every seed, because its penalty $|i - j|$ stays the
+# same when a sequence is read backwards. If $\Pi$ is the *reversal*, the argument of {eq}`eq-order-head` applies again: a bidirectional
+# ALiBi model is equivariant to reversal. If its outputs are pooled, it gives a sentence and its mirror image the same answer. It
 # distinguishes near from far, but not left from right. That also explains its {num}`01_order/distinct_alibi` answers for
 # {num}`01_order/orders` sentences: each sentence shares one with its mirror image.
 #
-# ALiBi was made for causal models, where the mask supplies the direction {cite:p}`press2022`, so there this does no harm. RoPE rotates by
-# $i - j$ with its sign and needs no mask for that.
+# ALiBi was made for causal models, where the mask supplies the direction {cite:p}`press2022`, so the symmetry does no harm there. RoPE
+# rotates by the signed $i - j$ and needs no mask to distinguish left from right.
 
 # %%
 reversal = torch.arange(n_tokens - 1, -1, -1, device=device)
@@ -579,7 +580,8 @@ assert numbers["distinct_alibi"] == len(up_to_mirror)
 #    bidirectional ALiBi knows the distance without its sign.
 #
 # **Limits.** The equivariance results are exact and hold for any weights; float64 shows them to rounding. The training task is tiny, with
-# one block and one learning rate. It shows which encodings can learn it, does not rank them, and says nothing about text.
+# one block and one learning rate. It shows with which encodings a model can learn the task, but it does not rank them and says nothing
+# about text.
 #
 # **What would change our mind.** An error above rounding in the second experiment: then order would enter somewhere other than through
 # the positions. Or a bidirectional model without an encoding that beats chance on the mirrored test set: then {eq}`eq-order-invariance`

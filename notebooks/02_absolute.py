@@ -14,7 +14,7 @@
 # # 2. Absolute positions: waves and tables
 #
 # **Finding.** Moving a position $c$ places on multiplies its sinusoid by one matrix, the same at every index. A head that has learned the
-# right matrix can look five tokens back from anywhere (middle). With a random matrix the distance explains only
+# right matrix can look five tokens back from any position (figure below, middle). With a random matrix the distance explains only
 # {num}`02_absolute/distance_share_random:.0%` of the variance of the scores (right).
 
 # %% tags=["parameters"]
@@ -128,7 +128,7 @@ figures.show(
 # - **You need**: {doc}`chapter 1 <01_order>`; the addition theorems of sine and cosine.
 # - **You will learn**: why a shift is a rotation, and how a head can ask for "five back". Where float32 and bfloat16 lose count.
 #   Which rows of a table learn.
-# - **Claims tested**: one of the notes, on runs of {doc}`chapter 11 <11_language_model>`.
+# - **Claims tested**: one claim of the notes among our sources, with runs of {doc}`chapter 11 <11_language_model>`.
 # ```
 #
 # ## An embedding made of waves
@@ -143,7 +143,8 @@ figures.show(
 # \end{aligned}
 # $$ (eq-absolute-sinusoid)
 #
-# with $b = 10{,}000$. The wavelengths go from $2\pi$ tokens to nearly $2\pi b$. A double loop checks the two lines that compute it.
+# with $b = 10{,}000$. The wavelengths go from $2\pi$ tokens to nearly $2\pi b$. The package computes the embedding in two lines, which a
+# double loop checks.
 #
 # ```{literalinclude} ../../sepnb/encodings/sinusoidal.py
 # :pyobject: _frequencies
@@ -189,8 +190,8 @@ figures.show(
 # %% [markdown]
 # ### Does every index have its own embedding?
 #
-# Yes. Two indices with the same sine and cosine in the first pair would differ by a multiple of $2\pi$, and no integer but 0 is one.
-# But how close do the two most similar embeddings come?
+# Yes. Two indices with the same sine and cosine in the first pair would differ by a multiple of $2\pi$, and 0 is the only integer that is
+# such a multiple. But how close do the two most similar embeddings come?
 
 # %%
 first = torch.arange(2048)
@@ -225,16 +226,16 @@ assert abs(710 - 113 * 2 * math.pi) < 1e-4, "710 tokens are 113 turns, almost"
 assert numbers["distinct_codes_bf16"] == 2048 > numbers["distinct_indices_bf16"]
 
 # %% [markdown]
-# With two columns, indices 710 apart nearly coincide, at a distance of {num}`02_absolute/nearest_2_columns:.0e`, because the wave of
-# $2\pi$ makes almost exactly 113 turns between them. With $D = 64$ the nearest two are neighbours, at a distance of
-# {num}`02_absolute/nearest_64_columns:.2f`, and even bfloat16 can distinguish those. But bfloat16 cannot *count*: if the
-# indices are rounded first, only {num}`02_absolute/distinct_indices_bf16` of 2048 embeddings are left.
+# With two columns, the embeddings of indices 710 apart nearly coincide, at a distance of {num}`02_absolute/nearest_2_columns:.0e`, because
+# the wave of $2\pi$ makes almost exactly 113 turns between them. With $D = 64$ the nearest two are neighbours, at a distance of
+# {num}`02_absolute/nearest_64_columns:.2f`, and even bfloat16 can distinguish those. But bfloat16 cannot *count*: if the indices are
+# rounded first, only {num}`02_absolute/distinct_indices_bf16` of 2048 embeddings are left.
 #
 # ### Three functions, one name
 #
-# Public code agrees on the waves but not on the columns. *Interleaved* is {eq}`eq-absolute-sinusoid`. *Halves* puts
-# all sines before all cosines. A third convention, *halves, endpoint*, also has another
-# grid of frequencies, $w_m = b^{-m/(D/2 - 1)}$, which ends at exactly $1/b$.
+# Public code disagrees on the columns, and sometimes on the frequencies. *Interleaved* is {eq}`eq-absolute-sinusoid`. *Halves* puts all
+# sines before all cosines. A third convention, *halves, endpoint*, orders the columns in the same way but uses another grid of frequencies,
+# $w_m = b^{-m/(D/2 - 1)}$, which ends at exactly $1/b$.
 
 # %%
 layouts = ("interleaved", "halves", "halves-endpoint")
@@ -252,8 +253,8 @@ numbers["endpoint_gram_difference"] = difference
 print(f"{difference:.1f} of {d // 2}")
 
 # %% [markdown]
-# The first two differ only by a permutation of the columns. The third is another function: even its dot products differ, by up to
-# {num}`02_absolute/endpoint_gram_difference:.1f`. If you train weights with one and run them with another, nothing raises an error.
+# The first two differ only by a permutation of the columns. The third is a different function: its dot products differ too, by up to
+# {num}`02_absolute/endpoint_gram_difference:.1f`. If you train a model with one layout and run it with another, nothing raises an error.
 #
 # ### What went wrong: a formula taken literally
 #
@@ -280,14 +281,14 @@ for dim in (8, 9, 64, 65):
     torch.testing.assert_close(literal(torch.arange(9), dim)[:, :dim], ours)
 
 # %% [markdown]
-# It is one pair too many: {num}`02_absolute/literal_columns_of_64` columns for a width of 64. Cut to the width, it is our function, so
-# the slide means the right thing. This error shows up at once, because the shapes do not fit. The dangerous ones, such as a wrong layout,
-# fit.
+# It is one pair too many: {num}`02_absolute/literal_columns_of_64` columns for a width of 64. Cut to the width, it is our function, so the
+# slide means the right thing. This error shows up at once, because the shapes do not fit. The dangerous errors are those that fit, such as
+# a wrong layout.
 #
 # ## A shift is a rotation
 #
 # The notes among our sources say that for any fixed offset, the encoding at the shifted position "can be obtained through linear
-# projection" of the encoding at the position. The addition theorems show it. For pair $m$,
+# projection" of the encoding at the original position. The addition theorems show it. For pair $m$,
 #
 # $$
 # \begin{aligned}
@@ -351,7 +352,7 @@ print(f"{numbers['unexplained_sinusoid']:.0e}, {numbers['unexplained_random']:.2
 assert numbers["unexplained_sinusoid"] < 1e-12 < 0.5 < numbers["unexplained_random"]
 
 # %% [markdown]
-# No. {num}`02_absolute/unexplained_random:.0%` of the sum of squares remains, and the rest is noise that a matrix of $64 \times 64$
+# No. {num}`02_absolute/unexplained_random:.0%` of the sum of squares remains unexplained. The rest is noise that a matrix of $64 \times 64$
 # numbers can fit. The shift is a property of waves.
 #
 # ## What a dot product says about the distance
@@ -438,8 +439,8 @@ wrong = places @ shift_matrix(5) @ places.T
 assert not torch.equal(wrong[5:].argmax(dim=1), torch.arange(59))
 
 # %% [markdown]
-# In a model a position is never alone. The score of two tokens has three more terms, with content in them, which the
-# {doc}`next chapter <03_relative>` takes apart.
+# In a model the position embedding never comes alone. The score of two tokens has three more terms, which contain content. The
+# {doc}`next chapter <03_relative>` takes them apart.
 #
 # ## Far out, the arithmetic fails first
 #
@@ -498,7 +499,7 @@ figures.show(
 
 # %% [markdown]
 # At index $10^6$ the error is {num}`02_absolute/float32_error_1e6:.3f` with angles in float32 and
-# {num}`02_absolute/ours_error_1e6:.0e` with ours. The book does ask models about indices up to a million.
+# {num}`02_absolute/ours_error_1e6:.0e` with ours in float64. This matters, because the book asks models about indices up to a million.
 #
 # ## A table of rows
 #
@@ -528,8 +529,8 @@ except ValueError as refused:
 # sinusoid is {num}`02_absolute/rms_sinusoid:.2f`, and that of a token's embedding here is {num}`02_absolute/rms_token:.2f`.
 # {doc}`Chapter 11 <11_language_model>` measures what so loud a sinusoid can spoil.
 #
-# **Only the rows in use learn.** Row $i$ gets its gradient from the tokens at index $i$ and from nothing else. We read four
-# indices, and look where the gradient arrives.
+# **Only the rows in use learn.** Row $i$ gets its gradient from the tokens at index $i$ and from nothing else. We let the model read tokens
+# at four indices and look where the gradient arrives.
 
 # %%
 numbers["rms_sinusoid"] = code(torch.arange(L)).square().mean().sqrt().item()
@@ -604,13 +605,14 @@ figures.show(
 )
 
 # %% [markdown]
-# The rows that were used have grown from {num}`02_absolute/norm_fresh:.2f` to {num}`02_absolute/norm_trained:.2f` on average. Nothing
-# told them that 7 lies between 6 and 8: they learned from texts that near rows are alike, so far only coarsely. The other rows are noise.
+# The rows that were used have grown from {num}`02_absolute/norm_fresh:.2f` to {num}`02_absolute/norm_trained:.2f` on average. Nothing told
+# the model that index 7 lies between 6 and 8. It learned from texts that near rows are alike, so far only coarsely. The other rows are
+# noise.
 #
 # **A surprise.** We expected the untrained rows to hurt. But the loss is {num}`02_absolute/bits_last_trained:.2f` bits per byte on the
 # last sixteen trained places, and {num}`02_absolute/bits_untrained:.2f` on the sixteen untrained places after them. The reason is that
 # this model hardly uses its table: with *all* rows set to zero, the loss in the first 48 places rises by only
-# {num}`02_absolute/table_worth:.3f`. This is one seed. {doc}`Chapter 12 <12_extrapolators>` trains for longer, with six.
+# {num}`02_absolute/table_worth:.3f`. This is one seed. {doc}`Chapter 12 <12_extrapolators>` trains for longer, with six seeds.
 #
 # ## Where a table can enter
 #
@@ -665,8 +667,8 @@ where = pd.DataFrame(
 figures.show_table(
     where,
     caption=f"Four places for a table of {L} rows in a model of 3 layers and width 32. "
-    "Last column: how much the logits change when the table changes and all attention "
-    "weights are held.",
+    "Last column: how much the logits change when the table changes and all "
+    "attention weights are held fixed.",
     formats={"their parameters": ",d", "change through values": ".2g"},
 )
 of_values = where.set_index("where")["change through values"]
@@ -675,16 +677,16 @@ assert (of_values.drop("learned, queries and keys") > 1e-3).all()
 assert list(where.tables) == [1, 1, 3, 1]
 
 # %% [markdown]
-# If only queries and keys read the table, position decides which tokens are read but is not part of what is read: with the attention
-# weights held, other rows change nothing. {term}`Streams <stream>` go further and give position its own columns, so that it takes part in
-# the {term}`routing` only.
+# If only queries and keys read the table, position decides which tokens are read but is not part of what is read: as long as the attention
+# weights are held fixed, changing the table changes nothing. {term}`Streams <stream>` go further and give position its own columns, so that
+# it takes part in the {term}`routing` only.
 #
 # (absolute-every-layer)=
 # ## First layer only, or every layer?
 #
 # The notes say: "Position encoding can either be applied to only the first input, or in every layer". They add that the second tends to
 # perform better. The experiment `ablation` compares models that differ in this one factor, with the same seeds and learning rate, for
-# the sinusoid and for a *shared* table. (With a sinusoid, content starts at the scale that suits each model best.) The
+# the sinusoid and for a *shared* table. (In models with a sinusoid, the token embeddings start at the scale that suits each model best.) The
 # experiment `encodings` has a table *for each layer* and one for queries and keys, each with its own learning rate.
 
 # %%
@@ -757,13 +759,13 @@ assert len({rates["ablation"][m] for n, *pair, _ in COMPARED[:2] for m in pair})
 # | learned, a table a layer | {num}`encodings/learned-per-layer minus learned/bits_per_byte:+.3f±` |
 # | learned, queries and keys | {num}`encodings/learned-query-key minus learned/bits_per_byte:+.3f±` |
 #
-# The first two rows decide, by a rule that was committed before the records: adding position in every layer did not lower the loss (the
-# notes' claim: {verdict}`position-at-every-layer-helps: not reproduced`). The other two, with three seeds, decide nothing.
+# The first two rows decide the notes' claim, by a rule that was committed before the records: adding position in every layer did not lower
+# the loss ({verdict}`position-at-every-layer-helps: not reproduced`). The other two rows have only three seeds and decide nothing.
 #
-# Inside the trained length the table for queries and keys has the lower loss, past it the higher one. Compare each with the same model
-# read through a window that slides along the text: at eight lengths it loses {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits
-# per byte against that window, and the table at the input {num}`encodings/learned/gap/clamp/8x:+.2f`
-# ({doc}`chapter 7 <07_every_encoding>`).
+# Inside the trained length the table for queries and keys has a lower loss than the table at the input, but past it the loss is higher. We
+# compare each with the same model reading through a window that slides along the text. At eight lengths the loss is above that window by
+# {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits per byte for the table at queries and keys, and by
+# {num}`encodings/learned/gap/clamp/8x:+.2f` for the table at the input ({doc}`chapter 7 <07_every_encoding>`).
 #
 # ## What to take away
 #
@@ -772,7 +774,7 @@ assert len({rates["ablation"][m] for n, *pair, _ in COMPARED[:2] for m in pair})
 # 2. The dot product of two sinusoids depends on their distance, without its sign, and does not fall steadily.
 # 3. A table learns each row from the tokens at that index alone. Rows that no text reaches remain as they were drawn.
 #
-# **Limits.** The statements about the sinusoid are exact. The trained table is one tiny model with one seed. Texts past the
+# **Limits.** The statements about the sinusoid are exact. The trained table comes from one tiny model with one seed. Texts past the
 # {term}`trained length` are the subject of {doc}`chapter 12 <12_extrapolators>`.
 #
 # **What would change our mind.** Waves for which {eq}`eq-absolute-shift` fails by more than rounding. For the last section, runs in

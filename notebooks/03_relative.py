@@ -13,9 +13,9 @@
 # %% [markdown]
 # # 3. Relative positions: Shaw and Transformer-XL
 #
-# **Finding.** A model that gives all earlier tokens one label, in place of a label for every distance, loses
-# {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:.2f` bits per byte. So exact distances help nearby. Farther out, these
-# models hardly use the keys at all: hiding every key from distance 8 on costs only {num}`03_relative/hidden_8` bits per byte.
+# **Finding.** Giving all earlier tokens one label, instead of one label for every distance, costs
+# {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:.2f` bits per byte. So exact distances help nearby. Farther out, the model
+# hardly uses the keys at all: hiding every key from distance 8 on costs only {num}`03_relative/hidden_8` bits per byte.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -139,8 +139,9 @@ figures.show(
     "every seed a tick, a band for the margin. " + found,
     caption=found
     + " Lines: the cost of giving all keys from a distance on one label, and of hiding "
-    "them, with or without the first four tokens. Hiding costs at least as much as the "
-    "keys say. Validation text; the band is ±0.03, the axis is linear to 0.1.",
+    "them, with or without the first four tokens. The cost of hiding keys is an upper "
+    "bound for what the model gains from them. Validation text; the band is ±0.03, "
+    "the axis is linear to 0.1.",
 )
 
 # %% [markdown]
@@ -157,7 +158,7 @@ figures.show(
 # - **Time**: about 25 s of one CPU core at any profile, most of it for two tiny trainings; no GPU is used, nothing is
 #   downloaded. Memory: under 1 GB. The records of one section: `sepnb run shaw_clip`, {num}`03_relative/clip_laptop_runs` runs of
 #   about a minute on one core, on the novels of `sepnb data eltec-eng`.
-# - **You need**: {doc}`chapter 2 <02_absolute>`, or what it says to take away.
+# - **You need**: {doc}`chapter 2 <02_absolute>`, or at least its section *What to take away*.
 # - **You will learn**: how to score by distance without a vector for every pair. What clipping does to longer texts. The four terms
 #   of Transformer-XL, and a shift of rows that is easy to get wrong.
 # - **Claim tested** (see {doc}`/book/claims`): `precise-position-helps-nearby`. Its rule was committed before the first record
@@ -209,8 +210,8 @@ assert moved.pop("content, content") == 0 and min(moved.values()) > 1e-2
 #
 # Think of a sentence as a graph. Every token is a node, and every pair $(i, j)$ is an edge from the query to the key. The label of the edge
 # is the relative position $j - i$. Each label has two learned vectors: one is used at the key, the other at the value. Labels are
-# *clipped*: from a distance of $k$ on, all edges to the left share one label, and so do all edges to the right. That leaves $2k + 1$
-# labels, however long the text is.
+# *clipped*: from a distance of $k$ on, all edges to the left share one label, and all edges to the right share another. That leaves
+# $2k + 1$ labels, however long the text is.
 
 # %% tags=["hide-input"]
 words = ["the", "dog", "bit", "the", "man"]
@@ -259,8 +260,7 @@ figures.show(
 # z_i = \sum_j a_{ij} \bigl( v_j + a^V_{c(j-i)} \bigr) .
 # $$ (eq-relative-shaw)
 #
-# Taken literally, this needs a vector for every pair. We compute it that way once, to check the package and four mistakes that are
-# easily made. The package needs no such vectors:
+# Taken literally, this needs a vector for every pair. We compute the scores that way once, to check the package and to show four mistakes that are easily made. The package itself needs no such vectors:
 #
 # ```{literalinclude} ../../sepnb/encodings/shaw.py
 # :pyobject: shaw_scores
@@ -337,8 +337,7 @@ assert three.tolist() == [[0, 0, 0], [1, 0, 0], [1, 1, 0]], "the past is below"
 # \sum_j a_{ij}\, a^V_{c(j-i)} = \sum_{c=-k}^{k} \Bigl( \sum_{j:\, c(j-i) = c} a_{ij} \Bigr) a^V_c .
 # $$ (eq-relative-binned)
 #
-# The paper saves memory by sharing tables over heads and sequences, and by reshapes. Gathering and binning work for any positions. We
-# let PyTorch report every tensor that it makes, and compare the largest.
+# The paper saves memory in another way, by sharing tables over heads and sequences and by reshapes. Gathering and binning work for any positions. To compare, we let PyTorch report every tensor that it makes and take the largest.
 
 # %%
 HEADS, HEAD_WIDTH, CLIP = 4, 32, 16
@@ -483,9 +482,9 @@ figures.show(
 # {num}`03_relative/shaw_beyond:.2f` with all keys visible and {num}`03_relative/shaw_beyond_window:.2f` with only the last 64. No row is
 # new to the model, but the *number* of far keys is.
 #
-# {doc}`Chapter 7 <07_every_encoding>` reads larger models at up to eight times their length. Compared with its own sliding window,
-# Shaw's model ends at {num}`encodings/shaw/gap/native/8x:+.2f` bits per byte and Transformer-XL at
-# {num}`encodings/transformer-xl/gap/native/8x:+.2f` (means of three seeds, which decide nothing).
+# {doc}`Chapter 7 <07_every_encoding>` reads larger models at up to eight times their length. Between four and eight trained lengths the
+# loss differs from that of the model's own sliding window by {num}`encodings/shaw/gap/native/8x:+.2f` bits per byte for Shaw and by
+# {num}`encodings/transformer-xl/gap/native/8x:+.2f` for Transformer-XL (means of three seeds, which decide nothing).
 #
 # (relative-clip)=
 # ## Is precise position useless beyond a distance?
@@ -493,17 +492,17 @@ figures.show(
 # The notes give a second reason for clipping: "it is hypothesised" that precise "positional information is not useful beyond a certain
 # distance". {cite:t}`shaw2018` proposed this and varied the clip in translation, where hardly anything was lost down to a clip of 2.
 #
-# The experiment `shaw_clip` trains models that differ only in the clip, from 1, with one label for a token and one for all before it, up
-# to the trained length, where nothing is clipped.
+# The experiment `shaw_clip` trains models that differ only in the clip. At a clip of 1 there is one label for the token itself and one for
+# all earlier tokens; at the trained length nothing is clipped.
 #
-# There is a trap. If a clip of 8 costs nothing, either exact position is useless from distance 8 on, or the *keys* from there on
-# are useless, with or without a position. So the unclipped model also reads with these keys hidden. {numref}`fig-relative-clip` shows both
-# costs: giving far keys one label, and not seeing them.
+# There is a trap. If a clip of 8 costs nothing, either exact position is useless from distance 8 on, or the *keys* from there on are
+# useless, with or without a position. So we also let the unclipped model read with these keys hidden. {numref}`fig-relative-clip` shows
+# both costs: giving far keys one label, and not seeing them.
 #
 # `````{dropdown} Details: what hiding measures
-# The cost of hiding keys is an upper bound for what they say, because the model was never trained to read without them. It also loses the
-# first tokens, on which its softmax rests {cite:p}`xiao2024`. So it reads a second time with the first four tokens visible, and the smaller
-# cost counts. The curves are all on the validation text.
+# The cost of hiding keys is an upper bound for what the model gains from them, because it was never trained to read without them. Hiding
+# also takes away the first tokens, on which the softmax of the model rests {cite:p}`xiao2024`. So the model reads a second time with the
+# first four tokens visible, and the smaller cost counts. All curves are on the validation text.
 # `````
 
 # %% tags=["hide-input"]
@@ -543,15 +542,14 @@ for one in shaw_clip.CLIPS:
 # model that does use far keys would need their exact positions. The notes' hypothesis cannot be tested here. Exact position does help
 # nearby (our own hypothesis: {verdict}`precise-position-helps-nearby: held`).
 #
-# Vectors at the values in addition to those at the keys change the loss by
-# {num}`shaw_clip/keys-values-8 minus keys-8/bits_per_byte:+.3f±` with a clip of 8 (three seeds). The paper also found
-# keys alone as good as both.
+# With a clip of 8, adding vectors at the values to those at the keys changes the loss by
+# {num}`shaw_clip/keys-values-8 minus keys-8/bits_per_byte:+.3f±` (three seeds). The paper also found keys alone as good as both.
 #
 # ## Transformer-XL: four terms again
 #
-# The second way starts from {eq}`eq-relative-four` and replaces whatever names a place. The key's embedding $p_j$ becomes
-# $p_{i-j}$, the sinusoid *of the distance*, and gets a separate matrix $W_r$. (The paper calls it $R_{i-j}$; here $R$ is a rotation.)
-# The query's embedding $p_i$ becomes a learned vector, $u$ before content and $v$ before distances. It is the same at all places, because
+# Transformer-XL starts from {eq}`eq-relative-four` and replaces whatever names a place. The key's embedding $p_j$ becomes $p_{i-j}$, the
+# sinusoid *of the distance*, and gets a separate matrix $W_r$. (The paper calls it $R_{i-j}$; here $R$ is a rotation.) The query's
+# embedding $p_i$ becomes a learned vector, $u$ before content and $v$ before distances. This vector is the same at all places, because
 # where a query looks should not depend on where the query is.
 #
 # $$
@@ -573,7 +571,7 @@ for one in shaw_clip.CLIPS:
 # 18.3 on WikiText-103, where 20.5 was the best before. <!-- given: abstract of the paper -->
 # ```
 #
-# We train the same tiny model with it and take its scores apart.
+# We train the same tiny model with this score and take its scores apart.
 #
 # ```{literalinclude} ../../sepnb/encodings/transformer_xl.py
 # :pyobject: transformer_xl_scores
@@ -661,10 +659,10 @@ figures.show(
 # $$ (eq-relative-memory)
 #
 # With an embedding of the index *in its segment*, two tokens would then have the same position. A distance simply continues across the
-# border. `in_segments` of {mod}`sepnb.training.memory` reads like this.
+# border. `in_segments` of {mod}`sepnb.training.memory` reads a text in this way.
 #
 # We check two consequences on the model trained above. If the memory holds the whole text, reading in segments gives the same as
-# reading at once. If it holds one segment, a byte reaches one segment farther with each layer, and no more.
+# reading at once. If the memory holds one segment, a byte influences one more segment with each layer, and no more.
 
 # %%
 segment, targets = 16, torch.from_numpy(held_out[:24, 1 : L + 1]).long().to(device)
@@ -755,8 +753,8 @@ assert torch.equal(relative_shift(falling)[visible], wanted[visible])
 numbers["shift_garbage"] = int((relative_shift(falling)[~visible] != 0).sum())
 
 # %% [markdown]
-# Every entry on and below the diagonal is a distance. The 3 entries above it are leftovers of the next row, and not all of them are zero
-# (not zero: {num}`03_relative/shift_garbage`). Without the mask a token would look ahead, at noise.
+# Every entry on and below the diagonal is a distance. The 3 entries above it are leftovers of the next row, and
+# {num}`03_relative/shift_garbage` of them is not zero. Without the mask a token would look ahead, at noise.
 #
 # The trick can go wrong in three ways without an error: distances that begin at $M$ instead of $M - 1$, padding on the right instead of
 # the left, and ascending order. We check it with a double loop over the printed formula.
@@ -816,9 +814,9 @@ assert min(error for name, error in wrong.items() if name not in right) > 0.1
 # %% [markdown]
 # ## What it costs
 #
-# Neither encoding is a plain bias, so fast attention kernels do not apply, and there are more products to compute. Per token and layer,
-# with $B$ sequences of $N$ tokens and all pairs of queries and keys, plain attention needs $2ND$ multiply-adds for scores and averages.
-# On top of that come
+# Neither encoding is a plain bias, so torch's fused attention kernel does not apply, and there are more products to compute. Per token and
+# layer, with $B$ sequences of $N$ tokens and all pairs of queries and keys, plain attention needs $2ND$ multiply-adds for scores and
+# averages. On top of that come
 #
 # | | multiply-adds per token |
 # |---|---|
@@ -827,7 +825,7 @@ assert min(error for name, error in wrong.items() if name not in right) > 0.1
 # | Transformer-XL, distances | $N D$ |
 # | Transformer-XL, $W_r p_t$ of all distances | $D^2 / B$ |
 #
-# because Shaw's table is short, and Transformer-XL's is as long as the text. PyTorch's counter confirms these numbers exactly.
+# Shaw's table is short, but Transformer-XL's is as long as the text. PyTorch's counter confirms these numbers exactly.
 
 # %%
 B, D = 2, 128
@@ -879,7 +877,7 @@ figures.show(
 
 # %% [markdown]
 # At 512 tokens Shaw's vectors at keys and values add {num}`03_relative/cost_shaw_512:.0%` to the products of attention, and
-# Transformer-XL adds {num}`03_relative/cost_xl_512:.0%`. The time is more, because gathering and binning move memory too.
+# Transformer-XL adds {num}`03_relative/cost_xl_512:.0%`. The time grows by more than that, because gathering and binning also move memory.
 #
 # ````{dropdown} Details: what a causal kernel saves
 # A causal kernel skips masked pairs and saves up to half of $2ND$. Explicit attention computes them, unless it takes the queries in

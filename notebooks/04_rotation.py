@@ -14,8 +14,8 @@
 # # 4. Rotation: RoPE
 #
 # **Finding.** RoPE rotates every query and key by an angle proportional to its position. The score of a given query and key then depends
-# only on how far apart they are. This alone does not make far tokens fade. The falling bound that is said to show it was looser than a
-# flat one, for every pair measured in a small trained model ({numref}`fig-rotation-trained`).
+# only on how far apart they are. This alone does not make far tokens fade. A falling bound is said to show that they fade, but in a small
+# trained model it was looser than a flat bound for every pair that we measured ({numref}`fig-rotation-trained`).
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -145,7 +145,7 @@ figures.show(
 # q_i \cdot k_j = (p_i + s) W_Q W_K^\top (p_j + s')^\top ,
 # $$ (eq-rotation-added)
 #
-# and three of them contain $p_i$ or $p_j$. A model can learn to make them harmless, but nothing makes it. So we *ask* for a function
+# and three of them contain $p_i$ or $p_j$. A model can learn to make them harmless, but nothing forces it to. So we *ask* for a function
 # $f(x, p)$ that puts position $p$ into a query or a key, such that
 #
 # $$
@@ -184,8 +184,8 @@ assert numbers["shift_error_added"] > 1e-3
 #
 # Take $d = 2$ and read a vector as one complex number, $x = x_1 + J x_2$. The inner product of two vectors is then
 # $\operatorname{Re}(q\, \overline{k})$. We ask a little more than {eq}`eq-rotation-ask` does: the whole product
-# $f(q,i)\, \overline{f(k,j)}$ shall be a function $g$ of $q$, $k$ and $i - j$. In polar form,
-# $f(x, p) = \rho(x, p)\, e^{J \Theta(x, p)}$, it has two parts,
+# $f(q,i)\, \overline{f(k,j)}$ must be a function $g$ of $q$, $k$ and $i - j$. In polar form, $f(x, p) = \rho(x, p)\, e^{J \Theta(x, p)}$,
+# it has two parts,
 #
 # $$
 # \begin{aligned}
@@ -514,7 +514,7 @@ assert abs(period[0] - 2 * np.pi) < 1e-12 and period[-1] < 2 * np.pi * 10_000
 
 # %% [markdown]
 # A pair that does not turn within the trained length compares content with content, wherever the two tokens are. This is what "low
-# frequencies enable long-distance semantic attention" means. But what does a *trained* model make of it?
+# frequencies enable long-distance semantic attention" means.
 #
 # ## Does a score decay with the distance?
 #
@@ -633,7 +633,7 @@ figures.show(
 # bound, which is 1. It *can* be tighter, if the products change smoothly enough from pair to pair.
 #
 # ````{dropdown} Details: the products that suit the bound best
-# No products suit it better than those that go down to zero in equal steps, $h_m \propto d/2 - m$, because
+# No products suit the bound better than those that go down to zero in equal steps, $h_m \propto d/2 - m$, because
 # $|h_m| \le (d/2 - m) \max_n |h_{n+1} - h_n|$. Then the two bounds agree at distance 0, and over the last hundred distances Abel's is a
 # quarter of the simple one.
 # ````
@@ -690,13 +690,13 @@ assert abs(numbers["bits_permuted"] - numbers["bits"]) < 1e-4
 assert numbers["bits_wrong_layout"] > numbers["bits"] + 0.05
 
 # %% [markdown]
-# The model has a loss of {num}`04_rotation/bits:.2f` bits per byte, with the wrong layout {num}`04_rotation/bits_wrong_layout:.2f`, and
-# with permuted weights again {num}`04_rotation/bits_permuted:.2f`.
+# The loss of the model is {num}`04_rotation/bits:.2f` bits per byte. With the wrong layout it is {num}`04_rotation/bits_wrong_layout:.2f`,
+# and with permuted weights again {num}`04_rotation/bits_permuted:.2f`.
 #
 # ### Its scores, by distance
 #
-# We take the normalised inputs of each attention layer and compute queries and keys before any rotation. The model's own weights confirm
-# that they are right.
+# We take the normalised inputs of each attention layer and compute queries and keys before any rotation. The model's own attention weights
+# confirm that these are right.
 
 
 # %%
@@ -725,7 +725,7 @@ for (q_l, k_l), a in zip(pairs, model_weights, strict=True):
 
 # %% [markdown]
 # For every query and key of these texts we now know $h_m$, so we also know what their score *would be* at any other distance. That takes
-# the text out of the comparison: if RoPE makes far tokens fade, the same pair of vectors must score less when it is put further apart.
+# the text out of the comparison: if RoPE makes far tokens fade, the same two vectors must score less when they are farther apart.
 
 # %%
 i, j = torch.tril_indices(L, L)
@@ -748,7 +748,7 @@ numbers["abel_says_more"] = (abel < simple).double().mean().item()
 assert numbers["abel_says_more"] < 0.01, "or the decay of the bound would bind"
 
 # %% [markdown]
-# Now the same pairs at every distance of the window, and for comparison those of the model before its training.
+# Now we put the same pairs at every distance of the window, and for comparison do the same with the model before its training.
 
 # %%
 drawn = torch.randperm(len(h), generator=generator)[:4000]
@@ -811,18 +811,18 @@ figures.show(
 )
 
 # %% [markdown]
-# This model *has* a preference for near keys. With the same vectors, the median score is {num}`04_rotation/median_nearest:.1f` at the
-# four nearest distances and {num}`04_rotation/median_middle:.1f` between 16 and half of the window. The preference was learned, because
-# before the training both were nearly zero. The products have become so similar that the fast waves agree at small distances, and only
-# there.
+# This model *has* a preference for near keys. With the same vectors, the median score is {num}`04_rotation/median_nearest:.1f` at the four
+# nearest distances and {num}`04_rotation/median_middle:.1f` between 16 and half of the window. The preference was learned, because before
+# the training both were nearly zero. Perhaps the products have become so similar that the fast waves agree at small distances and only
+# there; we have not measured this.
 #
 # But beyond the first dozen tokens nothing fades. In the far half the pairs keep {num}`04_rotation/rms_far_over_near:.0%` of the root
 # mean square that they have at the first eight distances, and {num}`04_rotation/far_above_near:.0%` of them score more there than near,
 # on average.
 #
-# The falling bound explains none of this: it is tighter than the simple one for {num}`04_rotation/abel_says_more:.1%` of the pairs.
-# Learned queries and keys *can* make far tokens matter little. RoPE does not do it for them; they could learn to prefer far tokens just
-# as well.
+# The falling bound explains none of this: it is tighter than the simple one for {num}`04_rotation/abel_says_more:.1%` of the pairs. Learned
+# queries and keys *can* make far tokens matter little. RoPE does not do this by itself, and with RoPE queries and keys could also learn to
+# prefer far tokens.
 #
 # ### Bands that stop
 #
@@ -831,7 +831,7 @@ figures.show(
 # *removed* ($h_m = 0$), it is gone. If stopping a band costs something, the model uses the distances that this band measures. It is
 # needed only for its content if stopping it costs nothing and removing it costs something.
 #
-# *Near* is the loss when each query sees only 8 keys. *Far* is what is added when it sees the whole window.
+# *Near* is how much the loss rises when each query sees only 8 keys. *Far* is how much more it rises when each query sees the whole window.
 
 # %%
 n_pairs, near_window = d // 2, 8
@@ -925,18 +925,18 @@ figures.show(
 # | third | {num}`04_rotation/band_2_stopped_near:.3f` | {num}`04_rotation/band_2_stopped_far:.3f` | {num}`04_rotation/band_2_removed_near:.3f` | {num}`04_rotation/band_2_removed_far:.3f` |
 # | slowest | {num}`04_rotation/band_3_stopped_near:.3f` | {num}`04_rotation/band_3_stopped_far:.3f` | {num}`04_rotation/band_3_removed_near:.3f` | {num}`04_rotation/band_3_removed_far:.3f` |
 #
-# In bits per byte; *far* is what all keys cost beyond the near ones.
+# All costs are in bits per byte.
 #
 # The slowest band had to be harmless to stop, because within the window its pairs turn by about an eighth of a radian at most. But the
-# fastest pair of the third band turns by more than a radian, so for that band it is a finding. Removing either costs a little more than
-# stopping it, so the model uses their content. If all pairs are stopped, the causal mask is the only source of order left, and the loss
-# rises by {num}`04_rotation/all_stopped:.2f`.
+# fastest pair of the third band turns by more than a radian, so for that band the small cost is a finding. Removing either costs a little
+# more than stopping it, so the model uses their content. If all pairs are stopped, the causal mask is the only source of order left, and
+# the loss rises by {num}`04_rotation/all_stopped:.2f`.
 #
 # The article says that slow pairs serve *far* meaning. One seed cannot show that, and this model gains only
 # {num}`04_rotation/far_gain:.3f` bits per byte from seeing {num}`04_rotation/length` keys instead of 8.
 #
-# One surprise: with 8 keys visible, stopping the fastest band is *worse* than removing it. Its products were learned to be turned. Now
-# they say the same at every distance, and that misleads.
+# One surprise: with 8 keys visible, stopping the fastest band is *worse* than removing it. The model learned the products of this band for
+# pairs that turn. Without the turning they say the same at every distance, and that misleads.
 #
 # ## What went wrong: positions in bfloat16
 #
@@ -999,13 +999,14 @@ figures.show(
     "both axes logarithmic. With angles in bfloat16 it rises to order one past a few "
     "hundred; with angles in float64 it stays below one per cent.",
     caption="With angles in bfloat16 the error of a score grows with the position and "
-    "reaches the size of the scores. With float64 angles it stays at the rounding of "
-    "the format. The same queries and keys at all positions, always at distance 3.",
+    "reaches the size of the scores. With float64 angles it stays at the "
+    "rounding of the format. The queries and keys are the same at all "
+    "positions, and always at distance 3.",
 )
 
 # %% [markdown]
 # Bfloat16 can distinguish {num}`04_rotation/bf16_distinct_1024` of the first 1024 positions. At position 4096 the error of a score is
-# {num}`04_rotation/bf16_angles_error_4096:.1f` of its size, against {num}`04_rotation/bf16_cast_error_4096:.3f` with angles in float64.
+# {num}`04_rotation/bf16_angles_error_4096:.1f` times its size, against {num}`04_rotation/bf16_cast_error_4096:.3f` with angles in float64.
 #
 # ````{dropdown} Details: frequencies and cached tables
 # The error is there even before 256, because the *frequencies* were rounded. So the book keeps them out of a module's buffers, where a
@@ -1067,9 +1068,9 @@ figures.show(
 )
 
 # %% [markdown]
-# At distance 512 the largest score of xPos is {num}`04_rotation/xpos_reach_512:.2f`, at 2048 it is
-# {num}`04_rotation/xpos_reach_2048:.2f`. Its authors also use blockwise causal attention, so their results past the trained length are of
-# both together. Is a model better for it? {doc}`Chapter 7 <07_every_encoding>` trains both, with three seeds, which give no verdict:
+# At distance 512 the largest score of xPos is {num}`04_rotation/xpos_reach_512:.2f`, at 2048 it is {num}`04_rotation/xpos_reach_2048:.2f`.
+# Its authors also use blockwise causal attention, so their results past the trained length are due to both together. Does xPos make a model
+# better? {doc}`Chapter 7 <07_every_encoding>` trains both, with three seeds, which give no verdict:
 #
 # | bits per byte | xPos | RoPE |
 # |---|---|---|
@@ -1079,18 +1080,19 @@ figures.show(
 #
 # ## What to take away
 #
-# 1. If every vector gets its position one by one and scores may depend only on distances, a position **turns** a vector by an angle
-#    **linear** in it and does not stretch it. Values stay as they are.
+# 1. If a position **turns** every vector by an angle **linear** in the position and does not stretch it, scores depend only on distances,
+#    although every vector gets its position separately. Values stay as they are.
 # 2. The famous decay is that of an **upper bound**. For the trained pairs measured here it says less than a bound that does not decay. If
 #    a trained model prefers near keys, it is because its queries and keys have learned that.
 # 3. Pairs that hardly turn within the trained length compare content. In one small model (one seed), with 8 keys visible, stopping the
 #    slowest band costs {num}`04_rotation/band_3_stopped_near:.3f` bits per byte and removing it
 #    {num}`04_rotation/band_3_removed_near:.3f`. With all keys, removing it costs {num}`04_rotation/band_3_removed_far:.3f` more.
-# 4. Layout and precision fail silently: a wrong one passes every check of shapes, norms and short texts.
+# 4. Layout and precision fail silently. A wrong layout passes every check of shapes and norms, and too low a precision also passes tests on
+#    short texts.
 #
 # **Limits.** The identities are exact. The trained model is one tiny model of source code with one seed, and it hardly uses far text. It
-# shows that scores *need* not decay, not how large models distribute their work. The derivation shows that rotation suffices; we do not
-# claim that it is the only way.
+# shows that scores *need* not decay, not how large models distribute their work. The derivation leads to rotation under its assumptions:
+# two columns, the whole complex product, and the same treatment of queries and keys. Without them there are other ways, such as xPos.
 #
 # **What would change our mind.** A trained model in which {eq}`eq-rotation-bound` is below the simple bound for most pairs: then the
 # decay would bind. Or a slow band whose stopping costs bits within the trained length.

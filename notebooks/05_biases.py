@@ -14,9 +14,9 @@
 # # 5. Biases and distances
 #
 # **Finding.** Models whose bias keeps falling with the distance (ALiBi, KERPLE, Sandwich) predict texts of eight trained lengths about as
-# well as through a window of the trained length. T5's bias is level from distance {num}`05_biases/t5_last_begins` on, and reading the
-# whole text then costs {num}`encodings/t5/gap/native/8x:.2f` bits per byte more than the window. With RoPE, which has no bias, it costs
-# {num}`encodings/rope/gap/native/8x:.2f` more.
+# well as through a window of the trained length. T5's bias is level from distance {num}`05_biases/t5_last_begins` on, and between four and
+# eight trained lengths its loss with all keys visible is {num}`encodings/t5/gap/native/8x:.2f` bits per byte above that of the window. With
+# RoPE, which has no bias, it is {num}`encodings/rope/gap/native/8x:.2f` above it.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -148,7 +148,7 @@ figures.show(
 
 # %% [markdown]
 # > **Question.** What happens to attention when a function of the distance is *added* to a score, or *multiplied* into it? What is left
-# > of it in texts longer than those of training?
+# > of the effect in texts longer than those of training?
 #
 # RoPE puts the distance into queries and keys ({doc}`chapter 4 <04_rotation>`). The methods of this chapter change the score instead. Six
 # add a *bias* to it, and the seventh multiplies.
@@ -163,15 +163,15 @@ figures.show(
 # | CoPE | what a table holds for a count of tokens, added | the table | what the text says |
 # | DA-Transformer | a gate, multiplied | two numbers a head | distance |
 #
-# ALiBi is judged with six seeds; the others have three, which do not order neighbours. A level curve does not mean that far text is used:
-# in these runs no bias loses anything when keys more than a trained length back are hidden.
+# ALiBi is judged with six seeds. The others have three, which are too few to rank methods that lie close together. A level curve does not
+# mean that far text is used: in these runs no model with a bias loses anything when keys more than a trained length back are hidden.
 #
-# Four words for longer texts come back in many chapters.
+# Four terms for reading longer texts recur in many chapters.
 #
-# - The {term}`sliding window <sliding-window baseline>` of a model is the same model, which at every token reads the last $L$ tokens only,
-#   at positions that start at 0 again. It never meets anything new, so it is the bar.
+# - The {term}`sliding window <sliding-window baseline>` of a model is the same model, which at every token reads only the last $L$ tokens,
+#   at positions that start at 0 again. It never meets anything new, so it is the bar that reading on has to clear.
 # - The {term}`gap` is the loss of a model minus that of its own sliding window, on the same text.
-# - A model {term}`survives` if its gap stays below a small bound. It then loses nothing by reading on.
+# - A model {term}`survives` if its gap stays below a small bound. It then loses next to nothing by reading on.
 # - It {term}`uses` far text if it loses something when that text is taken away. A model can survive and use nothing.
 #
 # ```{admonition} Before you start
@@ -179,7 +179,7 @@ figures.show(
 # - **Time**: about 25 s of one CPU core at any profile, most of it for two tiny trainings; nothing is downloaded. Memory: under 1 GB. The
 #   records: `sepnb run extrapolation encodings`; the second is the grid of {doc}`chapter 7 <07_every_encoding>`.
 # - **You need**: {doc}`chapter 1 <01_order>` for scores and weights; a sigmoid.
-# - **You will learn**: what a bias does to the odds of two keys, and a factor does not. Why longer segments flatter a model that ignores
+# - **You will learn**: what a bias does to the odds of two keys that a factor does not. Why longer segments flatter a model that ignores
 #   them.
 # - **Claims tested** (see {doc}`/book/claims`): two on ALiBi, with the records of {doc}`chapter 12 <12_extrapolators>`.
 # ```
@@ -211,8 +211,7 @@ figures.show(
 # m_h = 2^{-8h/H}, \qquad h = 1, \dots, H, \quad H \text{ a power of two} .
 # $$ (eq-biases-slopes)
 #
-# The lecture notes stop here, but 12 heads are common. For any other $H$ the authors take the slopes of the largest power of two below it,
-# and then every second slope of the list for twice as many. The heads are then not in order:
+# The lecture notes among our sources stop here, but 12 heads are common. For any other $H$ the authors take the slopes for the largest power of two below it, and add every second slope of the list for twice that power. The slopes of the heads are then not in order:
 #
 # ```{literalinclude} ../../sepnb/encodings/alibi.py
 # :pyobject: alibi_slopes
@@ -312,9 +311,10 @@ figures.show(
     alt="Two panels over distances to 256. Left: eight straight lines from zero, the "
     "steepest falling below minus 8 within 16 tokens, the flattest reaching minus 1. "
     "Right: the same as exponentials; at 128 five of the eight are near zero.",
-    caption="Every head of ALiBi has a horizon. Left: the bias by distance. Right: the "
-    "weight of a key, as a share of what an equal key gets here. At 128 only the last "
-    "three of eight heads give it more than a tenth.",
+    caption="Every head of ALiBi has a horizon. Left: the bias by distance. Right: "
+    "the weight of a key, as a share of the weight of an equal key at "
+    "distance 0. At distance 128 only the last three of eight heads give it "
+    "more than a tenth.",
 )
 
 # %% tags=["remove-input"]
@@ -452,8 +452,8 @@ figures.show_table(
 # all keys visible, it differs from its own sliding window by {num}`extrapolation/alibi/gap/native/8x:.3f` bits per byte.
 #
 # The lecture notes suspect that ALiBi ignores the far context. We cannot test this
-# ({verdict}`alibi-does-not-use-longer-context: not testable here`): in these texts not even models *trained* at $8L$ gain over their own
-# sliding window. The notes add that it is cheaper to train at $L$ than at $4L$, and that is so ({ref}`Details <biases-details>`).
+# ({verdict}`alibi-does-not-use-longer-context: not testable here`): in these texts not even models *trained* at $8L$ gain much over their
+# own sliding window. The notes add that it is cheaper to train at $L$ than at $4L$, and that is so ({ref}`Details <biases-details>`).
 #
 # ## T5: a table of buckets
 #
@@ -571,12 +571,12 @@ assert at_20[0] == at_20[1] > at_20[2] > at_20[3], "alike up to the threshold, t
 numbers["fire_at_20_near"], numbers["fire_at_20_far"] = at_20[0], at_20[3]
 
 # %% [markdown]
-# For a query at 100, a key 20 tokens back is {num}`05_biases/fire_at_20_near:.2f` of the way to the farthest. For a query at 1600 it is
-# {num}`05_biases/fire_at_20_far:.2f`, so the same distance gets another bias.
+# For a query at 100, a key 20 tokens back is {num}`05_biases/fire_at_20_near:.2f` of the way to the farthest key, on FIRE's logarithmic
+# scale. For a query at 1600 it is {num}`05_biases/fire_at_20_far:.2f`, so the same distance gets another bias.
 #
 # ## All on one axis
 #
-# The four biases of the distance, with and without waves, all keep falling.
+# The left panel below shows ALiBi, both forms of KERPLE and Sandwich. All four keep falling with the distance, Sandwich in waves.
 
 # %% tags=["hide-input"]
 far = torch.arange(0, 1025)
@@ -624,22 +624,23 @@ figures.show(
     "minus 6; its power form leaves near 512 at minus 11 and more; Sandwich falls "
     "early, then slowly, with waves. Right: the input of FIRE's perceptron against "
     "distance; queries at 50 and 100 share a curve, those at 400 and 1600 lie below.",
-    caption="Left: on a logarithmic axis KERPLE's logarithm is a line. It falls about "
-    "as much from 8 to 16 as from 512 to 1024, where ALiBi falls 64 times as much. "
-    "Right: FIRE rescales the axis for each query past its threshold.",
+    caption="Left: on a logarithmic axis KERPLE's logarithm is nearly a line. It "
+    "falls about as much from 8 to 16 as from 512 to 1024, where ALiBi falls "
+    "64 times as much. Right: FIRE rescales the axis for each query past its "
+    "threshold.",
 )
 
 # %% [markdown]
 # ## CoPE: counting something else
 #
-# In CoPE {cite:p}`golovneva2024` the distance itself is learned. Each key between $j$ and $i$ opens a gate for the query, or does
-# not, and the open gates are counted,
+# In CoPE {cite:p}`golovneva2024` the distance itself is learned. Each key from $j$ to $i$ opens a gate for the query or leaves it closed,
+# and the open gates are counted,
 #
 # $$
 # g_{ij} = \sigma(q_i \cdot k_j), \qquad p_{ij} = \sum_{t=j}^{i} g_{it} ,
 # $$ (eq-biases-cope)
 #
-# up to $P - 1$. The bias is $q_i \cdot e[p_{ij}]$, read between the rows of a table $e$. With all gates open, $p_{ij} = i - j + 1$ is the
+# up to $P - 1$. The bias is $q_i \cdot e[p_{ij}]$, interpolated between the rows of a table $e$. With all gates open, $p_{ij} = i - j + 1$ is the
 # ordinary distance. With gates that open only at spaces, the position of a key is *how many words ago* it was.
 
 # %%
@@ -682,8 +683,7 @@ print("".join(map(str, words_ago.tolist())))
 #
 # ### Five wishes
 #
-# The notes list what $f$ was asked to do. In terms of $x = w R$: (1) $f = 1$ at distance 0; (2) $f \to 0$ for $x \to -\infty$, so that
-# local heads suppress the far; (3) bounded for $x \to +\infty$; (4) its scale can be tuned; (5) monotone.
+# The notes list what $f$ was asked to do. In terms of $x = w R$: (1) $f = 1$ at distance 0; (2) $f \to 0$ for $x \to -\infty$, so that local heads suppress far keys; (3) bounded for $x \to +\infty$; (4) its scale can be tuned; (5) monotone.
 
 # %% tags=["hide-input"]
 line = torch.linspace(-60, 60, 4001, dtype=torch.float64)  # x = w R
@@ -718,8 +718,8 @@ figures.show_table(
         | {wish: "yes" if met else "no" for wish, met in of.items()}
         for name, of in asked_of.items()
     ),
-    caption="Only the paper's function, a sigmoid with a learned bound, meets all five "
-    "wishes. Six functions, checked over x from -60 to 60.",
+    caption="Of six functions, only the paper's, a sigmoid with a learned bound, "
+    "meets all five wishes. Checked over x from -60 to 60.",
     highlight=[0],
 )
 assert [all(of.values()) for of in asked_of.values()] == [True, *[False] * 5]
@@ -728,7 +728,8 @@ for v in (-2.0, 0.0, 2.0):
     assert abs(bound - (1 + math.exp(v))) < 1e-4
 
 # %% [markdown]
-# All five hold, with the bound $1 + e^v$. In float32 the printed formula overflows ({ref}`Details <biases-details>`).
+# For the paper's function all five hold, with the bound $1 + e^v$. In float32 the printed formula overflows
+# ({ref}`Details <biases-details>`).
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.2))
@@ -828,14 +829,14 @@ figures.show(
 # their weight. The wanted key still needs a score of the order of $\ln N$, as in attention without any bias {cite:p}`chiang2022`. A bias
 # that keeps falling with the distance gives the wanted key that lead for free.
 #
-# The same gate *added*, $\operatorname{ReLU}(q \cdot k)/\sqrt d + f(R)$, takes at most a factor of $e$ from
-# a far key, and the wanted key keeps {num}`05_biases/added_16384:.3f`.
+# The same gate *added*, $\operatorname{ReLU}(q \cdot k)/\sqrt d + f(R)$, lowers the weight of a far key by at most a factor of $e$, so the
+# wanted key keeps only {num}`05_biases/added_16384:.3f`.
 #
 # ### What the ReLU does
 #
-# Without the ReLU, a gate above 1 would make a *negative* product more negative. The notes are right about that. They
-# add that attention becomes sparse, "since only positive attention is amplified". The scores become sparse, but the weights do not: after
-# a softmax nothing is zero, and all keys with negative products become equal.
+# Without the ReLU, a gate above 1 would make a *negative* product more negative. The notes are right about that. They add that attention
+# becomes sparse, "since only positive attention is amplified". The scores become sparse, but the weights do not: after a softmax nothing is
+# zero, and all keys with negative products get the same weight.
 
 # %% tags=["hide-input"]
 one_q, one_k = noise(1, 1, 1, 16), noise(1, 1, 2, 16)
@@ -897,9 +898,9 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 # (biases-trained)=
 # ## What it is worth in trained models
 #
-# The experiment `encodings` trains all of them with three seeds, each at the best learning rate of a sweep, and reads texts of up to $8L$
-# ({numref}`fig-biases-encodings`; {doc}`chapter 7 <07_every_encoding>` has the other encodings). Each statement below is true of every one
-# of the three seeds, but three seeds are too few for a verdict.
+# The experiment `encodings` trains all methods of this chapter with three seeds, each at the best learning rate of a sweep, and reads texts
+# of up to $8L$ ({numref}`fig-biases-encodings`; {doc}`chapter 7 <07_every_encoding>` has the other encodings). Each statement below is true
+# of every one of the three seeds, but three seeds are too few for a verdict.
 #
 # **Inside the trained length**, Sandwich ({num}`encodings/sandwich minus rope/bits_per_byte:+.3f` bits per byte) and KERPLE have a lower
 # loss than RoPE. ALiBi ({num}`encodings/alibi minus rope/bits_per_byte:+.3f`), T5 and the DA-Transformer have a higher one.
@@ -913,8 +914,8 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 #
 # **The gate.** At these lengths dilution is small: the DA-Transformer ends {num}`encodings/distance-aware/gap/native/8x:+.2f` above its
 # sliding window at $8L$. The model that adds its gate loses {num}`encodings/distance-aware-added minus distance-aware/bits_per_byte:+.3f`
-# more inside $L$ and ends {num}`encodings/distance-aware-added/gap/native/8x:+.2f` above its window. Our computation gave the wanted key
-# the same weight in both forms, so it did not predict this difference.
+# more inside $L$ and ends {num}`encodings/distance-aware-added/gap/native/8x:+.2f` above its window. In our computation above, the wanted
+# key had almost the same weight in both forms, so it did not predict this difference.
 #
 # ## What to take away
 #
@@ -922,15 +923,15 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 #    neutral, not absent: it suppresses far keys in the scores, not in the weights.
 # 2. **ALiBi's loss is flat past the trained length** ({verdict}`alibi-flat-beyond-length: reproduced`). A mean that falls over longer
 #    segments does not show that a model uses them.
-# 3. **In these runs, biases that keep falling stay at their sliding window.** T5 ends {num}`encodings/t5/gap/native/8x:+.2f` above it, and
-#    FIRE {num}`encodings/fire/gap/native/8x:+.2f`.
+# 3. **In these runs, models whose bias keeps falling stay level with their sliding window.** T5 ends {num}`encodings/t5/gap/native/8x:+.2f`
+#    above it, and FIRE {num}`encodings/fire/gap/native/8x:+.2f`.
 #
 # **Limits.** Identities and curves are exact. The live models are tiny, with one seed. The comparison has one
 # budget, one width and three seeds; only ALiBi was also trained for longer
 # ({doc}`chapter 11 <11_language_model>`). The initial values of FIRE, CoPE and DA are ours.
 #
-# **What would change our mind.** A DA model whose weight on keys with score 0 vanishes as texts grow. An ALiBi model below
-# its own sliding window, after a training that is long enough to learn to.
+# **What would change our mind.** A DA model whose weight on keys with score 0 vanishes as texts grow. An ALiBi model whose loss is below
+# that of its own sliding window, after a training that is long enough to learn to use far text.
 #
 # ## Exercises
 #
@@ -1125,8 +1126,8 @@ if profile == "laptop" and unrun.str.startswith("learned").all():  # what is sai
 
 # %% [markdown]
 # ---
-# The next cell writes the numbers that this page's sentences, the {doc}`claims page </book/claims>` and the regression
-# tests read.
+# The next cell writes the numbers that this page's sentences, the {doc}`claims page </book/claims>` and the regression tests
+# read.
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("05_biases", numbers, profile=profile)

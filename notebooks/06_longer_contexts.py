@@ -164,10 +164,10 @@ figures.show(
 # > **Question.** A model was trained with RoPE on texts of length $L$. Which change of its frequencies lets it read texts of $4L$ or
 # > $16L$, without tuning or after a little? And does it need a change of frequencies at all?
 #
-# RoPE {cite:p}`su2021` has a rotation for every position, so nothing ends at position $L$. And yet a model trained with it fails past its
-# length ({doc}`chapter 12 <12_extrapolators>`). {term}`Context extensions <context extension>` are meant to repair it without touching a
-# weight: they turn some pairs of columns more slowly. They differ in which pairs, and by how much. This chapter draws them on one scale and
-# measures them against two rivals that need no new frequencies: plain RoPE with the same tuning, and a window.
+# RoPE {cite:p}`su2021` has a rotation for every position, so nothing ends at position $L$. And yet a model trained with RoPE fails past its
+# trained length ({doc}`chapter 12 <12_extrapolators>`). {term}`Context extensions <context extension>` are meant to repair this without
+# touching a weight: they turn some pairs of columns more slowly. They differ in which pairs they slow down, and by how much. This chapter
+# draws them on one scale and measures them against two rivals that need no new frequencies: plain RoPE with the same tuning, and a window.
 #
 # ```{admonition} Before you start
 # :class: note
@@ -177,7 +177,7 @@ figures.show(
 # - **You need**: {doc}`chapter 4 <04_rotation>`, whose pairs, frequencies $w_m = b^{-2m/d}$ and layouts are used throughout.
 # - **You will learn**: to read an extension off one curve. Why YaRN is two methods. Why an extension that follows the length of the text
 #   is at odds with a cache.
-# - **Claims tested**: each has its verdict beside it, which leads to its rule. All rules were committed before the first record.
+# - **Claims tested**: each claim below has its verdict beside it, with a link to its rule. All rules were committed before the first record.
 # ```
 #
 # ## What is new past the trained length
@@ -233,9 +233,9 @@ figures.show(
 )
 
 # %% [markdown]
-# {num}`06_longer_contexts/pairs_below_a_turn` of {num}`06_longer_contexts/pairs` pairs make less than a turn; the
-# fastest makes {num}`06_longer_contexts/turns_fastest:.0f`. But new angles are only one of two things that change at
-# position $4L$. The query also sees four times as many keys, and no frequency changes that. A window takes away both
+# {num}`06_longer_contexts/pairs_below_a_turn` of {num}`06_longer_contexts/pairs` pairs make less than a turn; the fastest makes
+# {num}`06_longer_contexts/turns_fastest:.0f`. But new angles are only one of two things that change at position $4L$. The query also sees
+# four times as many keys, and no frequency changes that. A window avoids both the new angles and the additional keys
 # ({ref}`below <longer-measured>`).
 #
 # ## Position interpolation
@@ -263,9 +263,9 @@ article = rope_frequencies(d, extension=PositionInterpolation(20 / 4))[0]  # 4K 
 torch.testing.assert_close(article, w / 5, rtol=1e-15, atol=0)
 
 # %% [markdown]
-# The cost appears inside the window. The fastest pair used to turn by one radian from a token to the next, and now turns by a
-# quarter of that, so neighbours look more alike than they ever did in training. We compute the score between a vector and itself at a
-# distance.
+# The cost appears inside the window. The fastest pair used to turn by one radian from a token to the next, and now turns by a quarter of
+# that, so neighbours look more alike than they ever did in training. We compute the score between a vector and a copy of it some tokens
+# away.
 
 # %%
 near = torch.arange(0, 9)
@@ -289,7 +289,8 @@ assert numbers["neighbour_pi"] < numbers["neighbour_plain"] / 8
 #
 # ## NTK-aware scaling
 #
-# So slow down the slow pairs and leave the fast ones. The NTK-aware rule {cite:p}`bloc972023` does this with another base,
+# It would be better to slow down the slow pairs and leave the fast ones alone. The NTK-aware rule {cite:p}`bloc972023` does this with
+# another base,
 #
 # $$
 # b' = b\, s^{\,d/(d-2)} \quad \Longrightarrow \quad
@@ -316,8 +317,8 @@ numbers["ntk_reach"] = reach.min().item() / L
 assert reach.min() < s * L and reach.max() > s * L * (1 - 1e-12)
 
 # %% [markdown]
-# The two ends are exact, and the pairs between are a compromise. The first of the slow pairs is divided by only
-# {num}`06_longer_contexts/ntk_reach:.2f` and not by $s = 4$, so to read $sL$ one has to ask for a larger factor.
+# The two ends are exact, and the pairs between are a compromise. The frequency of the first slow pair is divided by only
+# {num}`06_longer_contexts/ntk_reach:.2f` instead of $s = 4$, so to read $sL$ one has to ask for a larger factor.
 #
 # A **raised base** {cite:p}`xiong2023` is the same change with a base chosen by hand, 500,000 in Llama 3 instead of
 # 10,000. It slows the slowest pairs far more than a context of $4L$ needs.
@@ -474,8 +475,9 @@ moving.show(
 #
 # ## llama3, LongRoPE, and all on one scale
 #
-# The released code of the later Llama 3 models keeps wavelengths below $L/4$, divides those above $L$, and blends between. That is
-# NTK-by-parts with $\alpha = 1$ and $\beta = 4$. (The paper {cite:p}`grattafiori2024` names only their raised base.)
+# The released code of the later Llama 3 models keeps pairs with wavelengths below $L/4$, divides the frequencies of those above $L$ by $s$,
+# and blends in between. That is NTK-by-parts with $\alpha = 1$ and $\beta = 4$. (The paper {cite:p}`grattafiori2024` names only their
+# raised base.)
 #
 # LongRoPE {cite:p}`ding2024` has no formula: a search finds a divisor for every pair. Released checkpoints have one list of divisors
 # for texts of at most $L$ and one for longer texts, and a factor $\sqrt{1 + \ln s / \ln L}$ on queries and keys. (The lists in our check
@@ -499,8 +501,8 @@ assert torch.equal(short, w)
 assert (w / long)[-1] == s, "one token more, and every pair turns at another speed"
 
 # %% [markdown]
-# Every extension divides $w_m$ by something between 1 and, mostly, $s$. Drawn against the wavelength in units of $L$, they are answers to
-# one question: *up to which wavelength may a pair stay as it is?*
+# Every extension divides $w_m$ by something between 1 and, mostly, $s$. Drawn against the wavelength in units of $L$, the extensions are
+# answers to one question: *up to which wavelength may a pair stay as it is?*
 
 # %% tags=["hide-input"]
 EXTENSIONS = {
@@ -583,9 +585,9 @@ columns = [
 sizes = pd.DataFrame(rows, columns=columns)
 figures.show_table(
     sizes,
-    caption=f"Below L = {border} the published border of 32 turns keeps no pair. Shown "
-    "is how many of the 16 pairs of a head of 32 columns NTK-by-parts keeps with that "
-    "border, and with the 4 turns of llama3.",
+    caption=f"Below L = {border} the published border of 32 turns keeps no pair. The "
+    "last two columns count the pairs that NTK-by-parts keeps, of 16 in a "
+    "head of 32 columns, with that border and with the 4 turns of llama3.",
     formats={"turns of the fastest pair": ".1f"},
 )
 assert rope_frequencies(32, extension=NTKByParts(4, border))[0][0] == 1.0
@@ -620,7 +622,7 @@ assert numbers["ours_kept_by_parts"] <= numbers["ours_kept_llama3"]
 #
 # ## Following the length: dynamic NTK and the cache
 #
-# A fixed factor slows a short text down as well. *Dynamic* NTK {cite:p}`emozilla2023` lets the base follow the
+# A fixed factor also slows the pairs down in short texts. *Dynamic* NTK {cite:p}`emozilla2023` lets the base follow the
 # current length $n$ of the text,
 #
 # $$
@@ -641,9 +643,9 @@ torch.testing.assert_close((w / at_4L)[-1].item(), 4.0 * 4 - 3, rtol=1e-12, atol
 # %% [markdown]
 # ### What went wrong: the cache
 #
-# A model that generates keeps the keys of earlier tokens in a cache. In common code they are stored rotated, each with the base of the
-# moment at which it came. When the next token raises the base, its query turns at one speed and the keys at many others, so their product
-# no longer depends on a distance alone. Here is that cache, on plain vectors.
+# A model that generates keeps the keys of earlier tokens in a cache. In common code the keys are stored rotated, each with the base that
+# applied when its token came. When the next token raises the base, its query turns at one speed and the keys at many others, so their
+# product no longer depends on a distance alone. Here is that cache, on plain vectors.
 
 # %%
 d_small, L_small, n_text = 32, 32, 128
@@ -674,9 +676,9 @@ print(f"error of the scores: {numbers['cache_score_error']:.2f} of their size")
 # trackers know the symptoms: generation that differs from a forward pass, or a base that stays large after one long
 # input (transformers issues 25104 and 27227, vLLM 3488 and 5093).
 #
-# There are two consistent ways. {cite:t}`peng2024` store keys unrotated and turn them all anew for each token. A single pass would then
-# need a base for every row. The other way is one base for all: *the length is that of the whole text, fixed before the first token*. This
-# package does that, and refuses a cache that was not given the length.
+# There are two consistent ways. {cite:t}`peng2024` store keys unrotated and turn all of them again for each token. To agree with this, a
+# single pass would need a separate base for every row. The other way is one base for all tokens: *the length is that of the whole text,
+# fixed before the first token*. This package does that, and refuses a cache that was not given the length.
 
 # %%
 torch.manual_seed(seed)
@@ -708,9 +710,9 @@ assert told_error < 1e-10 and fixed_error < 1e-10
 numbers["cache_told_error"] = told_error
 
 # %% [markdown]
-# Given the length, reading token by token gives what one pass gives, to {num}`06_longer_contexts/cache_told_error:.0e`. But no cache can
-# mend one problem: what the model says about a *prefix* depends on how much text comes after it. (LongRoPE's switch at $L$
-# has the same effect.)
+# Given the length, reading token by token gives what one pass gives, to {num}`06_longer_contexts/cache_told_error:.0e`. One problem remains
+# that no cache can mend: what the model says about a *prefix* depends on how much text comes after it. (LongRoPE's switch at $L$ has the
+# same effect.)
 
 # %%
 prefix = text[:, : 2 * L_small]
@@ -724,23 +726,23 @@ numbers["prefix_moved_dynamic"] = moved["dynamic NTK"]
 numbers["prefix_moved_fixed"] = moved["YaRN"]
 
 # %% [markdown]
-# When the second half of this text is there, the logits of the first half change by up to
-# {num}`06_longer_contexts/prefix_moved_dynamic:.2f` in an untrained model; under YaRN by {num}`06_longer_contexts/prefix_moved_fixed:.0e`.
-# So a perplexity "with dynamic NTK" depends on how the text was cut, and we leave the method out of the comparison.
+# If the second half of this text is added, the logits of the first half change by up to {num}`06_longer_contexts/prefix_moved_dynamic:.2f`
+# in an untrained model with dynamic NTK, and by {num}`06_longer_contexts/prefix_moved_fixed:.0e` with YaRN. So a perplexity "with dynamic
+# NTK" depends on how the text was cut, and we leave the method out of the comparison.
 #
 # (longer-measured)=
 # ## Measured
 #
-# One plain RoPE model per seed is trained on novels at $L$, as in {doc}`chapter 11 <11_language_model>`. Then each extension
-# is built for $s = 4$ and reads texts of up to $16L$:
+# One plain RoPE model per seed is trained on novels at its own, shorter $L$, as in {doc}`chapter 11 <11_language_model>`. Then the model
+# reads texts of up to $16L$ with each extension, built for $s = 4$:
 #
 # - *frozen*: the trained weights with the new frequencies, and once more with $s = 16$ for the longest texts;
 # - *tuned*: from the same checkpoint, a twentieth of the steps on texts of $4L$, at the best of
 #   three learning rates on the validation text.
 #
-# Three rivals change no frequency: plain RoPE without changes, plain RoPE with the **same tuning**, and plain RoPE that sees only a
-# **window** of its trained length. Tuning also changes the loss within the last $L$ bytes, so a tuned model is compared with its *own*
-# sliding-window baseline, which never leaves the trained length.
+# Plain RoPE changes no frequency and is read in three ways: without changes, with the **same tuning**, and seeing only a **window** of its
+# trained length. Tuning also changes the loss within the last $L$ bytes, so a tuned model is compared with its *own* sliding-window
+# baseline, which never leaves the trained length.
 #
 # ````{dropdown} Details: how many bytes the baselines read
 # At stride 1 every byte has all of its $L$ bytes of context, but needs one pass, so only few windows are read:
@@ -815,10 +817,11 @@ compared = pd.DataFrame(
 figures.show_table(
     compared,
     caption="Differences in bits per byte, seed by seed; negative is better. In the "
-    "bin that ends at 4L unless another is named. A tuned model that uses more than L "
-    "bytes of context would be below zero minus its own window (the same model through "
-    "L bytes at stride 1). The last column shows what tuning gives within L bytes. The "
-    f"last three columns read {tight_bytes['4x']} bytes per seed to 4L and "
+    "bin that ends at 4L unless another is named. A tuned model that uses "
+    "more than L bytes of context would be below zero in the columns that "
+    "compare it with its own window (the same model through L bytes at stride "
+    "1). The last column shows what tuning gives within L bytes. The last "
+    f"three columns read {tight_bytes['4x']} bytes per seed to 4L and "
     f"{tight_bytes['16x']} to 16L.",
 )
 
@@ -881,15 +884,15 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
     assert scores_of(pi, "frozen/1x").mean() > counted, "worse than counting bytes"
 
 # %% [markdown]
-# | bits per byte | to 4L | tuned | to 16L |
+# | bits per byte | to 4L | to 4L, tuned | to 16L, tuned |
 # |---|---|---|---|
 # | RoPE | {num}`context_extension/rope/frozen/4x:.2f` | {num}`context_extension/rope/tuned/4x:.2f` | {num}`context_extension/rope/tuned/16x:.2f` |
 # | and window | {num}`context_extension/rope/frozen-window/4x:.2f` | {num}`context_extension/rope/tuned-window/4x:.2f` | {num}`context_extension/rope/tuned-window/16x:.2f` |
 # | NTK-aware | {num}`context_extension/ntk-aware/frozen/4x:.2f` | {num}`context_extension/ntk-aware/tuned/4x:.2f` | {num}`context_extension/ntk-aware/tuned/16x:.2f` |
 # | YaRN | {num}`context_extension/yarn/frozen/4x:.2f` | {num}`context_extension/yarn/tuned/4x:.2f` | {num}`context_extension/yarn/tuned/16x:.2f` |
 #
-# The columns are the bin from $2L$ to $4L$ without tuning, the same tuned, and the bin from $8L$ to $16L$ tuned. The window is $L$ wide
-# before tuning and $4L$ after it.
+# The first two columns are of the bin from $2L$ to $4L$, the last of the bin from $8L$ to $16L$. The window is $L$ wide before tuning and
+# $4L$ after it.
 #
 # **Without tuning, no extension beat the window** (our hypothesis that YaRN and NTK-aware scaling do:
 # {verdict}`frozen-extension-beats-the-window: refuted`). The window improves plain RoPE on long texts
@@ -901,18 +904,19 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 # Inside $L$ its loss is {num}`context_extension/position-interpolation/frozen/1x:.2f`, worse than counting bytes.
 #
 # **Tuned, the best extensions do what the window did without tuning.** Five of six are ahead of plain RoPE with the same tuning, three
-# clearly, and interpolation is behind it (our hypothesis that plain RoPE is as good:
-# {verdict}`tuning-plain-rope-is-enough: refuted`). Tuned extensions reach the length they were tuned for, but one of
-# eight comparisons remains open ({verdict}`tuned-extensions-reach-the-tuned-length: undecided`).
+# clearly, and interpolation is behind it (our hypothesis that plain RoPE is as good: {verdict}`tuning-plain-rope-is-enough: refuted`). The
+# four tuned extensions are compared with their window in two bins, up to the length they were tuned for. In seven of these eight
+# comparisons the gap is below our margin; the eighth is open ({verdict}`tuned-extensions-reach-the-tuned-length: undecided`).
 #
-# **At sixteen trained lengths every tuned extension is worse than plain RoPE with the same tuning**, in every seed. So tuned NTK methods do
-# not work past the length of their tuning (the claim that they do: {verdict}`ntk-tuned-reads-on: not reproduced`).
+# **At sixteen trained lengths every tuned extension is worse than plain RoPE with the same tuning**, in every seed. So in these runs tuned
+# NTK methods do not work past the length of their tuning (the claim that they do: {verdict}`ntk-tuned-reads-on: not reproduced`).
 #
 # The records cannot show whether a tuned extension *uses* its longer context. Not even models trained at eight lengths gain much over
 # their own sliding window in these texts ({doc}`chapter 12 <12_extrapolators>`).
 #
 # ````{dropdown} Details: what others found, with models of billions of parameters
-# By the abstract of {cite:t}`chen2023`, interpolation extended LLaMA models from 2048 to 32768 tokens with at most 1000 steps of tuning.
+# According to the abstract of {cite:t}`chen2023`, interpolation extended LLaMA models from 2048 to 32768 tokens with at most 1000 steps of
+# tuning.
 #
 # The authors of YaRN publish perplexities on ten documents, cut to one window each. Of three 7B models tuned at 8K,
 # interpolation is slightly the best at that length and the worst past it. Of the other two, YaRN is better at 10K and NTK-aware
@@ -926,12 +930,12 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 # ## What to take away
 #
 # 1. **Without tuning, no extension beat a window.** Tuned, the best did up to $4L$ what the window did without
-#    tuning. A comparison of extensions has to show both rivals.
+#    tuning. A comparison of extensions has to show both rivals, a window and plain RoPE with the same tuning.
 # 2. **An extension is one curve**: by how much each pair is slowed down, against the turns that it made in training.
 # 3. **YaRN is two methods**, one in the paper and one in the code. Published borders such as 32 turns need long trained lengths.
-# 4. **An extension is not only for RoPE.** `model.extended(extension=YaRN(8, L))` also slows the waves of a sinusoid at the input, of the
-#    content-to-position term, TUPE, Transformer-XL and Sandwich. {doc}`Chapter 13 <13_slow_down>` slows the position stream of a
-#    separated model, which leaves its content alone.
+# 4. **An extension is not only for RoPE.** `model.extended(extension=YaRN(8, L))` also slows the waves of a sinusoid at the input, of TUPE,
+#    Transformer-XL and Sandwich, and of the {term}`content-to-position term`.
+#    {doc}`Chapter 13 <13_slow_down>` slows the position stream of a separated model, which leaves its content alone.
 #
 # **Limits.** The identities are exact. The measurement is of one small model of bytes, trained at a length of 128 or 256, whose narrow
 # heads have few pairs. One factor, 4, was tuned, at the best of three rates. In every seed YaRN, llama3 and the raised base chose the
@@ -939,8 +943,8 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 # only because tuning made that window {num}`06_longer_contexts/pi_worse:.2f` bits per byte worse than the window of plain RoPE. Dynamic
 # NTK and LongRoPE are checked, not measured.
 #
-# **What would change our mind.** A text on which models trained at the long length gain much over their sliding window, an extension
-# gains it too, and plain RoPE with the same tuning does not.
+# **What would change our mind.** A text on which models trained at the long length gain much over their sliding window, and on which an
+# extension gains as much while plain RoPE with the same tuning does not.
 #
 # ## Exercises
 #

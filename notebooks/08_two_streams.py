@@ -13,11 +13,11 @@
 # %% [markdown]
 # # 8. Two streams: values and output
 #
-# **Finding.** Give position its own columns, and split attention's value and output matrices along the same border. While the attention
-# weights are held fixed, text then cannot influence position at all: the derivative is {num}`08_two_streams/frozen_jacobian_split:.0f`,
-# exactly ({numref}`fig-streams-jacobian`). With one unsplit value matrix it is at least
-# {num}`08_two_streams/frozen_jacobian_full_value:.2f` in every random model. Live attention weights read both streams, so each stream
-# still influences the other through them.
+# **Finding.** Give position its own columns, and split attention's value and output matrices along the same border (the MLP and the norm
+# are split too, see the next chapter). While the attention weights are held fixed, text then cannot influence position at all: the
+# derivative is {num}`08_two_streams/frozen_jacobian_split:.0f`, exactly ({numref}`fig-streams-jacobian`). If only the value matrices are
+# left unsplit, the derivative is at least {num}`08_two_streams/frozen_jacobian_full_value:.2f` in every random model. Live attention
+# weights read both streams, so each stream still influences the other through them.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -135,10 +135,11 @@ figures.show(
     "exactly zero. Separated with live attention: they are filled. Full value and "
     "output matrices with frozen attention: filled.",
     caption="With fixed attention weights nothing passes between the streams (left, "
-    "exactly 0). Live attention weights bring a leak back (middle). Unsplit value and "
-    "output matrices leak even with fixed weights (right). Colour shows how strongly "
-    "each output column depends on each input column: the largest derivative over all "
-    "pairs of tokens, in one random model.",
+    "exactly 0). With live attention weights each stream influences the other "
+    "(middle). Unsplit value and output matrices leak even with fixed weights "
+    "(right). Colour shows how strongly each output column depends on each "
+    "input column: the largest derivative over all pairs of tokens, in one "
+    "random model.",
 )
 
 # %% [markdown]
@@ -150,14 +151,14 @@ figures.show(
 # - **Time**: about 7 s of one CPU core at profile `smoke`, about 10 s at `laptop`; no GPU is used. Memory: under 1 GB. Nothing is
 #   downloaded, nothing is trained.
 # - **You need**: {doc}`chapter 1 <01_order>`; block matrices; what a Jacobian is.
-# - **You will learn**: why values keep the streams apart and attention weights do not; how to measure isolation exactly, with controls
-#   that must fail; what the split saves.
+# - **You will learn**: why values keep the streams apart and attention weights do not; how to measure isolation exactly, with controls that
+#   must leak; what the split saves.
 # - **Claims tested** (see {doc}`/book/claims`): `block-values-keep-streams-apart`, `semantics-do-not-depend-on-position`.
 # ```
 #
 # The source of this part of the book is a set of slides in French. Instead of *adding* a position vector to a token's embedding, they
-# reserve some dimensions for position alone. This chapter keeps them apart inside attention, {doc}`the next one <09_split_mlp_norm>`
-# outside it.
+# reserve some dimensions for position alone. This chapter keeps position and meaning apart inside attention;
+# {doc}`the next one <09_split_mlp_norm>` does so in the rest of the block.
 #
 # The idea is older. {cite:t}`kitaev2018` concatenated content and position and split the weights of attention and of the feed-forward
 # layers in 2018, and {cite:t}`lequeu2026` study such models in depth. The book adds exact tests, and comparisons in which only one factor
@@ -165,9 +166,9 @@ figures.show(
 #
 # ## What goes in
 #
-# The width is divided, $D = d_{\text{pos}} + d_{\text{sem}}$, and a token enters as $x_i = [\,p_i \,\Vert\, s_t\,]$, equation
-# {eq}`eq-input`, with position first. Two texts of the same length then have the same position columns, and a letter has the same
-# semantic columns at every place.
+# We divide the width, $D = d_{\text{pos}} + d_{\text{sem}}$. A token enters as $x_i = [\,p_i \,\Vert\, s_t\,]$, equation {eq}`eq-input`,
+# with position first. Two texts of the same length then have the same position columns, and a letter has the same semantic columns wherever
+# it occurs.
 
 
 # %%
@@ -208,8 +209,8 @@ figures.show(
 #
 # ## Values that stay in their columns
 #
-# Attention reads values, $V = u\, W_V$, with $u = [\,u_{\text{pos}} \,\Vert\, u_{\text{sem}}\,]$ the normalised input. With a full $W_V$
-# every output column reads every input column. The slides make it block diagonal:
+# Attention averages the values $V = u\, W_V$, where $u = [\,u_{\text{pos}} \,\Vert\, u_{\text{sem}}\,]$ is the normalised input. With a
+# full $W_V$ every column of $V$ reads every input column. The slides make $W_V$ block diagonal:
 #
 # $$
 # \begin{aligned}
@@ -226,7 +227,7 @@ figures.show(
 # :dedent:
 # ```
 #
-# By hand, with two columns each:
+# By hand, with two columns per stream:
 #
 # $$
 # [\,1, 1 \,\Vert\, 2, 1\,] \begin{pmatrix} 1 & 2 & & \\ 0 & 1 & & \\ & & 3 & 0 \\ & & 1 & 1 \end{pmatrix}
@@ -252,8 +253,7 @@ assert torch.equal(split(u), u @ torch.block_diag(W_pos, W_sem))  # zeros includ
 # z_{ic} = \sum_{j=1}^{M} a_{ij}\, V_{jc} .
 # $$ (eq-streams-sum)
 #
-# The sum runs over the *keys* $j$, the rows of $V$, while the column $c$ stays fixed. So attention mixes tokens, not columns. This is the
-# layer of the package, from normalised streams `u` to its output:
+# The sum runs over the *keys* $j$, the rows of $V$, while the column $c$ stays fixed. So attention mixes tokens, not columns. In the package, the attention layer turns the normalised streams `u` into its output like this:
 #
 # ```{literalinclude} ../../sepnb/models/attention.py
 # :pyobject: Attention.forward
@@ -261,7 +261,7 @@ assert torch.equal(split(u), u @ torch.block_diag(W_pos, W_sem))  # zeros includ
 # :dedent:
 # ```
 #
-# The same as the loops of {eq}`eq-streams-sum`, with literal numbers:
+# Here is {eq}`eq-streams-sum` again, written as loops over small numbers:
 
 # %%
 a = torch.tensor([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])  # N = 2 queries, M = 3 keys
@@ -283,12 +283,13 @@ assert torch.equal((a @ V_other_text)[:, :2], z[:, :2]), "pos must not notice"
 # %% [markdown]
 # ```{admonition} Deviation from the source: four slips
 # :class: warning
-# - The slides let the sum of {eq}`eq-streams-sum` run to $d_{\text{model}}$. It must end at the number of keys $M$; the loop above would
-#   ask for a fourth key where there are three. Their *conclusion* is right.
+# - The slides let the sum of {eq}`eq-streams-sum` run to $d_{\text{model}}$. It must end at the number of keys $M$. In the loop above
+#   $d_{\text{model}}$ is 4, so the sum would ask for a fourth key, but there are only three. The slides' *conclusion* is right.
 # - They print $\operatorname{softmax}(Q \cdot K / \sqrt{d})$. The shapes need a transpose, $Q K^\top$.
 # - They call a position unseen when $i > L_{\max}$. Their window is $[0, L_{\max} - 1]$, so the first unseen index is $L$ itself:
 #   $i \ge L$. We check this below.
-# - They omit the norm and the residual path. In {doc}`chapter 9 <09_split_mlp_norm>` the norm decides whether the method works at all.
+# - They omit the norm and the residual path. {doc}`Chapter 9 <09_split_mlp_norm>` shows that the norm decides whether the streams stay
+#   apart at all.
 # ```
 
 # %%
@@ -307,8 +308,8 @@ else:
 # ## Heads, and the one that straddles
 #
 # Each head computes its own weights and owns $d = D/H$ neighbouring columns of $z$. The slides first tried $d_{\text{pos}} = d$, so that
-# head 0 owns exactly the pos columns and is "the position head". But $d_{\text{pos}}$ is a hyperparameter. With $d_{\text{pos}} = 5$ and
-# $d = 8$, head 0 owns five pos columns *and* three sem columns: it *straddles* the border.
+# head 0 owns exactly the pos columns and is "the position head". But $d_{\text{pos}}$ is a hyperparameter and need not equal $d$. With
+# $d_{\text{pos}} = 5$ and $d = 8$, head 0 owns five pos columns *and* three sem columns: it *straddles* the border.
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(7.2, 3.3))
@@ -338,13 +339,13 @@ figures.show(
     "pos columns fill head 0 exactly. With d_pos 5 they fill five columns of head 0, "
     "with d_pos 12 head 0 and half of head 1: these heads straddle.",
     caption="Which head owns which columns of $z$, for three values of "
-    "$d_{\\text{pos}}$. $W_O$ is cut where the colour changes and not at a head's "
-    "border, so a straddling head mixes nothing.",
+    "$d_{\\text{pos}}$. $W_O$ is cut where the colour changes, not at the "
+    "border of a head, so a straddling head mixes nothing.",
 )
 
 # %% [markdown]
-# Does a straddling head leak? No, because of {eq}`eq-streams-sum`: a head decides *with which weights* its columns are averaged, the same
-# for pos and sem columns, but it never adds one column to another. Only the next matrix must be cut at the right place:
+# Does a straddling head leak? No. By {eq}`eq-streams-sum`, a head averages all its columns, pos and sem, *with the same weights*, but it
+# never adds one column to another. Only the next matrix, $W_O$, must be cut at the right place:
 #
 # $$
 # y = x + z \begin{pmatrix} W_{O,\text{pos}} & 0 \\ 0 & W_{O,\text{sem}} \end{pmatrix} ,
@@ -361,10 +362,10 @@ figures.show(
 # J_{\text{pos} \leftarrow \text{sem}} = \frac{\partial F(x)_{\text{pos}}}{\partial x_{\text{sem}}} = 0 .
 # $$ (eq-streams-jacobian)
 #
-# It can be taken in two ways.
+# We can compute this derivative in two ways.
 #
-# - *Frozen*: record the attention weights $a_{ij}$ at $x$ and hold them constant. What still passes goes through values, outputs, MLPs
-#   and norms, the paths that the slides want to cut.
+# - *Frozen*: record the attention weights $a_{ij}$ at $x$ and hold them constant. Whatever still passes goes through values, outputs, MLPs
+#   and norms, the paths that have to be cut.
 # - *Live*: differentiate everything. $Q$ and $K$ read both streams, so content moves the weights, and the weights move the average of the
 #   position columns. This is the *routing leak*. The slides' architecture allows it by design.
 #
@@ -407,7 +408,7 @@ numbers["frozen_jacobian_full_output"] = min(smallest["control: full W_O"][:2])
 
 # %% [markdown]
 # With frozen weights the separated models give {num}`08_two_streams/frozen_jacobian_split:.1f` in both directions, with or without a
-# straddling head. A full $W_V$ alone already spoils this, and so does a full $W_O$ alone: over all seeds the smallest such leak is
+# straddling head. A full $W_V$ alone already makes the streams leak, and so does a full $W_O$ alone: over all seeds the smallest such leak is
 # {num}`08_two_streams/frozen_jacobian_full_value:.2f` for $W_V$ and {num}`08_two_streams/frozen_jacobian_full_output:.2f` for $W_O$. So
 # both splits are needed, and the measurement does see a leak where there is one.
 
@@ -417,10 +418,10 @@ numbers["frozen_jacobian_full_output"] = min(smallest["control: full W_O"][:2])
 # With live weights the same models leak: at least {num}`08_two_streams/live_jacobian_split:.2f` from sem to pos and
 # {num}`08_two_streams/live_jacobian_sem_by_pos:.2f` from pos to sem. The middle picture of {numref}`fig-streams-jacobian` has no empty
 # block. So the slides' sentence that "only the positional embeddings depend on the index, while the semantic representations stay
-# invariant" is true of the *input* of the first block, and no longer after it.
+# invariant" is true of the *input* of the first block, but of nothing after it.
 #
-# The forward direction shows the same. If a second text of the same length is read with the attention weights of the first, its pos
-# stream comes out bit for bit the same. If it is read with weights computed from itself, the pos stream differs.
+# A forward pass shows the same. If a second text of the same length is read with the attention weights of the first, its pos stream comes
+# out bit for bit the same. If it is read with its own attention weights, the pos stream differs.
 
 # %%
 model32 = build_model(dtype=torch.float32)
@@ -438,7 +439,7 @@ assert change > 1e-3
 
 # %% [markdown]
 # How large is the routing leak? That depends on how strongly the weights react to content, so we scale $W_Q$ and $W_K$ by a factor $g$.
-# At $g = 0$ all scores are 0 and the weights uniform, whatever the text.
+# At $g = 0$ all scores are 0 and the attention weights are uniform, whatever the text.
 
 # %%
 factors = [0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0]
@@ -475,21 +476,21 @@ figures.show(
     "matrices, both axes logarithmic. It rises in nearly a straight line of slope "
     "two. One thin line per seed, a thick line for the median.",
     caption="The more strongly attention reacts to content, the larger the routing "
-    "leak. It grows about with the square of $g$ over five octaves, and at $g = 0$, "
-    "which a logarithmic axis cannot show, it is exactly zero. Thin lines: "
-    f"{n_seeds} random models; thick line: their median.",
+    "leak. It grows roughly with the square of $g$ over five octaves. At $g = "
+    "0$, which a logarithmic axis cannot show, it is exactly zero. Thin "
+    f"lines: {n_seeds} random models; thick line: their median.",
 )
 
 # %% [markdown]
-# The leak grows with the square of $g$ because scores are products of a query and a key. From a quarter of the initial scale to the
-# initial scale its median grows from {num}`08_two_streams/routing_leak_at_quarter:.3f` to {num}`08_two_streams/routing_leak_at_1:.2f`.
+# The leak grows roughly with the square of $g$ because scores are products of a query and a key. Between a quarter of the initial scale and
+# the initial scale its median grows from {num}`08_two_streams/routing_leak_at_quarter:.3f` to {num}`08_two_streams/routing_leak_at_1:.2f`.
 # These are *random* models, so they show only that the leak is possible. {doc}`Chapter 21 <21_inside>` asks whether *trained* models use
 # it, and the strict variant of {doc}`chapter 10 <10_strict>` removes it by construction.
 #
 # ## What it costs, or saves
 #
 # A dense block has $4 D^2$ numbers in $W_Q, W_K, W_V, W_O$ and $8 D^2$ in an MLP of four times the width. The separated block keeps $W_Q$
-# and $W_K$ and replaces the rest by blocks:
+# and $W_K$ whole and makes all other matrices block diagonal, so the counts are
 #
 # $$
 # \begin{aligned}
@@ -499,7 +500,7 @@ figures.show(
 # \end{aligned}
 # $$ (eq-streams-count)
 #
-# each plus $4D$ for two norms with gain and bias. We compare the formula with whole stacks of blocks:
+# each plus $4D$ for two norms with gain and bias. We check the formula against whole stacks of blocks:
 
 
 # %%
@@ -539,17 +540,18 @@ numbers["share_of_dense_quarter"] = quarter / dense
 numbers["wide_over_dense"] = formula(76, 19, 3) / dense
 
 # %% [markdown]
-# At $d_{\text{pos}} = D/4$ the separated blocks have {num}`08_two_streams/share_of_dense_quarter:.1%` of the parameters of the dense
-# ones. So a comparison at {term}`equal width` handicaps the separated model, and one at {term}`equal parameters` gives it a wider
-# residual path: $D = 76$ has {num}`08_two_streams/wide_over_dense:.3f` times the parameters of a dense $D = 64$. The book shows both.
+# At $d_{\text{pos}} = D/4$ the separated blocks have {num}`08_two_streams/share_of_dense_quarter:.1%` of the parameters of the dense ones.
+# So a comparison at {term}`equal width` handicaps the separated model, and one at {term}`equal parameters` gives it a wider residual path:
+# a separated model with $D = 76$ has {num}`08_two_streams/wide_over_dense:.3f` times the parameters of a dense one with $D = 64$. The book
+# shows both comparisons.
 #
-# The last column is for models whose output reads the sem stream only. In such a model nothing reads the pos values, outputs and MLP of
-# the last block, so they are not built.
+# The last column of the table is for models whose output reads the sem stream only. In such a model nothing reads the pos values, outputs
+# and MLP of the last block, so these are not built.
 #
 # ## What went wrong: zeros that drift
 #
 # The cheap way to a block-diagonal matrix is a full one whose off-diagonal blocks *start* at zero. The initial model then passes every
-# test above. But what do five steps of an optimiser on random regression do to it?
+# test above. But what do five optimiser steps on a random regression problem do to it?
 
 # %%
 torch.manual_seed(seed)
@@ -572,24 +574,24 @@ print(f"off-block: {drift:.3f} (full), {stored[outside].abs().max():.1f} (blocks
 assert drift > 1e-3 and not stored[outside].any()
 
 # %% [markdown]
-# The zeros have moved to {num}`08_two_streams/drift_of_initial_zeros:.3f`, close to five times the learning rate, because nothing held
-# them. A mask in every forward pass would be correct, but cost time and memory. So the book stores blocks, and also tests isolation after
-# training steps.
+# The zeros have moved by up to {num}`08_two_streams/drift_of_initial_zeros:.3f`, about five times the learning rate, because nothing held
+# them in place. Applying a mask in every forward pass would be correct, but would cost time and memory. So the book stores only the blocks,
+# and also tests isolation after training steps.
 #
 # ## What to take away
 #
-# 1. Attention mixes tokens at a fixed column. If $W_V$ and $W_O$ are block diagonal, both cut at column $d_{\text{pos}}$, the value path
-#    is separated **exactly**, even when a head straddles the border. One alone is not enough.
+# 1. Attention mixes tokens at a fixed column. If $W_V$ and $W_O$ are block diagonal, both cut at column $d_{\text{pos}}$, the value path is
+#    separated **exactly**, even when a head straddles the border. Splitting only one of the two is not enough.
 # 2. The attention weights read both streams, so live weights let position and content influence each other, here by derivatives of at
 #    least {num}`08_two_streams/live_jacobian_split:.2f`. Separated does not mean independent.
 # 3. A separated block with a quarter of the width for position has {num}`08_two_streams/share_of_dense_quarter:.1%` of the parameters of
 #    a dense one. So every comparison needs equal width *and* equal parameters.
 #
 # **Limits.** The zeros are exact for any weights. The sizes of the leaks belong to random models of one small shape with the book's
-# initialisation; trained models can differ in either direction. The norm was split throughout; the next chapter shows why.
+# initialisation; trained models can differ in either direction. The norm and the MLP were split throughout; the next chapter shows why.
 #
 # **What would change our mind.** A single nonzero entry in a frozen Jacobian of a split model, for any width, head count or weights. The
-# package's tests look for one, also with biases, RMS norms, no mask and straddling heads.
+# package's tests look for one, also in models with biases, RMS norms, no mask or straddling heads.
 #
 # ## Exercises
 #
@@ -604,8 +606,8 @@ assert Streams(pos=0, sem=64) == Streams.dense(64)
 assert counted(64, 0, 3) == 3 * (12 * 64**2 + 4 * 64)
 
 # %% [markdown]
-# **2. (easy)** At which share $r = d_{\text{pos}}/D$ does the separated block have the fewest parameters, and what part of the dense
-# block is left? Derive it from {eq}`eq-streams-count`.
+# **2. (easy)** At which share $r = d_{\text{pos}}/D$ does the separated block have the fewest parameters, and what fraction of the dense
+# block's parameters is that? Derive it from {eq}`eq-streams-count`.
 
 # %% tags=["hide-cell"]
 # Solution. r^2 + (1 - r)^2 is smallest at r = 1/2, where it is 1/2: (2 + 10/2) / 12 =
@@ -642,8 +644,8 @@ assert leak(wrong, straddling.config.streams, "pos", "sem") > 1e-3
 
 # %% [markdown]
 # **4. (hard)** Grouped-query attention computes fewer value heads and repeats each for several query heads. Take two value heads of width
-# 8, with the first 5 of all their 16 columns being pos, and repeat each twice. Where are the pos columns among the 32 columns of $z$?
-# Show that cutting $W_O$ "after the pos columns" cannot work, and find a relabelling that does.
+# 8. The first 5 of their 16 columns are pos. Repeat each head twice. Where are the pos columns among the 32 columns of $z$? Show that
+# cutting $W_O$ "after the pos columns" cannot work, and find a relabelling that does.
 
 # %% tags=["hide-cell"]
 # Solution. Value columns 0 to 4 are pos. Repeated, z holds them at 0 to 4 and again at

@@ -13,8 +13,8 @@
 # %% [markdown]
 # # 9. The split MLP and the split norm
 #
-# **Finding.** Splitting the values, the outputs and the MLP is not enough, because one norm over both streams mixes them again. With a
-# joint layer norm the derivative of position with respect to text is at least {num}`09_split_mlp_norm/frozen_jacobian_joint_norm:.2f` in
+# **Finding.** Splitting the values, the outputs and the MLP is not enough, because one norm over both streams mixes the streams again. With
+# a joint layer norm the derivative of position with respect to text is at least {num}`09_split_mlp_norm/frozen_jacobian_joint_norm:.2f` in
 # every random model. With a norm for each stream it is {num}`09_split_mlp_norm/frozen_jacobian_split_norm:.0f`, exactly, while the
 # attention weights are held fixed ({numref}`fig-split-leaks`).
 
@@ -127,27 +127,26 @@ figures.show(
 # - **Time**: about 6 s of one CPU core at profile `smoke`, about 10 s at `laptop`; no GPU is used. Memory: under 1 GB. Nothing is
 #   downloaded, nothing is trained.
 # - **You need**: {doc}`chapter 8 <08_two_streams>`, in particular the frozen Jacobian {eq}`eq-streams-jacobian`.
-# - **You will learn**: why two MLPs are one masked MLP, only cheaper; why a {term}`split norm` decides whether the model is separated at
-#   all; what this norm erases.
+# - **You will learn**: why two MLPs are the same as one masked MLP, only cheaper; why the model is separated only with a
+#   {term}`split norm`; what this norm erases.
 # - **Claims tested** (see {doc}`/book/claims`): `two-mlps-keep-streams-apart`, `values-output-and-mlp-suffice`.
 # ```
 #
 # Chapter 8 split the values and the outputs of attention. Two parts of a block still look at all columns of a token at once: the MLP and
-# the norm. The slides split the first and do not mention the second.
+# the norm. The slides split the MLP and do not mention the norm.
 #
 # ## Two MLPs
 #
-# The MLP of a dense block expands each token to four times the width, applies an activation, and returns. The slides replace it by two,
-# one per stream, and concatenate their outputs. With $w = [\,w_{\text{pos}} \,\Vert\, w_{\text{sem}}\,]$ the normalised input and $g$ the
-# activation,
+# The MLP of a dense block expands each token to four times the width, applies an activation, and maps the result back to the width. The
+# slides replace it by two, one per stream, and concatenate their outputs. With $w = [\,w_{\text{pos}} \,\Vert\, w_{\text{sem}}\,]$ the
+# normalised input and $g$ the activation,
 #
 # $$
 # \operatorname{mlp}(w) = \bigl[\, g(w_{\text{pos}} W_{l,\text{pos}})\, W_{p,\text{pos}} \,\bigm\Vert\,
 # g(w_{\text{sem}} W_{l,\text{sem}})\, W_{p,\text{sem}} \,\bigr] ,
 # $$ (eq-split-mlp)
 #
-# with $W_{l,\text{pos}} \in \mathbb{R}^{d_{\text{pos}} \times 4 d_{\text{pos}}}$, $W_{p,\text{pos}}$ the way back, and the same for
-# `sem`. By hand, take one column per stream, expansion 2 and $g = \max(0, \cdot)$. With $W_{l,\text{pos}} = (1, -1)$ and
+# where $W_{l,\text{pos}} \in \mathbb{R}^{d_{\text{pos}} \times 4 d_{\text{pos}}}$ leads up and $W_{p,\text{pos}} \in \mathbb{R}^{4 d_{\text{pos}} \times d_{\text{pos}}}$ leads back, and likewise for `sem`. By hand, take one column per stream, expansion 2 and $g = \max(0, \cdot)$. With $W_{l,\text{pos}} = (1, -1)$ and
 # $W_{p,\text{pos}} = (1, 1)^\top$ the pos MLP computes $|w|$; with $W_{l,\text{sem}} = (1, 1)$ and $W_{p,\text{sem}} = (1, 1)^\top$ the
 # sem MLP computes $2\max(0, w)$.
 #
@@ -203,8 +202,8 @@ torch.testing.assert_close(ours, masked, rtol=0, atol=1e-10)
 torch.testing.assert_close(gradient, expected, rtol=0, atol=1e-10)
 
 # %% [markdown]
-# The likely mistake is to split only the first matrix, or to give hidden columns to the wrong stream. Then the outputs mix, and the test
-# must see it:
+# A likely mistake is to split only the first matrix, or to give hidden columns to the wrong stream. Then the streams mix, and the test must
+# see it:
 
 # %%
 half = (F.gelu(w @ up.T) @ torch.randn_like(down).T * 0.1)[..., :8].sum()
@@ -216,8 +215,8 @@ assert not gradient[..., 8:].any(), "the split MLP does not"
 # %% [markdown]
 # ### What it saves
 #
-# A dense MLP has $8 D^2$ weights, the split one $8\,(d_{\text{pos}}^2 + d_{\text{sem}}^2)$. It needs the same number of multiplications
-# per token. We count the parameters of the modules, and their floating-point operations with PyTorch's counter.
+# A dense MLP has $8 D^2$ weights, the split one $8\,(d_{\text{pos}}^2 + d_{\text{sem}}^2)$. Each needs as many multiplications per token as
+# it has weights. We count the parameters of the modules, and their floating-point operations with PyTorch's counter.
 
 
 # %%
@@ -271,7 +270,7 @@ figures.show_table(
 # The 1 comes from the mean, the product from the variance. (An RMS norm has no mean, so only the product is left.) The derivative
 # vanishes only by accident. It shrinks as $1/D$, but a pos column has $d_{\text{sem}}$ such terms.
 #
-# In the package the two kinds of norm differ only in what they are given, one stream or the joined width:
+# In the package the split norm and the joint norm differ only in what they are given, one stream or the joined width:
 #
 # ```{literalinclude} ../../sepnb/streams.py
 # :pyobject: StreamNorm.parts
@@ -301,24 +300,25 @@ assert not apart[:8, 8:].any() and not apart[8:, :8].any(), "exactly zero"
 #
 # ```{admonition} Deviation from the source
 # :class: warning
-# The slides do not mention a norm. Read literally, "modify $W_V$, $W_O$ and the MLP" keeps the ordinary joint norm, and then the model is
-# not separated. With everything else split and the attention frozen, the largest derivative of the pos stream by the sem stream is still
-# at least {num}`09_split_mlp_norm/frozen_jacobian_joint_norm:.3f` over all seeds. So we split the norm; the joint norm is an option of
-# the package.
+# The slides do not mention a norm. Taken literally, their "modify $W_V$, $W_O$ and the MLP" keeps the ordinary joint norm, and then the
+# model is not separated. With everything else split and the attention frozen, the largest derivative of the pos stream by the sem stream is
+# still at least {num}`09_split_mlp_norm/frozen_jacobian_joint_norm:.3f` over all seeds. So we split the norm; the joint norm is an option
+# of the package.
 #
-# Two published models differ here too: {cite:t}`kitaev2018` normalise both halves together; the public code of {cite:t}`lequeu2026`, in
-# the states that we examined, normalises each stream alone.
+# Two published models differ in this point too. {cite:t}`kitaev2018` normalise both halves together, whereas the public code of
+# {cite:t}`lequeu2026`, in the versions that we examined, normalises each stream on its own.
 # ```
 #
 # ### A whole block, one factor at a time
 #
-# For {numref}`fig-split-leaks` we took the frozen Jacobian {eq}`eq-streams-jacobian` of the whole stack. Each variant differs from the
-# first in one factor. With everything split the derivative is {num}`09_split_mlp_norm/frozen_jacobian_split_norm:.1f`, exactly, with
-# layer norm and with RMS norm. A joint MLP leaks at least {num}`09_split_mlp_norm/frozen_jacobian_joint_mlp:.2f`, and a joint layer
-# *norm* at least {num}`09_split_mlp_norm/frozen_jacobian_joint_norm:.3f`. So three split parts out of four are not enough.
+# For {numref}`fig-split-leaks` we took the frozen Jacobian {eq}`eq-streams-jacobian` of the whole stack. With everything split the
+# derivative is {num}`09_split_mlp_norm/frozen_jacobian_split_norm:.1f`, exactly, with layer norm and with RMS norm. The other variants each
+# join one part again. A joint MLP leaks at least {num}`09_split_mlp_norm/frozen_jacobian_joint_mlp:.2f`, and a joint layer *norm* at least
+# {num}`09_split_mlp_norm/frozen_jacobian_joint_norm:.3f`. So it is not enough to split three of the four parts.
 #
 # Does the problem go away in a wide model, because of the $1/D$ in {eq}`eq-split-norm-jacobian`? For a *random* change of the sem columns
-# the $d_{\text{sem}}$ terms add up like $\sqrt{d_{\text{sem}}}/D$, so the leak should fall more slowly. We check on the norm alone.
+# the $d_{\text{sem}}$ terms add up like $\sqrt{d_{\text{sem}}}/D$, so the leak should fall more slowly, about as $D^{-1/2}$. We check this
+# on the norm alone.
 
 
 # %%
@@ -355,9 +355,8 @@ assert -0.75 < slope < -0.35
 # \;\approx\; \operatorname{norm}(p) ,
 # $$ (eq-split-scale)
 #
-# with $\sigma_p^2$ the variance of the columns of $p$. The approximation holds while $c^2 \sigma_p^2 \gg \varepsilon$. So a block reads
-# the *direction* of the pos stream, and its magnitude only where $\varepsilon$ matters. Where does it matter? We compare the size of
-# $\operatorname{norm}(c\,p)$ with {eq}`eq-split-scale` for the sinusoid and for a fresh learned table.
+# where $\sigma_p^2$ is the variance over the columns of $p$. The approximation holds while $c^2 \sigma_p^2 \gg \varepsilon$. So a block reads the *direction* of the pos stream, and reads its magnitude only where $\varepsilon$ matters. Where does $\varepsilon$ matter? We compare the size of
+# $\operatorname{norm}(c\,p)$ with {eq}`eq-split-scale` for the sinusoid and for a freshly initialised learned table.
 
 # %%
 torch.manual_seed(seed)
@@ -423,28 +422,29 @@ figures.show(
     "that depends on epsilon; the learned table with epsilon ten to the minus five "
     "falls just below scale one.",
     caption="Over most of the range the split norm gives the position vector the same "
-    "size, whatever its scale. Small vectors shrink because of $\\varepsilon$, and a "
-    "freshly initialised learned table is close to that edge.",
+    "size, whatever its scale. Very small vectors come out smaller because of "
+    "$\\varepsilon$, and a freshly initialised learned table is close to that "
+    "point.",
 )
 
 # %% [markdown]
 # ### The surprise: a fresh table is at the edge
 #
-# We expected that the norm removes the scale of every encoding at its natural size. For the sinusoid it does: its size after the norm is
+# We expected the norm to remove the scale of every encoding as it is initialised. For the sinusoid it does: its size after the norm is
 # {num}`09_split_mlp_norm/size_sinusoidal:.5f`.
 #
-# But a learned table starts with entries of standard deviation $0.02$, variance $4 \cdot 10^{-4}$, and the usual $\varepsilon = 10^{-5}$
-# is a fortieth of that. Its size after the norm is {num}`09_split_mlp_norm/size_learned:.3f`. A table ten times smaller would have
-# {num}`09_split_mlp_norm/size_learned_tenth:.2f`.
+# But a learned table starts with entries of standard deviation $0.02$, variance $4 \cdot 10^{-4}$, and the usual $\varepsilon = 10^{-5}$ is
+# a fortieth of this variance. The table's size after the norm is {num}`09_split_mlp_norm/size_learned:.3f`. A table ten times smaller would
+# have {num}`09_split_mlp_norm/size_learned_tenth:.2f`.
 #
-# In this book's dense model this does not show, because the table is added to a larger embedding (drawn at one half) before the norm. In
-# a separate stream, the initial scale of the table and $\varepsilon$ become settings of the method.
+# In this book's dense model the effect does not show, because the table is added to a larger token embedding (drawn with standard deviation
+# one half) before the norm. In a separate stream, the initial scale of the table and $\varepsilon$ become settings of the method.
 #
 # ## Consequences for the extrapolators
 #
 # The slides propose rules that compute $p_i$ past the trained length ({doc}`chapter 12 <12_extrapolators>`). Two of these
-# {term}`extrapolators <extrapolator>` change the magnitude of $p_i$. The slides' (2) multiplies a sinusoid by the standard deviation of
-# the learned table, "to match the amplitude". The slides' (6) lets the last known vector fade with distance,
+# {term}`extrapolators <extrapolator>` change the magnitude of $p_i$. Equation (2) of the slides multiplies a sinusoid by the standard
+# deviation of the learned table, "to match the amplitude". Their equation (6) lets the last known vector fade with distance,
 #
 # $$
 # p_i = p_{\min(i, L-1)} \cdot \frac{1}{1 + \ln(1 + \max(0,\, i - L + 1))} .
@@ -491,13 +491,13 @@ numbers["fade_seen_last"] = rows[-1][3]
 
 # %% [markdown]
 # The raw vector loses {num}`09_split_mlp_norm/fade_raw_first:.0%` of its length at the very first unseen index and
-# {num}`09_split_mlp_norm/fade_raw_last:.0%` at $64 L$. After the norm the change is at most {num}`09_split_mlp_norm/fade_seen_last:.0e`
-# of the typical distance between two positions. So for the first block *all* unseen positions equal the last trained one: the slides' (6)
-# is a clamp, and the scaling in the slides' (2) does nothing.
+# {num}`09_split_mlp_norm/fade_raw_last:.0%` at $64 L$. After the norm the change is at most {num}`09_split_mlp_norm/fade_seen_last:.0e` of
+# the typical distance between two positions. So for the first block *all* unseen positions equal the last trained one: the slides' (6) only
+# repeats the last row (a *clamp*), and the scaling in the slides' (2) changes nothing that this block reads.
 #
-# But there is also the {term}`residual path`. It passes the unnormalised vector on, and the first block *adds* to it. A short vector plus
-# an update of fixed size has another direction than a long vector plus the same update. So from the second block on, the lost magnitude
-# shows up again as a change of direction:
+# But the {term}`residual path` passes the unnormalised vector on, and the first block *adds* an update to it. A short vector plus an update
+# of fixed size points in another direction than a long vector plus the same update. So from the second block on, the lost magnitude shows
+# up again as a change of direction:
 
 # %%
 torch.manual_seed(seed)
@@ -536,9 +536,10 @@ figures.show(
     "at zero up to 64 L. After block 1 and after block 2 the distance rises to 2L and "
     "then stays nearly level.",
     caption="With the slides' (6) the first block reads every unseen position as the "
-    "last trained one. Later blocks notice that it is another, because the residual "
-    "path turns magnitude into direction, but beyond $2L$ they hardly notice which. "
-    "One random model.",
+    "last trained one. Later blocks can tell it from the last trained "
+    "position, because the residual path turns magnitude into direction, but "
+    "they can hardly tell positions beyond $2L$ from each other. One random "
+    "model.",
 )
 
 # %% [markdown]
@@ -549,19 +550,20 @@ figures.show(
 #
 # ## What to take away
 #
-# 1. Two MLPs are one MLP with block-diagonal matrices: same outputs, same gradients, and with a quarter of the width for position
-#    {num}`09_split_mlp_norm/mlp_share_quarter:.1%` of the parameters and operations.
-# 2. The slides forgot the **norm**, and it decides. With a joint norm nothing else keeps the streams apart; with one norm per stream the
-#    value path is separated exactly.
+# 1. Two MLPs are one MLP with block-diagonal matrices: outputs and gradients are the same. With a quarter of the width for position they
+#    need {num}`09_split_mlp_norm/mlp_share_quarter:.1%` of the parameters and operations of a dense MLP.
+# 2. The slides do not mention the **norm**, and it decides. With a joint norm nothing else keeps the streams apart; with one norm per
+#    stream the value path is separated exactly.
 # 3. Width dilutes what a joint norm mixes, about as $D^{-1/2}$, but does not remove it.
-# 4. A split norm reads the *direction* of the position vector. Its magnitude survives only in the residual path, where later blocks see
-#    it as direction.
+# 4. A split norm reads the *direction* of the position vector. The vector's magnitude survives only in the residual path, where later
+#    blocks see it as a change of direction.
 #
 # **Limits.** These are random models of one small shape; the zeros hold for any weights, the sizes of the leaks do not. The extrapolators
-# appear only as formulas on a random table. Post-norm models were not studied.
+# were applied only to a random table. Post-norm models were not studied.
 #
-# **What would change our mind.** A nonzero frozen Jacobian with everything split. A joint-norm model whose leak vanishes in training,
-# which is possible, because gains can shrink a stream. Or an extrapolator that rescales and changes what the first block reads.
+# **What would change our mind.** A nonzero frozen Jacobian between the streams with everything split. A joint-norm model whose leak
+# vanishes in training, which is possible because gains can shrink a stream. Or an extrapolator that only rescales a position vector and
+# still changes what the first block reads.
 #
 # ## Exercises
 #
@@ -594,7 +596,7 @@ assert not silent[:8].any() and silent[8:, :8].abs().max() > 1e-3, "pos is silen
 
 # %% [markdown]
 # **3. (medium)** In exact arithmetic $\operatorname{norm}(2p) = \operatorname{norm}(p)$ when $\varepsilon = 0$. In float32, for which
-# factors $c$ is it true bit for bit, and why not for all?
+# factors $c$ is $\operatorname{norm}(c\,p) = \operatorname{norm}(p)$ bit for bit, and why not for all?
 
 # %% tags=["hide-cell"]
 # Solution. For powers of two: they change the exponent only, so every rounding is the

@@ -16,8 +16,8 @@
 # **Finding.** Let the position heads see positions only. The model is then, exactly, a dense transformer of width $d_{\text{sem}}$ with
 # tables added to its queries and keys, and the tables are the same for every text ({numref}`fig-strict-tables`). With a quarter of the
 # width for position, a training step is {num}`20_cost_and_speed/step_strict:.2f` times as fast as a dense one
-# ({doc}`chapter 20 <20_cost_and_speed>`). With a sinusoid this *strict* model predicts as well as a separated one. With a learned
-# table six seeds cannot tell, so our claim on both is {verdict}`strict-as-good-as-separated: undecided`.
+# ({doc}`chapter 20 <20_cost_and_speed>`). With a sinusoid this *strict* model predicts as well as a separated one. With a learned table six
+# seeds cannot tell, so our claim about both tables is {verdict}`strict-as-good-as-separated: undecided`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -106,9 +106,10 @@ figures.show(
     "norm on the left through a table, added to queries and keys, to the attention on "
     "the right. No arrow leads from right to left.",
     caption="A strict model consists of a position branch that reads no text and a "
-    "dense transformer that reads its tables. All arrows between the two point to the "
-    "right, so the branch can be run before the text is known. Its last block is only "
-    "a norm, because nothing would read the rest.",
+    "dense transformer that reads the tables of the branch. All arrows "
+    "between the two point to the right, so the branch can be run before the "
+    "text is known. Its last block is only a norm, because nothing would read "
+    "the rest.",
 )
 
 # %% [markdown]
@@ -116,7 +117,7 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 15 s of one CPU core at any profile, a third of it for the training of one tiny model; no GPU is used. Memory: under 1
+# - **Time**: about 15 s of one CPU core at any profile, a third of it to train one tiny model; no GPU is used. Memory: under 1
 #   GB. Nothing is downloaded. The records of the last section: `sepnb run extrapolation`.
 # - **You need**: {doc}`chapter 8 <08_two_streams>` for the routing leak, {doc}`chapter 9 <09_split_mlp_norm>` for the split norm.
 # - **You will learn**: why one more block of zeros makes the position stream the same for every text; how it then shrinks to a table;
@@ -145,7 +146,7 @@ figures.show(
 # \end{aligned}
 # $$ (eq-strict-queries)
 #
-# and the same for $K$. Sem heads still read both streams, because otherwise only the causal mask would tell them where a token is. By
+# and the same for $K$. Sem heads still read both streams. Otherwise only the causal mask would tell them where a token is. By
 # hand, with one column per stream, $W_{Q,\text{pp}} = 2$, $W_{Q,\text{ps}} = 10$ and $W_{Q,\text{ss}} = 1$:
 #
 # $$
@@ -153,7 +154,7 @@ figures.show(
 # [\,3 \,\Vert\, 7\,] \begin{pmatrix} 2 & 10 \\ 0 & 1 \end{pmatrix} = [\,6 \,\Vert\, 37\,] .
 # $$
 #
-# Another word does not change the first column. In the package only the field `mode` differs:
+# Changing the sem column from 5 to 7, as another word would, leaves the first column as it is. In the package a strict model differs from a separated one only in the field `mode`:
 
 
 # %%
@@ -181,8 +182,8 @@ for name, model in (("separated", separated), ("strict", strict)):
     print(f"{name:10s} [W_Q W_K] of the first block:", *sizes)
 
 # %% [markdown]
-# Strict stores two matrices, one for its position head and one for its three sem heads. To see that nothing else has changed, we copy
-# them into a *separated* model and fill in the zeros of {eq}`eq-strict-queries`. The two models must then agree.
+# The strict model stores two matrices, one for its position head and one for its three sem heads. To see that nothing else has changed, we
+# copy them into a *separated* model and fill in the zeros of {eq}`eq-strict-queries`. The two models must then agree.
 
 
 # %%
@@ -210,10 +211,10 @@ assert not separated.transformer.blocks[0].attention.query_key[0].weight[:8, 8:]
 # We argue by induction over the layers. Let $x^{(l)}_{\text{pos}}$ be the pos stream before block $l$.
 #
 # - $x^{(0)}_{\text{pos}}$ is the position embedding.
-# - If $x^{(l)}_{\text{pos}}$ is a function of the positions, so is its norm $u_{\text{pos}}$, because the norm is split. Then so are
-#   $Q_{\text{pos}}$ and $K_{\text{pos}}$, by {eq}`eq-strict-queries`, and with the mask the {term}`attention weights <attention weight>`
-#   of the position heads. So are $V_{\text{pos}}$, $z_{\text{pos}}$ and $z_{\text{pos}} W_{O,\text{pos}}$, and finally the pos MLP of the
-#   sum.
+# - If $x^{(l)}_{\text{pos}}$ is a function of the positions, so is its norm $u_{\text{pos}}$, because the norm is split. Then
+#   $Q_{\text{pos}}$ and $K_{\text{pos}}$ depend on positions only, by {eq}`eq-strict-queries`, and the
+#   {term}`attention weights <attention weight>` of the position heads depend on positions and the mask. The same holds for
+#   $V_{\text{pos}}$, $z_{\text{pos}}$ and $z_{\text{pos}} W_{O,\text{pos}}$, and finally for what the pos MLP adds.
 #
 # Hence, in every layer,
 #
@@ -221,11 +222,9 @@ assert not separated.transformer.blocks[0].attention.query_key[0].weight[:8, 8:]
 # x^{(l)}_{\text{pos}} = f_l(\text{positions}, \text{mask}) .
 # $$ (eq-strict-positions)
 #
-# No text appears on the right. With a joint norm the induction would break at once, so we measure three models with *live* attention:
-# separated, strict, and strict with a joint norm. The leak is the largest derivative of the final pos stream by the sem input, as in
+# No text appears on the right-hand side. With a joint norm the induction would fail at its first step. To check both, we measure three models with *live* attention: separated, strict, and strict with a joint norm. The leak is the largest derivative of the final pos stream by the sem input, as in
 # {eq}`eq-streams-jacobian`. The other measure is the largest relative difference that two texts make to the pos stream, in any layer, in
-# float32. Positions are given per sequence here, so that the package runs the ordinary blocks on both streams together, without the
-# shortcuts that come later.
+# float32. Here we give positions for each sequence, so that the package runs the ordinary blocks on both streams together, without the shortcuts described below.
 
 
 # %%
@@ -322,14 +321,14 @@ figures.show(
 # %% [markdown]
 # The strict models do not leak. With nothing frozen, the largest derivative of the pos stream by the sem input is
 # {num}`10_strict/strict_live_jacobian:.1f`, and two texts change it by {num}`10_strict/strict_text_difference:.1f`. With a joint norm
-# they leak again, at least {num}`10_strict/joint_norm_live_jacobian:.2f`.
+# strict models leak again, by at least {num}`10_strict/joint_norm_live_jacobian:.2f`.
 #
 # The separated models leak at least {num}`10_strict/separated_live_jacobian:.2f`, and two texts change their pos stream by at least
 # {num}`10_strict/separated_text_difference:.0%`.
 #
-# A zero derivative could also belong to a path whose factors happen to vanish. Here there is no path: asked for the gradient of the pos
-# stream by the content, automatic differentiation answers `None`. And content that is not a number would poison every number that it is
-# multiplied with, even by zero:
+# A derivative could also be zero because the factors along a path happen to vanish. Here there is no path: if we ask for the gradient of
+# the pos stream with respect to the content, automatic differentiation answers `None`. As a second test we replace the content by NaN,
+# which would spread to everything that reads it, even through a multiplication by zero:
 
 # %%
 tokens = tokens_of("position and semantics")
@@ -350,8 +349,8 @@ for name in ("separated", "strict"):
 # %% [markdown]
 # ### The surprise: a batch changes the logits of a single token
 #
-# If the pos stream is the same for every text, the model can compute it once, at batch 1, and share it. We expected that each sequence
-# then gets the same bits in any batch. The pos stream does. The logits do for texts of some length, but not for a single token.
+# If the pos stream is the same for every text, the model can compute it once, at batch 1, and share it. We expected every sequence to get
+# the same bits in any batch. Its pos stream does. Its logits do for texts of some length, but not for a single token.
 
 # %%
 model = build_model("strict", dtype=torch.float32)
@@ -368,9 +367,9 @@ for length in (40, 1):
     assert change < 1e-4
 
 # %% [markdown]
-# The reason is in the matrix kernels. They multiply one row in another order of sums than many rows, and a batch turns one row of the
-# *sem* stream into many. Processor and library decide for which lengths this happens, so we print the numbers and do not quote them. "Bit
-# for bit" is a promise about the pos stream.
+# The reason lies in the matrix kernels. They add up products in a different order for one row than for many, and a batch turns one row of
+# the *sem* stream into many. For which lengths this happens depends on the processor and the library, so we print the numbers and do not
+# quote them. "Bit for bit" is a promise about the pos stream.
 #
 # ## A dense transformer with tables
 #
@@ -395,8 +394,8 @@ for length in (40, 1):
 # ```
 
 # %% [markdown]
-# {numref}`fig-strict-tables` draws both. To prove it, we write the right half as an ordinary transformer that touches only the sem blocks
-# of the maps and the tables.
+# {numref}`fig-strict-tables` shows both parts. To prove the statement, we write the right half of the figure as an ordinary transformer
+# that touches only the tables and the sem blocks of the matrices.
 
 
 # %%
@@ -438,8 +437,8 @@ numbers["dense_without_tables_error"] = without.item()
 assert with_tables < 1e-12 < 1e-3 < without
 
 # %% [markdown]
-# The largest relative difference to the strict model's logits is {num}`10_strict/dense_with_tables_error:.1g`, which is nothing or
-# rounding in float64. Without the tables it is {num}`10_strict/dense_without_tables_error:.2f`, because they hold everything that this
+# The largest relative difference to the strict model's logits is {num}`10_strict/dense_with_tables_error:.1g`, which is zero or a rounding
+# error of float64. Without the tables it is {num}`10_strict/dense_without_tables_error:.2f`, because they hold everything that this
 # transformer knows about positions beyond its mask.
 #
 # ### What is in the tables of a trained model?
@@ -455,7 +454,7 @@ assert with_tables < 1e-12 < 1e-3 < without
 # \end{aligned}
 # $$ (eq-strict-terms)
 #
-# TUPE {cite:p}`ke2021` keeps the first and the last. ALiBi and T5 have the first, and a bias in place of the last. Which of the four does
+# TUPE {cite:p}`ke2021` keeps the first and the last term. ALiBi and T5 keep the first and put a bias in place of the last. Which of the four does
 # training use? We train a tiny strict model with a sinusoid for a few seconds and look.
 
 # %%
@@ -524,9 +523,9 @@ figures.show(
 )
 
 # %% [markdown]
-# Along the diagonal the maps of the tables look alike, as if a key counted by how far back it is. How much of a table does distance
-# explain? We fit its scores by $\alpha_i + \beta_{i-j}$. The softmax ignores the row constant $\alpha_i$, so the answer is the share of
-# the variance *within rows* that the function $\beta$ of the distance explains.
+# The maps of the sem heads look much the same all along the diagonal, as if the weight of a key depended on how far back it is. How much of
+# this does distance explain? We fit the position-position scores by $\alpha_i + \beta_{i-j}$. The softmax ignores the row constant
+# $\alpha_i$, so the answer is the share of the variance *within rows* that the function $\beta$ of the distance explains.
 
 
 # %% tags=["hide-input"]
@@ -605,17 +604,17 @@ figures.show(
 
 # %% [markdown]
 # Training has turned a sinusoid into a bias that falls with the distance: in the last layer a function of the distance explains
-# {num}`10_strict/distance_share_layer_2:.0%`. We did not expect its shape. It is nearly a straight line with another slope for each head,
-# as ALiBi *prescribes* it, and the best line alone explains {num}`10_strict/line_share_layer_2:.0%` there.
+# {num}`10_strict/distance_share_layer_2:.0%` of the variance. We did not expect the shape of this function. It is nearly a straight line
+# with a different slope for each head, as ALiBi *prescribes*, and the best straight line alone explains
+# {num}`10_strict/line_share_layer_2:.0%` in this layer.
 #
 # But the tables need not be relative. Suppose that a key's score simply grows with its own index, for every query alike. The softmax
 # ignores what is constant in a row, so the weights are the same as if the score fell in a straight line with the distance (exercise 4). A
-# function of the *key* alone explains
-# {num}`10_strict/key_share_layer_2:.0%` (untrained: {num}`10_strict/key_share_untrained:.0%`). So what looks like a distance may be a
-# ramp over indices. Within one window the two can hardly be distinguished. Beyond it they differ, because a ramp has to go on rising at
-# indices that were never trained.
+# function of the *key* alone explains {num}`10_strict/key_share_layer_2:.0%` (untrained: {num}`10_strict/key_share_untrained:.0%`). So what
+# looks like an effect of distance may be a ramp over indices. Within one window the two can hardly be distinguished. Beyond the trained
+# length they differ, because a ramp has to go on rising at indices that were never trained.
 #
-# These are the four terms of {eq}`eq-strict-terms` on real text, each without its row means:
+# The next table measures the four terms of {eq}`eq-strict-terms` on real text, each without its row means:
 
 # %% tags=["hide-input"]
 windows = texts.windows(library.validation, length=N, per_document=2048).tokens[:8, :-1]
@@ -653,18 +652,18 @@ numbers["spread_position_position"] = last["position, position"]
 
 # %% [markdown]
 # In the last layer the position-position term spreads over {num}`10_strict/spread_position_position:.1f` nats, the text-text term over
-# {num}`10_strict/spread_text_text:.1f`, and the two mixed ones over {num}`10_strict/spread_cross:.1f` on average. So all terms are active
-# in this model.
+# {num}`10_strict/spread_text_text:.1f`, and the two mixed terms over {num}`10_strict/spread_cross:.1f` on average. So all four terms are
+# active in this model.
 #
 # But does it need them all? The page on {doc}`far distances <93_far_distances>` trains the strict model without the mixed terms, like
 # TUPE. Its loss minus that of the model with them is {num}`recipes/untied minus strict-sinusoidal/bits_per_byte:+.3f±` bits per byte.
 #
 # ## Once per batch, once for all texts
 #
-# The position branch reads no text, so training runs it once for a whole batch, with gradients. For many texts with the same weights, run
-# it once for all: `model.position_tables(N)` makes the tables, and each call takes them as `tables=`. Under the causal mask a row depends
-# only on the rows before it, so a shorter text takes the first rows, and a generated token takes the next one. A counter in every block
-# shows for how many tokens each stream is really computed.
+# The position branch reads no text, so training runs it once for a whole batch, with gradients. To read many texts with the same weights,
+# run the branch once for all of them: `model.position_tables(N)` makes the tables, and each call takes them as `tables=`. Under the causal
+# mask a row depends only on the rows before it, so a shorter text takes the first rows, and a generated token takes the next one. A counter
+# in every block shows for how many tokens each stream is really computed.
 
 
 # %% tags=["hide-input"]
@@ -739,8 +738,8 @@ columns = ["call", "pos tokens", "sem tokens"]
 figures.show_table(
     pd.DataFrame(rows, columns=columns),
     caption=f"Tokens computed per stream, summed over three blocks, for {N} tokens a "
-    "sequence (48 where it says so, and in the shorter text). The last block computes "
-    "no pos stream.",
+    "sequence (48 in the shorter text and in the last row). The last block "
+    "computes no pos stream.",
     formats=dict.fromkeys(columns[1:], ","),
 )
 # Two blocks have position heads.
@@ -753,10 +752,11 @@ numbers["pos_tokens_remembered"] = rows[6][1]
 # %% [markdown]
 # A training step on 16 sequences computes {num}`10_strict/pos_tokens_separated:,` position tokens in the separated model and
 # {num}`10_strict/pos_tokens_strict:,` in the strict one. A text that is read with the tables computes
-# {num}`10_strict/pos_tokens_remembered`. In two cases tables serve one length only: without a mask a row depends on later ones, and if
-# RoPE's frequencies follow the length of the text, all rows change with it.
+# {num}`10_strict/pos_tokens_remembered`. In two cases tables serve one length only: without a mask a row depends on later rows, and if
+# RoPE's frequencies change with the length of the text, so do all rows.
 #
-# In multiply-adds per token and block, with causal attention at $N D$ (scores and values over half of the square),
+# We count multiply-adds per token and block. Causal attention needs $N D$ of them, because scores and weighted values cover half of the
+# square:
 #
 # $$
 # \begin{aligned}
@@ -767,9 +767,7 @@ numbers["pos_tokens_remembered"] = rows[6][1]
 # \end{aligned}
 # $$ (eq-strict-cost)
 #
-# The bracket is the position branch and its tables. For a large batch of short sequences the ratio of dense to strict tends to
-# $1 / (1 - r)^2$, the ratio of dense to a dense model of width $d_{\text{sem}}$. In plain words: *strict costs as much as a smaller
-# model*. So we also compare it at equal cost, in {numref}`fig-strict-bargain`.
+# The bracket is the position branch and its tables. With $r = d_{\text{pos}}/D$, the ratio of dense to strict tends to $1 / (1 - r)^2$ for a large batch of short sequences, which is also the ratio of dense to a dense model of width $d_{\text{sem}}$. In plain words: *a strict model costs as much as a smaller dense one*. So {numref}`fig-strict-bargain` compares models by their cost.
 
 # %%
 shape = experiments.get("speed").grid(profile)[0]
@@ -787,8 +785,9 @@ assert abs(endless * (1 - r) ** 2 - 1) < 0.01
 # %% [markdown]
 # ### A smaller cache
 #
-# While a text is generated, the keys and values of earlier tokens are kept. Those of the position heads are the same for every sequence
-# of a batch, so the cache holds them once. For $n$ blocks, of which the last has no position heads, it holds this many numbers:
+# While a text is generated, the keys and values of earlier tokens are kept. The keys and values of the position heads are the same for
+# every sequence of a batch, so the cache holds them once. For $n$ blocks, the last of which has no position heads, the cache holds this
+# many numbers:
 #
 # $$
 # \text{dense: } 2 n\, B N D, \qquad
@@ -833,7 +832,7 @@ numbers["cache_share"] = rows[-1][-1]
 #
 # ### Fewer parameters
 #
-# Compared with the separated model, strict has one more block of zeros in each of $W_Q$ and $W_K$, so
+# Compared with the separated model, the strict one has one more block of zeros in each of $W_Q$ and $W_K$, so
 #
 # $$
 # \text{strict: } 12\,(d_{\text{pos}}^2 + d_{\text{sem}}^2) + 2\, d_{\text{pos}} d_{\text{sem}}
@@ -874,20 +873,21 @@ numbers["strict_of_separated"] = rows[0][5] / rows[0][4]
 numbers["strict_80_over_dense_64"] = rows[3][5] / rows[0][3]
 
 # %% [markdown]
-# With a quarter of the width for position, strict has {num}`10_strict/strict_of_separated:.1%` of the separated blocks' parameters. At
-# {term}`equal parameters` it may be wider: $D = 80$ has {num}`10_strict/strict_80_over_dense_64:.3f` times those of a dense $D = 64$.
+# With a quarter of the width for position, the blocks of the strict model have {num}`10_strict/strict_of_separated:.1%` of the parameters
+# of the separated ones. At {term}`equal parameters` a strict model may be wider than a dense one: with $D = 80$ it has
+# {num}`10_strict/strict_80_over_dense_64:.3f` times the parameters of a dense model with $D = 64$.
 #
 # ## What it forbids, and what it makes expensive
 #
 # {eq}`eq-strict-positions` says *positions and mask*. Where these differ from sequence to sequence, so does the pos stream, and the
 # saving ends. Nothing breaks, because the package then runs the position branch for every sequence.
 #
-# - **Another start for each sequence.** One random offset for the whole batch keeps the saving, an offset for each sequence loses it
-#   (`RandomOffset` in `sepnb.training.positions` offers both).
-# - **Padding.** On the right it is harmless in a causal model, because no real token sees it. On the left it shifts the positions of
-#   every sequence by another amount.
+# - **Another start for each sequence.** One random offset for the whole batch keeps the saving; a separate offset for each sequence loses
+#   it (`RandomOffset` in `sepnb.training.positions` offers both).
+# - **Padding.** On the right it is harmless in a causal model, because no real token sees it. On the left it shifts the positions of each
+#   sequence by a different amount.
 # - **Packed documents.** Positions that restart at each document differ between sequences, and the mask between documents must reach the
-#   position heads as well. With `documents=` it does, and every sequence has its own position branch.
+#   position heads as well. With `documents=` it does, and the position branch runs for every sequence.
 # - **Positions that depend on the text**, such as "tokens since the last full stop". Position heads cannot see the text, so the sem heads
 #   must find such counts.
 
@@ -923,8 +923,8 @@ figures.show_table(
 )
 
 # %% [markdown]
-# The third row is a trap: the positions *are* the same, but they were given as one row a sequence, and the model does not compare rows.
-# Next, padding on the right, and what separate positions cost in the cache:
+# The third row is a trap: the positions *are* the same, but they were given as one row per sequence, and the model does not compare rows.
+# Next we check padding on the right, and what separate positions cost in the cache:
 
 # %%
 padded = F.pad(tokens[:1], (0, 16))
@@ -938,8 +938,8 @@ print({name: cache.numel() for name, cache in caches.items()}, "numbers in the c
 assert caches["own"].numel() == 2 * 3 * batch * length * D > caches["shared"].numel()
 
 # %% [markdown]
-# **Dropout** on the pos stream is drawn with the position branch, once for a batch, so all sequences of a batch share it. That is
-# correct, but less of this noise averages out within a step than with a draw for each sequence.
+# **Dropout** on the pos stream is drawn when the position branch runs, once per batch, so all sequences of a batch share it. That is
+# correct, but this noise averages out less within a step than if it were drawn for each sequence.
 
 # %%
 rows_equal = {}
@@ -953,9 +953,10 @@ print("pos stream of two rows equal under dropout:", rows_equal)
 assert rows_equal == {"separated": False, "strict": True}
 
 # %% [markdown]
-# **Shapes.** In the separated model a head that straddles the border is harmless, because every head reads everything. Here it would have
-# to read only positions for its pos columns and also text for the others, with one set of weights. And key and value heads that several
-# query heads share must lie wholly in one stream. The package refuses both and names the nearest widths that work:
+# **Shapes.** In the separated model a head that straddles the border is harmless, because every head reads everything. In a strict model
+# such a head would have to read only positions for its pos columns, but text as well for its sem columns, with one set of attention
+# weights. Likewise, key and value heads that several query heads share must lie wholly in one stream. The package refuses what breaks these
+# rules and names the nearest widths that work:
 
 # %%
 wrong = {"a head across the border": {"streams": Streams(pos=12, sem=20)}}
@@ -979,7 +980,8 @@ for name, fields in wrong.items():
 #
 # It costs less, but does it predict as well? The experiment `extrapolation` trains strict and separated models, among others, on the same
 # novels in the same order as {doc}`chapter 11 <11_language_model>`, and scores them inside the trained length. By the rule written
-# beforehand, strict is as good if strict minus separated is below $+0.02$ bits per byte, for the learned table and for the sinusoid.
+# beforehand, strict is as good as separated if its loss minus that of the separated model is below $+0.02$ bits per byte, for the learned
+# table and for the sinusoid.
 
 # %% tags=["hide-input"]
 table = experiments.get("extrapolation").table(profile)
@@ -1011,13 +1013,13 @@ figures.show(
     "the learned table and one for the sinusoid, one tick per seed, with lines at zero "
     "and at the margin of the rule.",
     caption="Loss of strict minus separated inside the trained length, seed by seed: "
-    f"{listed}. Left of zero strict is better; up to the dashed line it counts as "
-    "equally good. Markers: means; bars: 95 % t intervals.",
+    f"{listed}. Left of zero the strict model is better; up to the dashed line "
+    "it counts as equally good. Markers: means; bars: 95 % t intervals.",
 )
 
 # %% [markdown]
-# Equal width is not equal cost. The next figure shows every model of the experiment at the multiply-adds that it needs for a token. If
-# two models are equally good, the one further left is the better bargain.
+# Models of equal width do not cost the same. The next figure shows the loss of the models of the experiment against the multiply-adds that
+# each needs for a token. If two models are equally good, the one further left is the better bargain.
 
 # %% tags=["hide-input"]
 size = lm.SIZES[profile]
@@ -1080,9 +1082,9 @@ figures.show(
 # table and {num}`extrapolation/strict-sinusoidal minus separated-sinusoidal/bits_per_byte:+.3f±` with the sinusoid (hypothesis, for both:
 # {verdict}`strict-as-good-as-separated: undecided`). This is one size, one share $r$ and one short budget.
 #
-# With more training strict stays level with separated, but both fall behind a dense model of the same width. In the smaller models of
-# {doc}`chapter 11 <11_language_model>`, with a sinusoid and sixteen times the shortest training, strict minus separated is
-# {num}`11_language_model/strict_minus_separated_at_16x` bits per byte, and separated minus dense {num}`11_language_model/gain_at_16x`.
+# With more training the strict model stays level with the separated one, but both fall behind a dense model of the same width. In the
+# smaller models of {doc}`chapter 11 <11_language_model>`, with a sinusoid and sixteen times the shortest training, strict minus separated
+# is {num}`11_language_model/strict_minus_separated_at_16x` bits per byte, and separated minus dense {num}`11_language_model/gain_at_16x`.
 #
 # ## What to take away
 #
@@ -1090,25 +1092,25 @@ figures.show(
 #    ({verdict}`strict-pos-stream-ignores-the-text: held`). The zeros are in $W_Q$ and $W_K$ of the position heads, and the
 #    split norm is needed as well.
 # 2. **A strict model is a dense transformer of width $d_{\text{sem}}$ with tables added to its queries and keys**
-#    ({verdict}`strict-is-dense-plus-tables: held`). The tables are computed once per batch in training and once for all texts
-#    afterwards. Arithmetic and cache shrink towards $(1-r)^2$ and $1-r$ of the dense model's.
+#    ({verdict}`strict-is-dense-plus-tables: held`). In training the tables are computed once per batch; afterwards they are computed once
+#    for all texts. Arithmetic and cache shrink towards $(1-r)^2$ and $1-r$ of the dense model's.
 # 3. **The saving ends** where sequences have different positions or masks.
 # 4. **With the sinusoid strict is as good as separated; with a learned table six seeds cannot say** (hypothesis, for both:
 #    {verdict}`strict-as-good-as-separated: undecided`).
 #
-# **Limits.** The zeros hold for any weights. The maps, shares and spreads belong to one tiny model trained for seconds. Past the short
-# budget, quality was measured on smaller models. The saving needs batches whose sequences share their positions.
+# **Limits.** The zeros hold for any weights. The maps, shares and spreads belong to one tiny model trained for seconds. With more training
+# than this short budget, quality was measured on smaller models only. The saving needs batches whose sequences share their positions.
 #
 # **What would change our mind.** A nonzero entry in a live Jacobian of a strict model. A separated model that pulls ahead with more
-# training: then its routing leak was worth something. Or a dense model of width $d_{\text{sem}}$, which costs as much per token as a
-# strict one, with the same quality: then the position branch and its tables would be useless.
+# training: then its routing leak would be worth something. Or a dense model of width $d_{\text{sem}}$, which costs as much per token as a
+# strict one, that is as good: then the position branch and its tables would be useless.
 #
 # ## Exercises
 #
 # Try each before you unfold its solution. Every solution ends with a check that fails if it is wrong.
 #
-# **1. (easy)** At which share $r$ has a strict block the fewest parameters, and what part of the dense block is that? Derive it from
-# {eq}`eq-strict-count` and check it on models.
+# **1. (easy)** At which share $r$ does a strict block have the fewest parameters, and what fraction of the dense block's parameters is
+# that? Derive it from {eq}`eq-strict-count` and check it on models.
 
 # %% tags=["hide-cell"]
 # Solution. r^2 + (1-r)^2 is smallest, and r (1-r) largest, at r = 1/2: (12/2 + 2/4) /
@@ -1134,8 +1136,8 @@ print(f"{enough} sequences; an endless batch allows {endless:.2f} times")
 assert enough == int(np.ceil(9 * t / e))
 
 # %% [markdown]
-# **3. (medium)** The model names three things that are block diagonal: `split={"norm", "value_output", "mlp"}`. Make one at a time joint
-# again in a strict model. Which of them may be joint without a leak? What does the package do with such a model in a batch?
+# **3. (medium)** The config of a model names three parts that are split: `split={"norm", "value_output", "mlp"}`. In a strict model, make
+# one of them joint at a time. Which of them may be joint without a leak? What does the package do with such a model in a batch?
 
 # %% tags=["hide-cell"]
 # Solution. None: each is a path of its own from sem to pos. The package sees that the
@@ -1149,8 +1151,8 @@ for given_back in sorted(strict.config.splits):
     assert computed(leaky, some(4, 8))[0] == 2 * 4 * 8, "two blocks, four sequences"
 
 # %% [markdown]
-# **4. (hard)** A table-table term is a product of two matrices with $d$ columns, so as a bias it has rank at most $d$. Is that enough for
-# ALiBi, $-m\,(i - j)$ for $j \le i$, on any number of positions? Give $t_i$ and $\tau_j$, and check the weights.
+# **4. (hard)** The position-position term is a product of two matrices with $d$ columns, so as a bias it has rank at most $d$. Is that
+# enough for ALiBi, $-m\,(i - j)$ for $j \le i$, on any number of positions? Give $t_i$ and $\tau_j$, and check the weights.
 
 # %% tags=["hide-cell"]
 # Solution. Rank one is enough. The softmax ignores what is constant in a row, so -m (i

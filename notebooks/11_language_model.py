@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 11. The separated language model
 #
-# **Finding.** A separated model learns faster than a dense model that adds the same sinusoid, but does not end better. In small
+# **Finding.** A separated model learns faster than a dense model that adds the same sinusoid, but it does not end up better. In small
 # models, separated minus dense is {num}`11_language_model/gain_at_1x` bits per byte after a short training and
 # {num}`11_language_model/gain_at_16x` after sixteen times as much. RoPE then ends ahead of the separated model of equal width and
 # level with the one of equal parameters. A position stream that no layer changes is no worse than one that evolves.
@@ -135,11 +135,11 @@ figures.show(
     alt="Differences in bits per byte between pairs of models against bytes read in "
     "training, with a line at zero: separated minus dense with a sinusoid begins "
     f"{at_first} and ends {at_last}.",
-    caption="Separated minus dense, at equal width, begins "
-    f"{at_first} and ends {at_last}. Each line is one model minus another, paired by "
-    "seed, after one, four and sixteen times the shortest training of small models "
-    f"($D = {smaller.width}$). Below zero the first of the two is better. The numbers "
-    "are under *Details*.",
+    caption=f"Separated minus dense, at equal width, begins {at_first} and ends "
+    f"{at_last}. Each line shows the loss of one model minus that of another, "
+    "paired by seed, after one, four and sixteen times the shortest training "
+    f"of small models ($D = {smaller.width}$). Below zero the first of the two "
+    "is better. The numbers are under *Details*.",
 )
 
 # %% tags=["remove-input"]
@@ -153,12 +153,12 @@ ends = at_end.difference("rope", "separated-sinusoidal-wide", "bits_per_byte")
 numbers[f"rope_minus_wide_at_{BUDGETS[-1]}x"] = text_of(ends)
 
 # %% [markdown]
-# > **Question.** How many bits per byte do dense and separated language models lose inside the trained length, at equal width
-# > and at equal parameters?
+# > **Question.** How do the losses of dense and separated language models compare inside the trained length, at equal width and at equal
+# parameters?
 #
-# Chapters {doc}`8 <08_two_streams>` and {doc}`9 <09_split_mlp_norm>` built a transformer out of two streams. It has fewer
-# weights, and position and meaning no longer mix in values, outputs and MLPs. What does this cost on ordinary text?
-# {doc}`Chapter 7 <07_every_encoding>` has the encodings that are missing here.
+# Chapters {doc}`8 <08_two_streams>` and {doc}`9 <09_split_mlp_norm>` built a transformer out of two streams. It has fewer weights, and
+# position and meaning no longer mix in values, outputs, norms and MLPs. What does this cost on ordinary text? Encodings that are not
+# compared here are in {doc}`chapter 7 <07_every_encoding>`.
 #
 # ```{admonition} Before you start
 # :class: note
@@ -176,10 +176,10 @@ numbers[f"rope_minus_wide_at_{BUDGETS[-1]}x"] = text_of(ends)
 #
 # - **Dense**: one stream of width $D$. A sinusoid or a learned table is added to the token's embedding, or RoPE rotates queries
 #   and keys, or ALiBi lowers the scores of distant keys. With *none*, only the causal mask shows the order.
-# - **Separated**: $D = d_{\text{pos}} + d_{\text{sem}}$ with $d_{\text{pos}} = D/4$, the width of one head, as the slides first
-#   tried. The position embedding fills the pos stream. The output is read from the sem stream only.
-# - **Separated, wide**: a larger $D$, for about as many parameters as the dense model. Neither comparison is fair alone: at
-#   equal width the separated model has fewer weights, at equal parameters it is wider.
+# - **Separated**: $D = d_{\text{pos}} + d_{\text{sem}}$ with $d_{\text{pos}} = D/4$, the width of one head, the slides' first choice. The
+#   position embedding fills the pos stream. The output is read from the sem stream only.
+# - **Separated, wide**: a larger $D$, for about as many parameters as the dense model. Neither comparison is fair on its own: at equal
+#   width the separated model has fewer weights, and at equal parameters it is wider.
 
 # %% tags=["hide-input"]
 size = lm.SIZES[profile]
@@ -204,8 +204,8 @@ figures.show_table(
 )
 
 # %% [markdown]
-# Published comparisons often differ in more: an extra norm, another residual path, another initial scale. So let the configs
-# say where they differ.
+# Models in published comparisons often differ in more than they should: an extra norm, another residual path, another initial scale. So we
+# let our configs say where they differ.
 
 
 # %%
@@ -232,18 +232,16 @@ assert parts[0] == parts[1], "built of the same classes"
 # %% [markdown]
 # ## The measure
 #
-# A text is a string of bytes $t_0, t_1, \dots$, so no tokeniser is needed and the vocabulary is 256. The model predicts each
-# byte from those before it in its window of $L$. Its loss is
+# A text is a string of bytes $t_0, t_1, \dots$, so no tokeniser is needed and the vocabulary is 256. The model predicts each byte from
+# those before it in its window of $L$ bytes. Its loss is
 #
 # $$
 # \text{bits per byte} \;=\; -\frac{1}{n} \sum_{i=1}^{n} \log_2 P\!\left(t_i \mid t_{i-k}, \dots, t_{i-1}\right), \qquad k \le L .
 # $$ (eq-bits-per-byte)
 #
-# A model that knows nothing loses 8. A model no better than counting pairs of bytes (a bigram) has hardly learned to look back.
-# So this chapter judges only methods whose mean is below $3.35$, a bar set beforehand, a little under the bigram's loss on
-# these novels.
+# A model that knows nothing has a loss of 8. A model that is no better than counting pairs of bytes (a bigram) has hardly learned to look back. So this chapter judges only methods whose mean loss is below $3.35$. This bar was set beforehand, a little under the bigram's loss on these novels.
 #
-# This line gives the nats of every byte, and `evaluate` converts them to bits:
+# This line computes the loss of every byte in nats, and `evaluate` converts it to bits:
 #
 # ```{literalinclude} ../../sepnb/training/losses.py
 # :pyobject: target_losses
@@ -251,7 +249,7 @@ assert parts[0] == parts[1], "built of the same classes"
 # :dedent:
 # ```
 #
-# Uniform logits must give exactly 8, and a model that is certain and right must lose nothing.
+# Uniform logits must give exactly 8, and a model that is certain and right must have a loss of zero.
 
 
 # %%
@@ -275,7 +273,7 @@ print("knows nothing:", knows_nothing, "bits per byte")
 # %% [markdown]
 # ## A training, live
 #
-# The same code trains a dense and a separated model at the smallest size, on Python sources that PyTorch installs. Both read
+# The same code trains a dense and a separated model at the smallest size, on the Python source files that come with PyTorch. Both read
 # the same batches.
 
 # %%
@@ -313,18 +311,20 @@ figures.show(
     name="fig-live-training",
     alt="Training loss against step for a dense and a separated model with a learned "
     "table; both fall from above seven bits per byte along nearly the same path.",
-    caption="In the first seconds the dense and the separated model learn at much the "
-    "same pace. One seed, on source code; each point is a mean of eight steps.",
+    caption="In the first seconds the dense and the separated model learn at nearly "
+    "the same pace. One seed, on source code; each point is a mean of eight "
+    "steps.",
 )
 
 # %% [markdown]
 # ## What went wrong: two baselines that looked worse than they are
 #
-# Our first dense model with a sinusoid was poor. Token embeddings are usually drawn with a standard deviation of $0.02$, but
-# the entries of a sinusoid have a root mean square near $\sqrt{1/2}$. When the two are added, position starts some thirty times
-# louder than meaning. A separated model should suffer less, because each stream has its own norm.
+# Our first dense model with a sinusoid was poor. Token embeddings are usually drawn with a standard deviation of $0.02$, but the entries of
+# a sinusoid have a root mean square near $\sqrt{1/2}$. When the two are added, position starts some thirty times as large as meaning (we
+# call it *louder*). A separated model should suffer less, because each stream has its own norm.
 #
-# Beating it would have proved nothing. So we drew the tokens at one half. Here is the difference, live.
+# Beating this dense model would have proved nothing. So we drew the token embeddings with a standard deviation of one half. Here is the
+# difference, live.
 
 
 # %%
@@ -348,16 +348,15 @@ figures.show_table(
 )
 
 # %% [markdown]
-# At the larger scale the dense model gains {num}`11_language_model/embedding_gain_sinusoidal:.2f` bits per byte and the
-# separated one {num}`11_language_model/embedding_gain_separated_sinusoidal:.2f`. One seed of a tiny model decides nothing, but
-# it shows where to look.
+# At the larger scale the dense model gains {num}`11_language_model/embedding_gain_sinusoidal:.2f` bits per byte and the separated one
+# {num}`11_language_model/embedding_gain_separated_sinusoidal:.2f`. One seed of a tiny model proves nothing, but it shows where to look.
 #
-# This repair broke the next baseline. Learned tables were still drawn at $0.02$, as in large models, and were almost silent
-# next to the louder tokens. Against such a table separation seemed to win by far. We withdrew those records.
+# This repair broke the next baseline. Learned tables were still drawn with $0.02$, as in large models, so they were very small next to the
+# larger token embeddings. Against a dense model with such a table, separation seemed to win by far. We withdrew those records.
 #
-# Now learned tables, and the tokens to which a sinusoid is added, are tried at three scales with three learning rates each. If
-# the best scale was at an end, we tried one beyond it. Both dense models did best with the loudest position of the three, and
-# worse with a louder one.
+# We now try three scales, with three learning rates each, for learned tables and for the token embeddings to which a sinusoid is added. If
+# the best of the three scales was the largest or the smallest, we tried one beyond it. Both dense models did best with the loudest position
+# of the three, and worse with a still louder one.
 
 # %% tags=["hide-input"]
 scales = experiments.get("table_sweep")
@@ -417,30 +416,31 @@ figures.show_table(
             "used below": list(map(told_scale, beside_content)),
         }
     ),
-    caption="Validation bits per byte by how loud position is when training begins, "
-    "compared with content. Each number is that of the best rate tried, one seed. "
-    "Learned tables are drawn with a standard deviation of 0.005, 0.02, 0.1, 0.5 and 1 "
-    "and tokens with 0.5; next to a sinusoid the tokens have 2, 1, 0.5 and 0.25. The "
-    "outermost scales were tried only if the best of the inner three was next to them.",
+    caption="Validation bits per byte by the size (*loudness*) of position relative "
+    "to content when training begins. Each number is for the best learning "
+    "rate tried, one seed. Learned tables are drawn with a standard deviation "
+    "of 0.005, 0.02, 0.1, 0.5 and 1 and tokens with 0.5; next to a sinusoid "
+    "the tokens have 2, 1, 0.5 and 0.25. The outermost scales were tried only "
+    "if the best of the inner three was next to them.",
     formats={f"position {how}": ".3f" for how in LOUDNESS},
 )
 
 # %% [markdown]
-# A louder table gains the dense model {num}`11_language_model/loudness_gain_learned:.3f` bits per byte and the separated one
-# nothing. With a separate norm the scale of a table hardly matters.
+# A louder table improves the dense model by {num}`11_language_model/loudness_gain_learned:.3f` bits per byte and the separated one not at
+# all. When position has its own norm, the scale of the table hardly matters.
 #
 # ## The experiment
 #
-# **Text.** ELTeC {cite:p}`eltec` has ninety-nine English novels of the years 1840 to 1920. Twenty of them are the test text,
-# ten others the validation text, and no author is in two of the three parts. We score the first part of each test novel,
-# {num}`11_language_model/test_bytes:,` bytes in all.
+# **Text.** The text is ninety-nine English novels of the years 1840 to 1920 from ELTeC {cite:p}`eltec`, a collection of European novels.
+# Twenty of them are the test text, ten others the validation text, and no author is in two of the three parts. We score the first part of
+# each test novel, {num}`11_language_model/test_bytes:,` bytes in all.
 #
-# **Learning rate.** Each method uses the best of the same three rates on validation text, chosen with a seed that is not used
-# again. If the best was at an edge, we tried a further rate. Learned tables and *none* were tried over the whole schedule, the
-# others over less than half of it. Over the whole, the dense sinusoid would prefer another rate, by
+# **Learning rate.** Each method uses the best of the same three rates on validation text, chosen with a seed that is not used again. If the
+# best was at an edge, we tried a further rate. Models with learned tables and *none* were tried over the whole schedule, the others over
+# less than half of it. Over the whole schedule, another rate would improve the dense sinusoid by
 # {num}`11_language_model/sinusoid_rate_gain:.3f` bits per byte in one seed.
 #
-# **Runs.** All methods have the same seeds. A seed fixes the order of the batches, so we take differences seed by seed.
+# **Runs.** All methods have the same seeds. A seed fixes the order of the batches, so methods are compared seed by seed.
 
 # %% tags=["hide-input"]
 table = experiments.get("in_window").table(profile)
@@ -500,9 +500,9 @@ figures.show(
 # %% [markdown]
 # ## The price of separation, in pairs
 #
-# A seed moves all methods together, because it also orders the text. So differences within a seed are sharper than the
-# intervals above. Separation "costs nothing" if the difference is below $+0.03$ bits per byte, a margin written down
-# beforehand.
+# The losses of all methods rise and fall together from seed to seed, because the seed also orders the text. So differences within a seed
+# are more precise than the intervals above. Separation "costs nothing" if separated minus dense is below $+0.03$ bits per byte, a margin
+# written down beforehand.
 
 # %%
 pairs = {
@@ -542,7 +542,7 @@ figures.show(
 # %% [markdown]
 # ## How far back do these models read?
 #
-# Models with the same mean may earn it in different places. The first bytes of a window have almost no context, so no encoding
+# Models with the same mean loss may differ in where they lose. The first bytes of a window have almost no context, so no encoding
 # can help there.
 
 # %% tags=["hide-input"]
@@ -590,9 +590,9 @@ figures.show(
 # A separated model differs from a dense one in several ways. Position has its own columns; norms, values, outputs and MLPs are
 # split; the output is read from one stream. The experiment `ablation` changes one of these at a time.
 #
-# A *variant* is another model, its *reference*, with declared fields replaced. To afford twenty-nine models, we made them
-# small: $D = 64$, three layers and $L = 64$ on a laptop, with less text scored. Compare their differences with each other, but
-# not their losses with those above.
+# A *variant* is another model, its *reference*, with declared fields replaced. To afford twenty-nine models, we made them small ($D = 64$,
+# three layers and $L = 64$ at profile `laptop`) and scored less text. Their differences can be compared with each other, but their losses
+# cannot be compared with those above.
 
 # %% tags=["hide-input"]
 for name, variant in COMPARED.items():
@@ -704,12 +704,12 @@ figures.show(
 )
 
 # %% [markdown]
-# In the first rows of {numref}`fig-around-separated` one part is whole again and the others stay split. Such a variant is
-# larger, since a full matrix has more weights than its blocks. The rows on queries and keys forbid more than separation does.
-# In the row *content only* no query or key reads positions, so a narrower model without an encoding is left.
+# In the first rows of {numref}`fig-around-separated` one part is joined again and the others stay split. Such a variant is larger, since a
+# full matrix has more weights than its blocks. In the rows on queries and keys, these read less than in a separated model. In the row
+# *queries and keys read content only* they read no positions, so what is left is a narrower model without an encoding.
 #
-# In {numref}`fig-around-dense` the *concatenated* model is half way from dense to separated: position has columns next to the
-# token's, but the matrices are full, there is one norm, and the whole width is read out.
+# In {numref}`fig-around-dense` the *concatenated* model is halfway from dense to separated: position has its own columns at the input, but
+# all matrices are full, there is one norm, and the output reads the whole width.
 
 # %% tags=["hide-input"]
 shown = effects_around("sinusoidal", "concatenated-sinusoidal")
@@ -723,18 +723,17 @@ figures.show(
 )
 
 # %% [markdown]
-# The step from dense to concatenated changes the loss by
-# {num}`ablation/concatenated-sinusoidal minus sinusoidal/bits_per_byte:+.3f±` bits per byte, and the step from there to
-# separated by {num}`ablation/separated-sinusoidal minus concatenated-sinusoidal/bits_per_byte:+.3f±`. So more than half of the
-# lead comes from concatenation, which splits nothing. We trained the concatenated model at this budget only, four times the
-# shortest.
+# The step from dense to concatenated changes the loss by {num}`ablation/concatenated-sinusoidal minus sinusoidal/bits_per_byte:+.3f±` bits
+# per byte, and the step from there to separated by {num}`ablation/separated-sinusoidal minus concatenated-sinusoidal/bits_per_byte:+.3f±`.
+# So more than half of the separated model's lead over the dense one comes from concatenation, which splits nothing. We trained the
+# concatenated model with this budget only, four times the shortest.
 #
 # ### Could a dense model do the same by adding?
 #
-# Adding can do what concatenating does. If the token embeddings are zero in some columns and the position embeddings are zero
-# in all others, their sum *is* the concatenation. A block-diagonal matrix is a full one with zeros beside its blocks. So a
-# dense model of the same width can compute exactly what a separated one computes. There is one condition: the separated model
-# must have one norm over both streams, because a dense model divides all its columns by one number.
+# Addition can do what concatenation does. If the token embeddings are zero in some columns and the position embeddings are zero in all
+# others, their sum *is* the concatenation. A block-diagonal matrix is a full one with zeros outside its blocks. So a dense model of the
+# same width can compute exactly what a separated one computes, on one condition: the separated model must have one norm over both streams,
+# because a dense model divides all its columns by one number.
 
 # %%
 torch.manual_seed(seed)
@@ -748,9 +747,9 @@ own, full = (m.parameter_counts()["total"] for m in (joined, written_out))
 print(f"{own:,} weights, written out {full:,}")
 
 # %% [markdown]
-# So a dense model that trains freely could find the separated one. Would training stay there? We wrote trained separated models
-# out in this way and trained on, with every weight free, for half as many steps as before. Beside them the separated models
-# themselves were trained on, on the same texts and at the best of the same four rates.
+# So a dense model that trains freely could find the separated one. Would training stay there? We wrote trained separated models (with a
+# joint norm) out in this way and continued their training, with every weight free, for half as many steps as before. For comparison we
+# continued to train the separated models themselves, on the same texts and at the best of the same four rates.
 
 # %% tags=["hide-input"]
 opened = experiments.get("opened_text").table(profile)
@@ -777,29 +776,29 @@ figures.show_table(
             ("dense, trained on", f"{JOINED}/opened", "bits_per_byte", True),
         )
     ),
-    caption="A separated model with one norm, trained on as it is and written out as a "
-    "dense model. Right: the share of squared weights that lies beside the blocks, in "
-    "the mean over layers. Means over seeds and 95 % t intervals.",
+    caption="A separated model with one norm, trained on as it is and written out as "
+    "a dense model. Right: the share of the squared weights that lies outside "
+    "the blocks, averaged over layers. Means over seeds and 95 % t intervals.",
 )
 
 # %% [markdown]
 # The dense model does not use its freedom. It ends
-# {num}`opened_text/separated-sinusoidal-joint-norm/opened minus separated-sinusoidal-joint-norm/kept/bits_per_byte:.3f±` bits per
-# byte behind the separated model. We had claimed that it gains nothing
-# ({verdict}`opened-text-a-dense-model-gains-nothing: held`). And it stays nearly block diagonal. Even in the
-# outputs, where it is most, {num}`opened_text/separated-sinusoidal-joint-norm/opened/beside/output:.1%` of its squared weights
-# are beside the blocks. In a matrix without blocks it would be {num}`11_language_model/beside_by_area`. We had claimed less than
-# a tenth ({verdict}`opened-text-stays-in-its-blocks: held`).
+# {num}`opened_text/separated-sinusoidal-joint-norm/opened minus separated-sinusoidal-joint-norm/kept/bits_per_byte:.3f±` bits per byte
+# behind the separated model. We had claimed that it gains nothing ({verdict}`opened-text-a-dense-model-gains-nothing: held`). The dense
+# model also stays nearly block diagonal. Even in the output matrices, where the share is largest,
+# {num}`opened_text/separated-sinusoidal-joint-norm/opened/beside/output:.1%` of its squared weights are outside the blocks. In a matrix
+# without block structure it would be {num}`11_language_model/beside_by_area`. We had claimed less than a tenth
+# ({verdict}`opened-text-stays-in-its-blocks: held`).
 #
-# So the separation is not a handicap that training would shake off. But this is a short training from a good place. It does not
-# say whether a dense model that starts from random weights ends near such a place. The separated models were best at the
-# highest of the four rates, so they may have more to gain.
+# So separation is not a handicap that training would shake off. But this is a short training that starts from a good solution. It does not
+# say whether a dense model that starts from random weights ends near such a solution. The separated models were best at the highest of the
+# four rates, so a higher rate may improve them further.
 #
 # ### Position in every layer
 #
-# A dense model adds the position embedding below the first layer, and the layers above must preserve it. Some authors add it
-# again in every layer. In a separated model nothing overwrites it, so we can ask whether the layers improve it. The stream can
-# *evolve*, receive the embedding again in every layer, or reach every layer as it came, *constant*.
+# A dense model adds the position embedding before the first layer, and the layers must preserve it. Some authors add it again in every
+# layer. In a separated model no content overwrites it, so we can ask whether the layers improve it. The position stream can *evolve* from
+# layer to layer, it can receive the embedding again in every layer, or it can stay *constant*.
 
 # %% tags=["hide-input"]
 fates = [name for name in changed if "pos_stream" in COMPARED[name].model]
@@ -816,23 +815,22 @@ figures.show(
     alt="Dot plot of differences in bits per byte for position handed constant to "
     "every layer and for position added in every layer, in dense and separated models.",
     caption="Position constant in every layer, or added again in every layer, compared "
-    "with the model that is given it once, below the first layer. " + finding(fates),
+    "with the model that receives position once, before the first layer. "
+    + finding(fates),
 )
 
 # %% [markdown]
 # ### A table that nobody writes to
 #
-# A position stream that no layer changes is a table. If position and content also have no cross terms in the score, an
-# {term}`untied model`, what is left need not be called separated. It is a dense transformer as wide as the sem stream with one
-# more term in its score, the one of TUPE {cite:p}`ke2021`. With $p$ the normalised sinusoid,
+# A position stream that no layer changes is a table. If the score also has no cross terms between position and content (an
+# {term}`untied model`), what is left need not be called separated. It is a dense transformer as wide as the sem stream with one more term
+# in its score, the position term of TUPE {cite:p}`ke2021`. With $p$ the normalised sinusoid,
 #
 # $$
 # S_{ij} = \frac{1}{\sqrt d}\left( q_i k_j^\top + (p_i W_Q)(p_j W_K)^\top \right).
 # $$ (eq-tupe)
 #
-# A test holds the two to the same output. So the model has a *dense twin* of full width, TUPE, an *evolving* twin, whose
-# stream the layers change, and a wider one with as many parameters as RoPE's model. All were trained sixteen times as long as
-# the shortest training below.
+# A test checks that both give the same output. We compare the constant untied model with three relatives: a dense twin of full width (TUPE), an evolving twin, whose stream the layers change, and a wider one with as many parameters as RoPE's model. All were trained sixteen times as long as the shortest training below.
 
 # %% tags=["hide-input"]
 long_runs = loaded("matched_loss")
@@ -857,17 +855,16 @@ figures.show_table(
 
 # %% [markdown]
 # At equal width the constant table has fewer parameters and does not beat RoPE (claim that it does:
-# {verdict}`a-constant-untied-table-beats-rope: refuted`). At equal parameters it does (claim:
-# {verdict}`a-constant-untied-table-beats-rope-at-equal-parameters: held`). But the term earns this and not
-# the stream. The stream need not evolve
-# ({verdict}`a-constant-untied-table-needs-no-evolving-stream: held`), and the dense twin, without any stream,
+# {verdict}`a-constant-untied-table-beats-rope: refuted`). At equal parameters it does beat RoPE (claim:
+# {verdict}`a-constant-untied-table-beats-rope-at-equal-parameters: held`). But the credit belongs to the term and not to the stream. The
+# stream need not evolve ({verdict}`a-constant-untied-table-needs-no-evolving-stream: held`), and the dense twin, without any stream,
 # matches the wide separated model ({verdict}`the-untied-term-needs-no-stream: held`).
 #
 # ## More training
 #
-# A difference after little training may only be one of speed. The experiment `budget` trains small models for one, four and
-# sixteen times as long ({numref}`fig-budget-gap`, {numref}`fig-budget`). Each budget has its own schedule, rates and scales,
-# because a longer training prefers lower rates.
+# A difference after a short training may only be a difference in speed. The experiment `budget` trains small models for one, four and
+# sixteen times as long ({numref}`fig-budget-gap`, {numref}`fig-budget`). Each budget has its own schedule, rates and scales, because longer
+# trainings usually need lower rates.
 #
 # Two models *exchange places* if each is ahead at some budget, by an interval that excludes zero. A verdict that rests on their
 # order is *budget-dependent*.
@@ -911,8 +908,8 @@ figures.show(
     caption=(
         f"With more training {len(settled)} of {math.comb(len(whole), 2)} pairs "
         f"exchange places beyond their intervals: {pairs_in_words(settled)}. In "
-        f"{len(turned)} pairs the means change order. Each line is a model minus RoPE, "
-        "paired by seed; ticks are single seeds."
+        f"{len(turned)} pairs the means change order. Each line shows the loss of a "
+        "model minus that of RoPE, paired by seed; ticks are single seeds."
         if whole
         else "None of the models has run at every budget."
     ),
@@ -921,50 +918,48 @@ figures.show(
 # %% [markdown]
 # ## What to take away
 #
-# 1. **Separation learns faster than adding the same sinusoid, not better.** With sixteen times the training its lead becomes a
-#    deficit at equal width; at equal parameters it ends level, at {num}`11_language_model/gain_wide_at_16x`. RoPE minus
-#    separated is {num}`11_language_model/rope_minus_separated_at_1x` after the shortest training and
-#    {num}`11_language_model/rope_minus_separated_at_16x` after the longest; at equal parameters it is then
-#    {num}`11_language_model/rope_minus_wide_at_16x`. In the larger models, after a short training, separation costs nothing at
-#    equal parameters ({verdict}`separation-costs-nothing-at-equal-parameters: held`). At equal width it costs
-#    nothing either, but in the small models a longer training reverses that
-#    ({verdict}`separation-costs-nothing-at-equal-width: partly`).
+# 1. **A separated model learns faster than one that adds the same sinusoid, but does not end up better.** With sixteen times the training
+#    its lead becomes a deficit at equal width; at equal parameters it ends level, with a difference of
+#    {num}`11_language_model/gain_wide_at_16x`. RoPE minus separated is {num}`11_language_model/rope_minus_separated_at_1x` after the
+#    shortest training and {num}`11_language_model/rope_minus_separated_at_16x` after the longest; at equal parameters it is then
+#    {num}`11_language_model/rope_minus_wide_at_16x`. In the larger models, after a short training, separation costs nothing at equal
+#    parameters ({verdict}`separation-costs-nothing-at-equal-parameters: held`). At equal width it costs nothing either after a short
+#    training, but in the small models a longer training reverses that ({verdict}`separation-costs-nothing-at-equal-width: partly`).
 # 2. **A learned table works better in its own columns.** Separated minus dense is
 #    {num}`in_window/separated-learned minus learned/bits_per_byte:+.3f` bits per byte after a short training
 #    ({verdict}`separation-improves-a-learned-table: held`), although the dense table has the best of four
 #    scales.
-# 3. **Columns for position help, and splitting costs nothing more.** Columns alone, with nothing split, improve the small dense
-#    model ({verdict}`concatenation-alone-helps: held`). Separate norms cost nothing
-#    ({verdict}`split-norm-costs-nothing: held`), and neither does any other single split
-#    ({verdict}`no-single-wall-costs: held`).
+# 3. **Giving position its own columns helps, and splitting the matrices and norms as well costs nothing more.** Columns alone, with nothing
+#    split, improve the small dense model ({verdict}`concatenation-alone-helps: held`). Separate norms cost nothing
+#    ({verdict}`split-norm-costs-nothing: held`), and neither does any other single split ({verdict}`no-single-wall-costs: held`).
 # 4. **The position stream need not evolve.** Constant minus evolving is
-#    {num}`ablation/separated-sinusoidal-constant minus separated-sinusoidal/bits_per_byte:+.3f±` bits per byte for a sinusoid
-#    and {num}`ablation/separated-learned-constant minus separated-learned/bits_per_byte:+.3f±` for a learned table. Neither is
-#    worse by more than the margin. Our claim is that the two are equally good
-#    ({verdict}`constant-pos-stream-ties-with-evolving: undecided`, because the constant table may be better). In
-#    an {term}`untied model` after sixteen times the shortest training, the difference is
+#    {num}`ablation/separated-sinusoidal-constant minus separated-sinusoidal/bits_per_byte:+.3f±` bits per byte for a sinusoid and
+#    {num}`ablation/separated-learned-constant minus separated-learned/bits_per_byte:+.3f±` for a learned table. Neither is worse by more
+#    than the margin. Our claim was that the two are equally good ({verdict}`constant-pos-stream-ties-with-evolving: undecided`, because the
+#    constant table may be better). In an {term}`untied model` after sixteen times the shortest training, the difference is
 #    {num}`matched_loss/untied-constant minus untied/bits_per_byte:+.3f` ({eq}`eq-tupe`).
-# 5. **Position once is enough.** Adding it again in every layer helps, says one source
+# 5. **Adding position once is enough.** One source says that adding it again in every layer helps
 #    ({verdict}`position-at-every-layer-helps: not reproduced`).
 #
-# The {doc}`claims page </book/claims>` has every rule and comparison, with its commits. The rules came before the records that
-# they judge, those on untied models when a shorter training had been seen.
+# The {doc}`claims page </book/claims>` has every rule and comparison, with its commits. The rules were written before the records that they
+# judge, but those on untied models were written after we had seen a shorter training.
 #
 # **Limits.** One language, one kind of text, and models of less than a million parameters that read
 # {num}`11_language_model/bytes_seen:,` bytes. From eight bytes of context on, RoPE gains no more than
 # {num}`11_language_model/rope_gain_after_eight:.2f` bits per byte. So we compare how well models distinguish *near* positions,
 # and learn nothing about longer texts.
 #
-# Rates and scales were chosen from few values, most with one seed. Each best one has a worse one on either side, but some
-# differ by less than a seed changes. Quieter tokens gain the dense sinusoid {num}`11_language_model/quieter_gain:.3f` bits per
-# byte in the ablation, where they are used, but are worse in the larger models and after the least and the most training.
+# Rates and scales were chosen from few values, most with one seed. Each chosen value has a worse one on either side, but some differences
+# are smaller than those between seeds. Smaller token embeddings improve the dense sinusoid by {num}`11_language_model/quieter_gain:.3f`
+# bits per byte in the ablation, where they are used, but they are worse in the larger models and after the shortest and the longest
+# training.
 #
-# In the ablation, models that a claim compares have six seeds on a laptop, three of them added after the first were seen. The
-# others have three, which decide nothing. A variant of another shape draws other initial weights, so only batches are paired.
-# The page on {doc}`far distances <93_far_distances>` has RoPE in a separated model.
+# In the ablation, models that a claim compares have six seeds on a laptop, three of them added after the first were seen. The others have
+# three, which decide nothing. A variant with other shapes starts from other initial weights, so only its batches are paired. The page on
+# {doc}`far distances <93_far_distances>` has RoPE in a separated model.
 #
-# **What would change our mind.** A lead that survives a longer training. In the small models it did not, so it was a lead in
-# speed. The larger models were not trained for longer.
+# **What would change our mind.** A lead of the separated model that survives a longer training. In the small models it did not survive, so
+# it was a lead in speed. The larger models were not trained for longer.
 
 # %% [markdown]
 # ## Details
@@ -1024,8 +1019,8 @@ figures.show_table(
 )
 
 # %% [markdown]
-# Scales were tuned as above, and the middle budget uses the same rates and scales. The concatenated variant replaces three
-# fields, because `split` and `readout`, which mean nothing on one stream, must say that nothing is split.
+# Scales were tuned as above, and the middle budget of *More training* uses the same rates and scales. The concatenated variant replaces
+# three fields, because `split` and `readout`, which have no meaning for a single stream, must be set so that nothing is split.
 #
 # ### Every budget
 
@@ -1082,8 +1077,8 @@ figures.show(
 # %% [markdown]
 # ### Novels
 #
-# Does the difference hold for other books? Here it is novel by novel. Its spread is about the *evaluation*, and no verdict
-# rests on it.
+# Does the difference hold for every book? Here it is, novel by novel. The spread over novels is a property of the *evaluation*, and no
+# verdict rests on it.
 
 # %% tags=["hide-input"]
 documents = experiments.get("in_window").rows(profile, "document")

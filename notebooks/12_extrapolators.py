@@ -13,14 +13,15 @@
 # %% [markdown]
 # # 12. The five extrapolators
 #
-# **Finding.** In a separated model only the position vectors know where a token is. So to read longer texts it should be enough to continue
-# these vectors past the trained length. We tried five rules that do so, and all five fail. In novels of eight trained lengths even the best
-# costs {num}`12_extrapolators/least_gap_five_8x:.1f` bits per byte more than reading the same text through a sliding window. A model that
-# adds position to the content fails too. It loses less under four of the five rules, but it has also learned less.
+# **Finding.** In a separated model only the position vectors know where a token is. So, to read longer texts, it should be enough to
+# continue these vectors past the trained length. We tried five rules that do so, and all five fail. In novels of eight trained lengths even
+# the best costs {num}`12_extrapolators/least_gap_five_8x:.1f` bits per byte more than reading the same text through a sliding window. A
+# dense model, which adds position to the content, fails too. Under four of the five rules its gap to its own sliding window is smaller, but
+# it has also learned less.
 #
-# The rules are not the only reason. Even with the best vectors that we could *fit*, the separated model is
-# {num}`fitted_rows/separated-learned/gap/fitted/2x:.2f` bits per byte worse than its sliding window, one length further on. So the layers
-# that read positions know the trained ones only, unless our fit missed better vectors.
+# The rules are only a part of the problem. Even with the best vectors that we could *fit*, the separated model is
+# {num}`fitted_rows/separated-learned/gap/fitted/2x:.2f` bits per byte worse than its sliding window in the first trained length past $L$.
+# So the layers that read positions only know the trained ones, unless our fit missed better vectors.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -125,7 +126,8 @@ figures.show(
 )
 
 # %% [markdown]
-# > **Question.** A table of position vectors ends at the trained length. How would one continue it, and what is left of the model there?
+# > **Question.** A table of position vectors ends at the trained length. How could one continue it, and how well does the model still work
+# there?
 #
 # ```{admonition} Before you start
 # :class: note
@@ -133,14 +135,14 @@ figures.show(
 #   `sepnb run extrapolation fitted_rows matched_loss`, two to seven minutes a run, on ELTeC (`sepnb data eltec-eng`).
 # - **You need**: {doc}`chapter 8 <08_two_streams>` for the two streams, {doc}`chapter 9 <09_split_mlp_norm>` for what a norm erases,
 #   {doc}`chapter 11 <11_language_model>` for bits per byte and the models.
-# - **You will learn**: to see through a rule by asking which trained row its new rows look like, and what a fair test needs.
+# - **You will learn**: how to see what a rule really does by asking which trained rows its new rows resemble, and what a fair test needs.
 # - **Claims tested**: on the {doc}`claims page </book/claims>`. The {doc}`appendix <92_extrapolators_in_detail>` has more tables.
 # ```
 #
 # ## A table, and what comes after it
 #
-# The position stream of a separated model with a {term}`learned encoding` is filled from a table of $L$ rows, from $0$ to $L-1$. We train a
-# small model here and ask it for one token too many.
+# The position stream of a separated model with a {term}`learned encoding` is filled from a table of $L$ rows, numbered $0$ to $L-1$. We
+# train a small model here and give it one token too many.
 
 # %%
 small, steps = lm.SIZES["smoke"], 300
@@ -162,8 +164,8 @@ else:
     raise AssertionError("row L must be refused: it was never trained")
 
 # %% [markdown]
-# The library refuses, because there is no row $L$. An {term}`extrapolator` invents one, and one for every later index; trained rows stay as
-# they are. What would you try? Look at the table first.
+# The library refuses, because there is no row $L$. An {term}`extrapolator` invents this row and one for every later index; the trained rows
+# stay as they are. What would you try? Look at the table first.
 
 # %% tags=["hide-input"]
 smooth = sinusoidal(window, d_pos, dtype=torch.float64)
@@ -192,25 +194,26 @@ figures.show(
     alt="Left, the rows of the trained table in the plane of their first two principal "
     "components, joined in the order of the index: a ragged path. Right, the same for "
     "a sinusoid: a smooth curve.",
-    caption="A trained table is ragged. From one index to the next it moves by "
+    caption="The trained table is ragged. From one index to the next its rows move by "
     f"{step_of_row['live']:.2f} of the length of a row, a sinusoid by "
-    f"{step_of_row['sinusoid']:.2f}. Each dot is a row, on the two main axes of its "
-    "table.",
+    f"{step_of_row['sinusoid']:.2f}. Each dot is a row, on the two main axes "
+    "of its table.",
 )
 
 # %% [markdown]
-# Nothing in the training asks for a smooth path, because attention can use any table whose rows differ. Still, the path has a trend.
+# Nothing in the training asks for a smooth path, because attention can use any table whose rows differ. Still, the path as a whole drifts
+# in one direction.
 #
 # ## Five ideas
 #
 # ```{margin} Source
-# The slides propose these five rules, as their equations (2) to (6), without a measurement. As printed, some have slips. We use a
-# repaired form; the {doc}`appendix <92_extrapolators_in_detail>` compares the two.
+# The slides propose these five rules, as their equations (2) to (6), without a measurement. Some contain slips as printed. We use the
+# repaired forms; the {doc}`appendix <92_extrapolators_in_detail>` compares both.
 # ```
 #
 # ### Go on with a sinusoid
 #
-# The transformer's own sinusoid has a vector for every index. Make it as loud as the table and let it take over at $L$:
+# The transformer's own sinusoid has a vector for every index. Give it the same standard deviation as the table and let it take over at $L$:
 
 # %%
 wave_window = sinusoidal(window, d_pos, dtype=torch.float64)
@@ -223,13 +226,14 @@ numbers["code_cosine"] = float(cosine)
 numbers["random_cosine"] = float(np.sqrt(2 / (np.pi * d_pos)))
 
 # %% [markdown]
-# But nothing ties column $c$ of the sinusoid to column $c$ of the table. In the trained length their mean absolute cosine is
-# {num}`12_extrapolators/code_cosine:.2f`, and that of random vectors {num}`12_extrapolators/random_cosine:.2f`. The model suddenly reads a
-# foreign language.
+# But nothing ties column $c$ of the sinusoid to column $c$ of the table. Inside the trained length the mean absolute cosine between their
+# rows is {num}`12_extrapolators/code_cosine:.2f`; for random vectors it is {num}`12_extrapolators/random_cosine:.2f`. At $L$ the model
+# suddenly reads a foreign language.
 #
 # ### Find the waves in the table, and let them run on
 #
-# Then use the table's own waves. A Fourier transform writes the table as a sum of waves. Keep the strongest $K$ and read the sum past $L$:
+# So use the table's own waves instead. A Fourier transform writes the table as a sum of waves. Keep the $K$ strongest waves and evaluate
+# their sum past $L$:
 
 # %%
 spectrum = torch.fft.rfft(table, dim=0)
@@ -246,12 +250,13 @@ torch.testing.assert_close(full, extrapolate(table, unseen, "wrap"))
 numbers["fourier_error_8"] = float((period - table).norm() / table.norm())
 
 # %% [markdown]
-# The code shows the catch: every wave fits a whole number of times into $L$, so the sum *repeats after $L$*. With all waves it is the table,
-# wrapped around. With eight it is a blurred copy, {num}`12_extrapolators/fourier_error_8:.0%` off. No choice of $K$ continues anything.
+# The code shows the catch: every wave fits a whole number of times into $L$, so the sum *repeats after $L$*. With all waves it is the table
+# itself, repeated. With eight waves it is a blurred copy, with an error of {num}`12_extrapolators/fourier_error_8:.0%`. No choice of $K$
+# continues anything.
 #
 # ### Repeat the table, and keep its drift
 #
-# If the path has a trend, let the table repeat, and shift each copy by the distance that the table itself has covered:
+# Since the path drifts, repeat the table and shift each copy by as much as the table itself has drifted:
 
 # %%
 drift = (table[-1] - table[0]) / (L - 1)
@@ -263,8 +268,8 @@ onward = table[0] + unseen[:, None] * drift
 torch.testing.assert_close(extrapolate(line, unseen, "cyclic"), onward)
 
 # %% [markdown]
-# This is the most promising of the five, and exact for a straight line. But the shift grows without bound, and after a norm only its
-# direction is left.
+# This is the most promising of the five rules, and it is exact for a straight line. But the shift grows without bound, and after a norm
+# only its direction is left.
 #
 # ### Let a network continue it
 #
@@ -290,12 +295,12 @@ numbers["learned_seed_spread"] = float((rows - other).norm() / rows.norm())
 
 # %% [markdown]
 # Past $L$ the network has no target, so its random start decides: two fits differ by {num}`12_extrapolators/learned_seed_spread:.0%` of the
-# size of the rows. And a network of one number runs out of bends and goes straight on, so that only one direction is left: after the norm
-# rows $8L$ and $64L$ have a cosine of {num}`12_extrapolators/learned_end_cosine:.3f`.
+# size of the rows. And far from its data, a network with a single number as input continues in a straight line, so only one direction is
+# left: after the norm, rows $8L$ and $64L$ have a cosine of {num}`12_extrapolators/learned_end_cosine:.3f`.
 #
 # ### Hold the last row, and let it fade
 #
-# ALiBi {cite:p}`press2022` lets attention fade with distance. So one might repeat the last row, and make it shorter with every step:
+# ALiBi {cite:p}`press2022` lets attention fade with distance. So one might repeat the last row, but make it shorter with every step:
 
 # %%
 steps_past = (unseen - (L - 1)).double()
@@ -306,8 +311,8 @@ torch.testing.assert_close(read(rows), read(table[-1:]).expand_as(rows))
 numbers["alibi_cliff"] = 1 - float(fade[0])
 
 # %% [markdown]
-# The first step already takes {num}`12_extrapolators/alibi_cliff:.0%` of the length. But the norm gives it back, and all these rows have
-# one direction, so the model sees a single vector.
+# The first step already takes away {num}`12_extrapolators/alibi_cliff:.0%` of the row's length. But the norm restores it, and all these
+# rows have the same direction, so the first block sees a single vector.
 #
 # ### What the model sees of them
 #
@@ -341,32 +346,34 @@ figures.show(
     "diagonal that turns into a constant pattern; network and fading show one column "
     "repeated, like the last row; the control reflect shows a zigzag.",
     caption="No rule goes on as the table did. Right of the line, past the trained "
-    "length, the sinusoid looks like no trained row in particular, Fourier runs "
-    "through the table again, blurred, the cyclic rule runs through it while its drift "
-    "takes over, and the last two do not move. The control goes back and forth.",
+    "length, the sinusoid looks like no trained row in particular, Fourier "
+    "runs through the table again, blurred, the cyclic rule runs through it "
+    "while its drift takes over, and the network and the fading row stay at "
+    "one place. The control goes back and forth.",
 )
 
 # %% [markdown]
-# So two of the rules repeat the table, one of them on a slope. Two end on a single row. And one writes vectors that the model never saw.
+# So two of the rules repeat the table, one of them with a drift. Two end on a single row. And one, the sinusoid, writes vectors that the
+# model has never seen.
 #
 # ## A fair test
 #
-# One rule of five is always the best, so we compare them with more than each other:
+# One of five rules is always the best, so comparing them with each other is not enough. We also compare them with these:
 #
-# - **The sliding-window baseline**: the same model reads every byte through a window of $L$ that restarts its positions at 0, so that
-#   nothing in it is new. The {term}`gap <gap>` of a rule is its loss above this baseline.
+# - **The sliding-window baseline**: the same model reads every byte through a window of $L$ bytes whose positions start at 0, so that
+#   nothing in it is new to the model. The {term}`gap <gap>` of a rule is its loss above this baseline.
 # - **Plain controls**: hold the last row (`clamp`), repeat the table (`wrap`), run back and forth (`reflect`), write zeros (`zero`),
 #   squeeze all positions into the table (`interpolate`).
-# - **A window mask**: every query sees only the last $L$ keys, while the index goes on. So the number of keys is not new.
-# - **The dense twin**: the same table added to the content, under the same rules.
+# - **A window mask**: every query sees only the last $L$ keys, while the index goes on. So the model never sees more keys than in training.
+# - **The dense twin**: a dense model, in which such a table is added to the content, under the same rules.
 # - **Four verdicts**: a rule {term}`survives <survives>` if its gap is below $+0.03$ bits per byte, and {term}`uses <uses>` far text if
 #   hiding everything older than $L$ costs it something. Its {term}`quality <quality>` is its loss compared with RoPE, and its
-#   {term}`price <price>` what it costs inside the trained length, which is nothing for these rules.
+#   {term}`price <price>` is what it costs inside the trained length, which is nothing for these rules.
 #
 # ## What is left
 #
-# The models are those of {doc}`chapter 11 <11_language_model>`, trained on novels with $L = 128$ on a laptop. They read held-out novels in
-# windows of $8L$.
+# The models are those of {doc}`chapter 11 <11_language_model>`, trained on novels with $L = 128$ (profile `laptop`). They read held-out
+# novels in windows of $8L$ bytes.
 
 # %% tags=["hide-input"]
 names = {LOOKS[name].label: name for name in SOURCE_METHODS}
@@ -391,27 +398,26 @@ numbers["least_gap"] = mean_of([np.min(gaps_of[ours])])
 numbers["least_gap_five_8x"] = mean_of([np.min(gaps_of[ours], axis=0)[-1]])
 
 # %% [markdown]
-# No rule comes near its sliding window, and no plain control does. The smallest gap of the five, in any stretch past the trained length, is
-# {num}`12_extrapolators/least_gap:+.2f` bits per byte. So the slides' statement that the five approaches extrapolate the position
-# vectors is {verdict}`the-five-extrapolate: not reproduced`.
+# No rule comes near the sliding-window baseline, and neither does a plain control. The smallest gap of the separated model under the five
+# rules, in any stretch past the trained length, is {num}`12_extrapolators/least_gap:+.2f` bits per byte. So the slides' statement that the
+# five approaches extrapolate the position vectors is {verdict}`the-five-extrapolate: not reproduced`.
 #
 # **A window mask rescues none of them** ({verdict}`mask-rescues-no-extrapolator: held`), although it rescues RoPE, from
-# {num}`extrapolation/rope/gap/native/8x:+.2f` to {num}`extrapolation/rope/gap/native-window/8x:+.2f`. So more keys than in training are not
-# the only trouble.
+# {num}`extrapolation/rope/gap/native/8x:+.2f` to {num}`extrapolation/rope/gap/native-window/8x:+.2f`. So seeing more keys than in training
+# is not the only problem.
 #
-# **Known rows do not help either.** A separated model with a *sinusoid* can compute every row, and still its gap is
-# {num}`extrapolation/separated-sinusoidal/gap/native/8x:+.2f`, because the layers above have not learned to read such rows. So the
-# slides' premise, that only the position needs extrapolating, is
-# {verdict}`only-the-position-needs-extrapolating: not reproduced`.
+# **Known rows do not help either.** A separated model with a *sinusoid* can compute every row, but its gap is still
+# {num}`extrapolation/separated-sinusoidal/gap/native/8x:+.2f`. Apparently the layers above have not learned to read such rows. So the
+# slides' premise, that only the position needs extrapolating, is {verdict}`only-the-position-needs-extrapolating: not reproduced`.
 #
-# Some rules are controls in disguise. On text, Fourier with all its waves and the cyclic rule as printed do nothing but repeat the table
-# ({verdict}`wrap-in-disguise: held`). Network and fading may do nothing but hold the last row
+# Some rules are controls in disguise. On text, Fourier with all its waves and the cyclic rule as printed in the slides do no more than
+# repeat the table ({verdict}`wrap-in-disguise: held`). The network and the fading row may do no more than hold the last row
 # ({verdict}`clamp-in-disguise: undecided`).
 #
 # ## Does separation make it easier?
 #
-# The slides hope so, because there are fewer dimensions to continue, and the content is left alone. Is the gap of a rule smaller on the
-# separated model than on the dense one?
+# The slides expect so, because there are fewer dimensions to continue and the content is left alone. Is the gap of a rule smaller in the
+# separated model than in the dense one?
 
 
 # %% tags=["hide-input"]
@@ -442,28 +448,29 @@ figures.show(
     alt="For each of the five rules, the gap of the separated and of the strict model "
     "minus the gap of the dense model, at two and at eight times the trained length, "
     "one tick per seed, with a line at zero.",
-    caption=f"Under {sum(one > 0 for one in known)} of the {len(known)} rules the "
-    "separated model loses more at eight lengths than the dense one. Filled: its gap "
-    "minus that of the dense model; open: the same for the strict model. Left of zero "
-    "separation helps. Markers are means, bars 95 % t intervals, ticks seeds."
+    caption=f"Under {sum(one > 0 for one in known)} of the {len(known)} rules the gap "
+    "of the separated model at eight lengths is larger than that of the dense "
+    "one. Filled: its gap minus that of the dense model; open: the same for "
+    "the strict model. Left of zero separation helps. Markers are means, bars "
+    "95 % t intervals, ticks seeds."
     if known
     else figures.NOT_RUN,
 )
 
 # %% [markdown]
-# Under the cyclic rule the separated model loses less than the dense one, under the other four more. At eight lengths the difference runs
-# from {num}`12_extrapolators/easier_least:+.2f` to {num}`12_extrapolators/easier_most:+.2f` bits per byte. The slides hope that separation
-# helps under all five ({verdict}`separation-makes-extrapolation-easier: not reproduced`). We had set no rule for the opposite, that
-# it *harms*, and do not claim it.
+# Under the cyclic rule the gap of the separated model is smaller than that of the dense one; under the other four it is larger. At eight
+# lengths the difference runs from {num}`12_extrapolators/easier_least:+.2f` to {num}`12_extrapolators/easier_most:+.2f` bits per byte. The
+# slides expect separation to help under all five ({verdict}`separation-makes-extrapolation-easier: not reproduced`). We had set no rule for
+# the opposite, that it *harms*, and do not claim it.
 #
-# **Doubt.** The dense model knows less, with {num}`extrapolation/learned/bits_per_byte:.2f` bits per byte inside the trained length against
-# {num}`extrapolation/separated-learned/bits_per_byte:.2f`, and who knows less has less to lose. A later section compares models that know
-# as much.
+# **Doubt.** The dense model has learned less, with {num}`extrapolation/learned/bits_per_byte:.2f` bits per byte inside the trained length
+# against {num}`extrapolation/separated-learned/bits_per_byte:.2f`, and a model that has learned less has less to lose. A later section
+# compares models that are equally good inside it.
 #
 # ## Would any vectors do?
 #
 # Perhaps the rules write the wrong vectors, or perhaps there are no right ones. So we freeze a trained model and *fit* new rows to it, on
-# longer windows of the training text. As a control we take away the rows of the second half of the *trained* length and fit them again.
+# longer windows of the training text. As a control we remove the rows of the second half of the *trained* length and fit them again.
 
 # %% tags=["hide-input"]
 plain = "separated-learned-plain"
@@ -521,29 +528,28 @@ figures.show(
 )
 
 # %% [markdown]
-# The fit works: rows that were taken away come back to within {num}`fitted_rows/separated-learned/recovered:.3f` bits per byte. Past $L$ it
-# lets the dense model read one length further. With its last row repeated instead, that model is at
-# {num}`fitted_rows/learned/gap/clamp/2x:+.2f`. The separated model cannot be helped in this way, although the slides expect that only new
-# vectors are missing ({verdict}`only-new-vectors-are-missing: not reproduced`). The weights that read them have learned $L$
-# positions, too.
+# The fit works: with refitted rows, the loss comes back to within {num}`fitted_rows/separated-learned/recovered:.3f` bits per byte. Past
+# $L$ fitted rows let the dense model read one length further. If its last row is repeated instead, that model has a gap of
+# {num}`fitted_rows/learned/gap/clamp/2x:+.2f`. Our fit does not help the separated model in this way, although the slides expect that only
+# new vectors are missing ({verdict}`only-new-vectors-are-missing: not reproduced`). The weights that read these vectors have only learned
+# $L$ positions, too.
 #
-# **Is a short row to blame?** A separated row has a quarter of the numbers of a dense one. But a concatenated model, whose rows are as
-# short and whose weights mix columns, comes much closer. So splitting the weights makes fitting harder
-# ({verdict}`splitting-makes-fitting-harder: held`), by
-# {num}`fitted_rows/separated-learned minus concatenated-learned/gap/fitted/2x:+.2f±` bits per byte.
+# **Is a short row to blame?** A separated row has a quarter of the numbers of a dense one. But a concatenated model, whose rows are equally
+# short and whose weights mix all columns, comes much closer to its window. So splitting the weights makes fitting harder
+# ({verdict}`splitting-makes-fitting-harder: held`), by {num}`fitted_rows/separated-learned minus concatenated-learned/gap/fitted/2x:+.2f±`
+# bits per byte.
 #
-# **Is the norm to blame?** In part. A norm on positions makes fitting harder
-# ({verdict}`a-norm-makes-fitting-harder: held`). Without it fitted rows come to
-# {num}`fitted_rows/separated-learned-plain/gap/fitted/2x:+.2f±`, and it is open whether the model then survives
-# ({verdict}`fitted-rows-survive-without-a-norm: undecided`).
+# **Is the norm to blame?** In part. A norm on positions makes fitting harder ({verdict}`a-norm-makes-fitting-harder: held`). Without this
+# norm the gap with fitted rows is {num}`fitted_rows/separated-learned-plain/gap/fitted/2x:+.2f±`, and it is open whether the model then
+# survives ({verdict}`fitted-rows-survive-without-a-norm: undecided`).
 #
 # **Doubt.** A failed fit does not prove that no better rows exist.
 
 # %% [markdown]
 # ## Does more training help?
 #
-# So far every model had one short training. Smaller models of {doc}`chapter 11 <11_language_model>`, of width 64, read sixteen times as
-# many bytes as in the shortest training there.
+# So far every model had one short training. Now we take the smaller models of {doc}`chapter 11 <11_language_model>`, of width 64, that were
+# trained on sixteen times as many bytes as in the shortest training there.
 
 # %% tags=["hide-input"]
 SHOWN = ("rope", "tupe", "untied-constant-wide", dense, ours)
@@ -572,10 +578,10 @@ figures.show(
     alt="Bits per byte by position up to eight trained lengths after a long training, "
     "with all keys visible and with a window of one trained length; a line a method.",
     caption="After sixteen times the training none of these encodings extrapolates. "
-    "With all keys visible every line rises past the trained length L. With a window "
-    "of L keys only RoPE stays level: the sinusoids of two others are read at indices "
-    "that training never showed, and learned tables hold their last row. Means over "
-    "seeds."
+    "With all keys visible every line rises past the trained length L. With a "
+    "window of L keys only RoPE stays level. Two of the others have "
+    "sinusoids, which are then read at indices that training never showed, "
+    "and learned tables hold their last row. Means over seeds."
     if ran
     else figures.NOT_RUN,
 )
@@ -591,34 +597,34 @@ assert not answers or sorted(answers) == ["fails"] + ["open"] * (len(answers) - 
 numbers["easier_asked"] = len(answers) or NOT_RUN
 
 # %% [markdown]
-# It does not. At four to eight lengths every model loses at least {num}`12_extrapolators/rise_least` bits per byte more than up to $L$. We
-# asked whether the five rules extrapolate after such a training. They do not (our claim that they do:
+# It does not. With all keys visible, the loss of every model is at least {num}`12_extrapolators/rise_least` bits per byte higher at four to
+# eight lengths than up to $L$. The five rules do not extrapolate after such a training either (our claim that they do:
 # {verdict}`the-five-extrapolate-after-long-training: refuted`). Even with the best of them the separated model is
 # {num}`12_extrapolators/long_least:+.1f` bits per byte above its sliding window.
 #
-# **Is it easier with separation, among models that know as much?** A separated model of equal width has {num}`12_extrapolators/long_size`
-# of the block parameters and knows less, by {num}`matched_loss/separated-learned minus learned/bits_per_byte:+.3f±` bits per byte. One that
-# is wider, and as large as the dense model, is level with it
-# ({num}`matched_loss/separated-learned-wide minus learned/bits_per_byte:+.3f±`).
+# **Does separation help among models that are equally good inside the trained length?** A separated model of equal width has
+# {num}`12_extrapolators/long_size` of the block parameters and a higher loss, by
+# {num}`matched_loss/separated-learned minus learned/bits_per_byte:+.3f±` bits per byte. A wider separated model, with as many parameters as
+# the dense one, is level with it ({num}`matched_loss/separated-learned-wide minus learned/bits_per_byte:+.3f±`).
 #
-# Does the wider one extrapolate better? Our hypothesis was that it does so in all {num}`12_extrapolators/easier_asked` comparisons. One
-# counterexample is enough against it ({verdict}`separation-makes-extrapolation-easier-at-equal-size: refuted`): under the
-# Fourier rule, up to two lengths, it loses {num}`matched_loss/separated-learned-wide minus learned/gap/fourier/2x:+.2f±` more. The others
-# are open.
+# Does the wider model extrapolate better? Our hypothesis was that it does so in all {num}`12_extrapolators/easier_asked` comparisons. One
+# counterexample is enough to refute it ({verdict}`separation-makes-extrapolation-easier-at-equal-size: refuted`): under the Fourier rule,
+# up to two lengths, its gap minus that of the dense model is {num}`matched_loss/separated-learned-wide minus learned/gap/fourier/2x:+.2f±`.
+# The other comparisons are open.
 #
 # ## Could these novels show that far text is used?
 #
-# Not with models of this size. Two of them were trained at $8L$, and gain at most {num}`12_extrapolators/train_long_gain:+.3f` bits per
-# byte over their *own* sliding window of $L$, where we had set the bar at $0.02$. So whether any model {term}`uses <uses>` what lies more
-# than $L$ back *{num}`12_extrapolators/use_can_be_judged`* be judged. The text need not be the reason: these two have not even learned what
-# is near as well as models trained at $L$.
+# Not with models of this size. Two models were trained on texts of $8L$, and they gain at most {num}`12_extrapolators/train_long_gain:+.3f`
+# bits per byte over their *own* sliding window of $L$, where we had set the bar at $0.02$. So it
+# *{num}`12_extrapolators/use_can_be_judged`* be judged here whether any model {term}`uses <uses>` text more than $L$ back. The novels need
+# not be the reason: these two models have not even learned to use near text as well as models trained at $L$.
 #
 # After the long training, too, context beyond eight bytes is worth at most {num}`12_extrapolators/beyond_most` bits per byte, where we had
-# asked for a tenth. So even at {term}`key bytes <key byte>`, which gain most when a model sees more text {cite:p}`fang2024`, neither the
-# use of far text ({verdict}`key-bytes-use-far-context: not testable here`) nor that of its order
+# asked for a tenth. So even at {term}`key bytes <key byte>`, whose loss falls most when a model sees more text {cite:p}`fang2024`, neither
+# the use of far text ({verdict}`key-bytes-use-far-context: not testable here`) nor that of its order
 # ({verdict}`the-order-of-far-words-matters: not testable here`) can be judged.
 #
-# So these novels test whether a model *breaks*. Part IV of the book asks with tasks whether it uses what it reads.
+# So these novels test only whether a model *breaks*. Part IV of the book uses tasks to ask whether a model uses what it reads.
 
 # %% tags=["hide-input"]
 gains = [-of_runs.values(name, "gap/native/8x") for name in TRAINED_LONG]
@@ -636,26 +642,27 @@ assert not near or max(near) < 0.1, "as is said"
 #
 # 1. **Read a rule before you run it.** Two of the five only repeat the table, and two end on one row.
 # 2. **No rule lets a model read longer texts**, after a short training or a long one, and a window mask rescues none.
-# 3. **Separation helps under one rule of five**, the cyclic one, after a short training. A dense model is limited by the size of its table,
-#    too ({verdict}`lookup-tables-limit-extrapolation: reproduced`).
-# 4. **Better vectors are not enough.** They let a dense model read one length further, but not a separated one. Leaving out the norm on
-#    positions makes fitting easier, and costs {num}`fitted_rows/separated-learned-plain minus separated-learned/bits_per_byte:+.2f` bits
-#    per byte inside the trained length.
+# 3. **Separation helps under only one rule of five**, the cyclic one, after a short training. Like the separated model, the dense one is
+#    limited by the size of its table ({verdict}`lookup-tables-limit-extrapolation: reproduced`).
+# 4. **Better vectors were not enough.** The vectors that we fitted let a dense model read one length further, but not a separated one.
+#    Leaving out the norm on positions makes fitting easier, and costs
+#    {num}`fitted_rows/separated-learned-plain minus separated-learned/bits_per_byte:+.2f` bits per byte inside the trained length.
 #
 # **Where to go from here.** All five rules *continue* positions, to vectors that no layer has met. {doc}`Chapter 13 <13_slow_down>` slows
 # them down instead, so that a long text only needs vectors like those of training.
 #
 # **Limits.** One kind of text, models of less than a million parameters, windows of $128$ bytes and, after the long training, $64$. Gaps
-# are measured on {num}`12_extrapolators/windows_tight` long windows a seed. How to fit the network is our choice, because the slides do not
-# say. One seed of the fitted rows was seen on validation text before we wrote the rules of judgement, and some of these, on when a
-# comparison is void, were changed after their records. The {doc}`claims page </book/claims>` has the commits.
+# are measured on {num}`12_extrapolators/windows_tight` long windows per seed. How to fit the network is our choice, because the slides do
+# not say. We had seen one seed of the fitted rows on validation text before we wrote the rules of judgement. Some of these rules, about
+# when a comparison is void, were changed after their records. The {doc}`claims page </book/claims>` has the commits.
 #
-# **What would change our mind.** A table that was trained to be smooth, on which Fourier or the cyclic rule come near the sliding window at
-# eight lengths. Then the rules would be right and our tables wrong.
+# **What would change our mind.** A table that was trained to be smooth and from which the Fourier or the cyclic rule comes near the sliding
+# window at eight lengths. Then the rules would be right and our tables wrong.
 #
 # ## Exercises
 #
-# **1. (easy)** At how many positions past $L$ has the fading row lost half of its length? And if the distance is counted in units of $L$?
+# **1. (easy)** How many positions past $L$ has the fading row lost half of its length? And how many if the distance is counted in units of
+# $L$?
 
 # %% tags=["hide-cell"]
 # Solution. 1 + ln(1 + n) = 2 for n = e - 1: at the second unseen position it is past
@@ -668,8 +675,8 @@ print(halves)
 assert halves == {1.0: 2, float(L): int(np.ceil((np.e - 1) * L))}
 
 # %% [markdown]
-# **2. (medium)** The cyclic rule adds $L\,\delta$ in every period, with $\delta$ the drift. Past which period do all rows of a period look
-# alike to the model, say with a cosine above $0.95$ after the norm?
+# **2. (medium)** The cyclic rule adds $L\,\delta$ in every period, with $\delta$ the drift. From which period on do all rows of a period
+# look alike to the model, say with a cosine above $0.95$ after the norm?
 
 # %% tags=["hide-cell"]
 # Solution

@@ -723,11 +723,11 @@ torch.testing.assert_close(slow(tokens), wanted, rtol=0, atol=1e-9)
 # 3. **Check order.** A model that survives in long texts need not depend on the order of their words.
 #
 # **Limits.** Both tasks are made up, and their texts have eight keys at every length. The pairs differ in number and in speed: no model
-# with slow pairs alone was trained, and a fast and a slow pair means 1 and 0.01 radians, with nothing tried in between. In text there is
-# one size, one kind of text and one short training. A head has 16 or 32 columns here and up to 512 in the models of the table, so an eighth
-# is one or two pairs here and may be 32 there: what counts may be the number of pairs and not the share. Of the fifteen models that
-# `ladder_text` declares seven have runs. The decoupled key, layers without position, the fastest pairs alone, FoX and the other widths of a
-# position stream wait.
+# with slow pairs alone was trained, and a fast and a slow pair means one radian and a hundredth of it, with nothing tried in between. In
+# text there is one size, one kind of text and one short training. A head has 16 or 32 columns here and up to 512 in the models of the
+# table, so an eighth is one or two pairs here and may be 32 there: what counts may be the number of pairs and not the share. Of the fifteen
+# models that `ladder_text` declares seven have runs. The decoupled key, layers without position, the fastest pairs alone, FoX and the other
+# widths of a position stream wait.
 #
 # **What would change our mind.** A model whose pairs are all slow and that finds latest values, or one whose pairs are all fast and that
 # does: then the two kinds of pairs do not do different work. In text, a larger head in which an eighth is as good as all.

@@ -13,12 +13,13 @@
 # %% [markdown]
 # # 21. Inside: what a separated model does
 #
-# **Finding.** A separated model keeps position in columns apart from the *content*. An index that training never showed can reach the
-# content in one way only: by changing where the attention heads look. If every head is held where it looks at index 0, the content does not
-# change in a single bit ({verdict}`only-the-routing-hears-a-new-index: held`). But in use no head is held. Past the trained length they
-# look elsewhere, and the content of the last layer moves by {num}`21_inside/drift_five_separated:.2f` of its norm, on average over five
-# rules for new indices. Between trained indices it moves by {num}`inside/separated-learned/drift/trained:.2f`. The slides promise that the
-# content keeps its integrity, which our records contradict ({verdict}`semantic-integrity-is-preserved: not reproduced`).
+# **Finding.** A separated model keeps position and *content* in different columns. An index that training never showed can reach the
+# content in one way only: by changing where the attention heads look. If every head keeps looking where it looks at index 0, the content
+# does not change by a single bit ({verdict}`only-the-routing-hears-a-new-index: held`). In normal use, however, the heads are free. Past
+# the trained length they look elsewhere, and the content of the last layer moves by {num}`21_inside/drift_five_separated:.2f` of its norm,
+# on average over five rules for new indices. Between two trained indices it moves by {num}`inside/separated-learned/drift/trained:.2f`. The
+# slides promise that the content keeps its integrity; our records contradict this
+# ({verdict}`semantic-integrity-is-preserved: not reproduced`).
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -136,10 +137,11 @@ figures.show(
     "tick per seed. The separated model lies near 0.6 under most rules and near 0.2 at "
     "trained indices; the dense one lies far to the right under the cyclic rule.",
     caption="Past the trained length the content moves under every rule, in separated "
-    "models too. Each marker says how far the content of a text moves when the text "
-    f"starts around {', '.join(map(str, FAR))} times the trained length instead of at "
-    "0, as a share of its norm. Last row: the text starts half-way inside the trained "
-    "length. Ticks: every seed.",
+    "models too. Each marker says how far the content of a text moves when "
+    f"the text starts around {', '.join(map(str, FAR))} times the trained "
+    "length instead of at 0, as a share of its norm. Clamp holds the last row "
+    "of the table, wrap repeats the table. Last row: the text starts half-way "
+    "inside the trained length. Ticks: every seed.",
 )
 
 # %% [markdown]
@@ -159,10 +161,10 @@ figures.show(
 #
 # ## A model that breaks and heals
 #
-# **Watch a small separated model break, and heal it.** Two lines of code repeat for four trained lengths. Inside the trained length, L = 64
-# bytes, the model reads them at {num}`21_inside/line_first:.1f` bits per byte. Past it they cost {num}`21_inside/line_rest:.1f`, although
-# nothing in the text is new. Now move *Slow positions down* to *8 times slower*, and the thick line to the right of L comes down to
-# {num}`21_inside/slowed_rest:.1f`.
+# **Watch a small separated model break, and heal it.** Its text repeats two lines of code for four trained lengths. Inside the trained
+# length, L = 64 bytes, the model reads them at {num}`21_inside/line_first:.1f` bits per byte. Past L the same lines cost
+# {num}`21_inside/line_rest:.1f`, although nothing in the text is new. Now move *Slow positions down* to *8 times slower*, and the thick
+# line to the right of L comes down to {num}`21_inside/slowed_rest:.1f`.
 
 # %% tags=["hide-input"]
 L, STEPS, BATCH, STRIDE = 64, 240, 16, 8
@@ -250,9 +252,9 @@ moving.show(
 # The upper chart has a point for every byte, and under it are the guesses for the next one. The maps show one head: first the parts of its
 # scores, query by key, then the weights that the softmax makes of their sum.
 #
-# The three models are strict and were trained on Python code for a few seconds when this page was made. The first read every text from
-# index 0, the second from a random index below 8 L. The third is the first with its position weights ({num}`21_inside/share:.0%` of all)
-# tuned at positions eight times slower. Your browser runs them, and nothing leaves it.
+# The three models are strict and were trained on Python code for a few seconds when this page was made. In training the first model read
+# every text from index 0, the second from a random index below 8 L. The third is the first model after its position weights
+# ({num}`21_inside/share:.0%` of all weights) were tuned at positions eight times slower. Your browser runs them, and nothing leaves it.
 #
 # - **How slow?** A factor of 2 mends the lines up to 2 L and no further, because only those indices then look like indices below L. A
 #   larger factor mends more, but costs more in the first L bytes, because neighbours get harder to tell apart. The third model, tuned at
@@ -328,17 +330,18 @@ figures.show(
     "the window mask lies close to the sliding window, and without it the loss rises "
     "a little.",
     caption="Past L the first model fails, and a window mask does not save it (left). "
-    "Slower positions help, and more so once the position weights are tuned to them "
-    "(middle). Random starts in training help too (right). The sliding window starts "
-    f"again at index 0 for every {STRIDE} bytes. Live, one seed, {len(held_out)} "
-    f"held-out files, pieces of {PIECE} bytes.",
+    "Slower positions help, and more so once the position weights are tuned "
+    "to them (middle). Random starts in training help too (right). The "
+    f"sliding window starts again at index 0 for every {STRIDE} bytes. "
+    f"Computed on this page with one seed: {len(held_out)} held-out files, "
+    f"means over pieces of {PIECE} bytes.",
 )
 
 # %% [markdown]
-# A new index does more harm here than a longer text: a window mask takes the far keys away and leaves the indices, and most of the loss
+# New indices do more harm here than a longer text: a window mask removes the far keys and keeps the new indices, and most of the extra loss
 # remains. Slower positions ({eq}`eq-slow-parts`, with attention sharpened in longer texts) bring it down without any training, and tuned
-# position weights bring it down further. So do random starts in training. Each remedy costs something inside L, but for short texts you can
-# take the tuned part off.
+# position weights bring it down further. Random starts in training help as well. Each remedy costs something inside L, but you can read
+# short texts without the tuned part.
 #
 # | trained | read | bits per byte inside L | past L, above the sliding window |
 # |---|---|---|---|
@@ -399,7 +402,7 @@ def alike(part, other):
 
 
 # %% [markdown]
-# Through the softmax their sum must give the model's own attention weights:
+# The softmax of their sum must give the model's own attention weights:
 
 # %%
 page_tokens = torch.from_numpy(held_out[:, :L])
@@ -464,27 +467,30 @@ figures.show(
     "weak; from twice the trained length it is weak too; with positions slowed down "
     "its band along the diagonal is back, broader and weaker. The part of content with "
     "content is the same map three times.",
-    caption="Past L the part that reads positions only loses its band (middle row), "
-    "and slower positions bring it back (below). The part that reads the text only is "
-    "the same three times. Layer 1, head 2 of the model trained from index 0, on one "
-    "text that begins at index 0 (above), at 2 L, and at 2 L with positions 4 times "
-    "slower. In the titles: stream of the query, stream of the key, root mean square.",
+    caption="Past L the part that reads only positions loses its band (middle row), "
+    "and slower positions bring the band back (bottom row). The part that "
+    "reads only the text is the same in all three rows. Layer 1, head 2 of "
+    "the model trained from index 0, on one text that begins at index 0 (top "
+    "row), at 2 L (middle), and at 2 L with positions 4 times slower "
+    "(bottom). In the titles: stream of the query, stream of the key, root "
+    "mean square.",
 )
 
 # %% [markdown]
-# From index 0 this head goes by position: the part that reads positions only has a root mean square of
-# {num}`21_inside/points_zero_near:.1f`, the part that reads the text only {num}`21_inside/content_zero:.1f`. From 2 L on the first is
-# {num}`21_inside/points_zero_far:.1f`. The head does not look at a wrong place; it stops preferring recent bytes.
+# When the text begins at index 0, this head goes by position: the part that reads only positions has a root mean square of
+# {num}`21_inside/points_zero_near:.1f`, the part that reads only the text {num}`21_inside/content_zero:.1f`. When the text begins at 2 L,
+# the position part falls to {num}`21_inside/points_zero_far:.1f`. The head does not look at a wrong place; it stops preferring recent
+# bytes.
 #
-# With positions 4 times slower it prefers them again, less sharply. The correlation of its map with the map from index 0 is then
-# {num}`21_inside/alike_slowed:.2f`, and without slowing {num}`21_inside/alike_far:.2f`.
+# With positions 4 times slower the head prefers recent bytes again, though less sharply. The correlation of its position part with the one
+# from index 0 is then {num}`21_inside/alike_slowed:.2f`; without slowing it is {num}`21_inside/alike_far:.2f`.
 #
-# **Doubt.** These models were trained for seconds with one seed, so this is a demonstration and not a verdict. And only in the first layer
-# are the parts so clean: the second layer reads what the first has mixed. The rest of this chapter asks larger models.
+# **Doubt.** These models were trained for seconds with one seed, so this is a demonstration and not a verdict. And the parts are this clean
+# only in the first layer, because the second layer reads what the first has mixed. The rest of this chapter studies larger models.
 #
 # ````{admonition} The same model a second time: the script of the page
 # :class: dropdown
-# The page has the weights in float16, as base64 text, and this script computes the whole model in plain JavaScript. Only queries and keys
+# The page stores the weights in float16, as base64 text, and this script computes the whole model in plain JavaScript. Only queries and keys
 # may read both streams; values and outputs have one matrix for each stream. A test gives the script and the package the same texts, at
 # start indices on both sides of L and at slowed positions, and compares every logit.
 #
@@ -495,10 +501,10 @@ figures.show(
 #
 # ## Does text leak into the position stream?
 #
-# **Yes, through the attention weights. Training makes the leak smaller and does not close it.** Values, norms and MLPs keep the streams
+# **Yes, through the attention weights. Training makes the leak smaller but does not close it.** Values, norms and MLPs keep the streams
 # apart, but attention weights are computed from both. So a change of the text can change where a position head looks, and with it the pos
-# stream. {doc}`Chapter 8 <08_two_streams>` found this leak in random models, and the figure compares it before and after training. The
-# *relative* leak is 1 where the pos stream depends on the text as much as on the positions.
+# stream. {doc}`Chapter 8 <08_two_streams>` found this leak in random models, and the figure compares it before and after training. A
+# *relative* leak of 1 means that the pos stream depends as much on the text as on the positions.
 
 # %% tags=["hide-input"]
 leak = rows("leak", weights="live", target="pos")
@@ -522,11 +528,12 @@ figures.show(
     alt="Relative derivative of the pos stream by the text, on a log scale, against "
     "blocks passed; dotted before training, solid after it, one thin line per seed. In "
     "both separated models the solid lines lie below the dotted ones.",
-    caption="Training makes the leak of text into the pos stream smaller and leaves "
-    f"some of it: at its largest {first} before training and {last} after it "
-    "(separated learned). Both inputs are disturbed by the same share of their size, "
-    "and what arrives from the text is divided by what arrives from the positions. The "
-    "strict variant has zero, which a log scale does not show.",
+    caption="Training shrinks the leak of text into the pos stream but does not "
+    f"remove it: the largest value is {first} before training and {last} after "
+    "it (separated learned). Both inputs are disturbed by the same share of "
+    "their size, and the change caused by the text is divided by the change "
+    "caused by the positions. The leak of the strict variant is zero, which a "
+    "log scale cannot show.",
 )
 
 # %% [markdown]
@@ -535,17 +542,16 @@ figures.show(
 #
 # ## What a new index does to the content
 #
-# **A new index changes where the heads look, and nothing else.** Let a text of half the trained length start elsewhere. No length and no
-# distance in it is new, only the indices are. The *drift* after $l$ blocks is how far the content $x^{(l)}$ has moved from where it is when
-# the text starts at 0:
+# **A new index acts on the content only by changing where the heads look.** Take a text of half the trained length and let it start at
+# another index. Its length and its distances are familiar; only its indices are new. The *drift* after $l$ blocks is how far the content
+# $x^{(l)}$ has moved from where it is when the text starts at 0:
 #
 # $$
 # \delta_l(s) = \frac{\lVert x^{(l)}(s) - x^{(l)}(0) \rVert_F}{\lVert x^{(l)}(0) \rVert_F} .
 # $$ (eq-inside-drift)
 #
 # In a separated model position acts on the content, which is the sem stream, only by deciding *where* the heads look. So with every head
-# held where it looks at start 0, the drift must be zero to the last bit. In a dense model the content is the whole state. It moves even
-# then, because the position embedding is part of it.
+# held where it looks at start 0, the drift must be zero to the last bit. In a dense model the content is the whole state, and it moves even with the heads held, because the position embedding is part of it.
 
 # %%
 small = lm.SIZES["smoke"]
@@ -582,9 +588,9 @@ for name, (live, held) in moves.items():
     print(f"{name}: drift {live:.3f}, with attention held {held:.3f}")
 
 # %% [markdown]
-# With attention held, the drift of this small separated model is {num}`21_inside/live_drift_held:.1f`, and otherwise
+# With attention held, the drift of this small separated model is {num}`21_inside/live_drift_held:.1f`; with attention free it is
 # {num}`21_inside/live_drift:.2f`. All models of novels agree ({verdict}`only-the-routing-hears-a-new-index: held`). So nothing in the
-# content itself has to be extrapolated. But in use no head is held, and much of the attention goes elsewhere.
+# content itself has to be extrapolated. But in normal use the heads are free, and much of their attention moves to other tokens.
 
 # %% tags=["hide-input"]
 routing = rows("routing", method="separated-learned")
@@ -622,11 +628,11 @@ figures.show(
 )
 
 # %% [markdown]
-# Does separation at least steady the content, compared with a dense model? Six seeds cannot say
-# ({verdict}`separation-steadies-the-content: undecided`). Under the Fourier and the cyclic rule it does, and the other three are open.
+# Does separation at least steady the content, compared with a dense model? Six seeds do not decide this for all five rules
+# ({verdict}`separation-steadies-the-content: undecided`). Under the Fourier and the cyclic rule it does; the other three are open.
 #
-# **Doubt.** A small drift alone is nothing good. A model that ignores the index has none, and the drift also counts directions that the
-# output ignores.
+# **Doubt.** A small drift is not good in itself: a model that ignores the index has none. The drift also counts directions that the output
+# ignores.
 #
 # ## Where is position written?
 #
@@ -636,8 +642,8 @@ figures.show(
 #
 # ### What went wrong: a probe that reads positions out of noise
 #
-# Unseen documents are not enough. A position embedding is the same in every document, so a probe can learn its rows by heart. Here are 64
-# random rows, in which nothing grows with the index, with a little noise, different in every text.
+# Scoring on unseen documents is not enough. A position embedding is the same in every document, so a probe can learn its rows by heart. As
+# an example, we take 64 random rows, in which nothing grows with the index, and add a little noise that differs from text to text.
 
 # %%
 generator = torch.Generator().manual_seed(seed)
@@ -664,9 +670,9 @@ print(f"known positions {by_heart:.2f}, unseen positions {really:.2f}")
 
 # %% [markdown]
 # At positions that it was fitted on, the probe explains {num}`21_inside/random_table_known:.0%` of the variance of the index, in texts that
-# it never saw. At others it is worse than guessing. With the first score alone, which is all that our first draft had, every table looks
-# like a ruler. From here on we ask for **unseen documents and unseen positions**, except where a claim says that something can *not* be
-# read.
+# it never saw. At other positions it is worse than guessing the mean. The first score alone, which is all that our first draft had, makes
+# every table look like a ruler. From here on we score on **unseen documents and unseen positions**. Only a claim that something can *not*
+# be read is tested at known positions, where the probe has it easiest.
 
 # %% tags=["hide-input"]
 BEFORE = {"label": "_", "marker": "", "linestyle": (0, (1, 2)), "linewidth": 1}
@@ -716,8 +722,8 @@ figures.show(
 #
 # ## Is there text in the position stream?
 #
-# **Very little, and a probe can still read it.** Only {num}`inside/separated-learned/text/pos:.2g` of the variance of the trained pos
-# stream lies between texts. But a whisper is quiet too, and you can understand it. So probes name the current and the previous byte, once
+# **Very little, but a probe can still read it.** Only {num}`inside/separated-learned/text/pos:.2g` of the variance of the trained pos
+# stream lies between texts. But a whisper is quiet, too, and can still be understood. So probes name the current and the previous byte, once
 # from the whole stream, and once without the mean of each position, which amplifies the whisper. The baseline is the *majority rate*: how
 # often the most frequent byte is right.
 
@@ -758,15 +764,15 @@ figures.show(
 )
 
 # %% [markdown]
-# So our hypothesis that the pos stream holds almost no text is half true ({verdict}`pos-stream-carries-almost-no-text: partly`). Its
-# variance is almost all position, but a probe names bytes better than the bound that we had set.
+# So our hypothesis that the pos stream holds almost no text is half true ({verdict}`pos-stream-carries-almost-no-text: partly`). Almost all
+# of its variance is position, but a probe names more bytes than our bound allows.
 #
-# **Doubt.** A probe can read these bytes. Whether any head does was not asked.
+# **Doubt.** A probe can read these bytes. We did not ask whether any head does.
 #
 # ## The shape of position
 #
-# **One block makes a smooth curve of position.** Averaged over texts, a pos stream is a table with one row per position, and each depth has
-# its own.
+# **One block turns positions into a smooth curve.** Averaged over texts, a pos stream is a table with one row per position, and each depth
+# has its own.
 
 # %% tags=["hide-input"]
 drawn = ("separated-learned", "separated-sinusoidal", "none")
@@ -823,20 +829,21 @@ if profile == "laptop" and len(geometry):
 
 # %% [markdown]
 # **Doubt.** The figure shows one seed. In every seed of every separated model, from depth 1 on, nearly all of the variance of the pos
-# stream lies in a plane. Whether a smooth curve is easier to continue was not asked.
+# stream lies in a plane. We did not ask whether a smooth curve is easier to continue.
 #
 # ## What to take away
 #
 # 1. **A new index reaches the content only through attention.** A rule that kept where the heads look would keep all of the content. None
-#    of the five does: it moves by {num}`21_inside/drift_five_separated:.2f` of its norm, and in a dense model by
+#    of the five does: the content moves by {num}`21_inside/drift_five_separated:.2f` of its norm, and in a dense model by
 #    {num}`21_inside/drift_five_dense:.2f`.
 # 2. **A separated model that was trained from index 0 fails past L mostly because of the index.** In the first layer its heads lose what
-#    the position stream contributed, and the part of the text is untouched. Slower positions bring much of it back.
+#    the position stream contributed, while the part that reads only the text is unchanged. Slower positions bring much of the lost part
+#    back.
 # 3. **The pos stream holds position, as a smooth curve, and a whisper of text.** The sem stream hardly shows the index.
 #
 # **Limits.** One language, models of less than a million parameters, one budget. Models without an encoding and those with a learned table,
-# dense and separated, have six seeds, all others three. A long text has more keys as well as new indices, which is
-# {doc}`another chapter <12_extrapolators>`.
+# dense and separated, have six seeds, all others three. A long text has more keys as well as new indices;
+# {doc}`another chapter <12_extrapolators>` treats both.
 #
 # **What would change our mind.** About the routing, a single drift with attention held that is not zero. About the pos stream, a nonlinear
 # probe that names many bytes from it. About integrity, a rule whose drift stays at that of trained indices, which the architecture does not
@@ -860,8 +867,8 @@ print(f"{np.mean(found):.3f}; predicted {32 / 127:.3f}")
 assert abs(np.mean(found) - 32 / 127) < 0.05
 
 # %% [markdown]
-# **2. (easy)** In the model of the page, read a text that begins at 2 L at the indices modulo L. What is the loss, and why does this say
-# nothing about a longer text?
+# **2. (easy)** Let the first model of the page read a text that begins at index 2 L, but at its indices modulo L. What is the loss, and why
+# does this say nothing about a longer text?
 
 # %% tags=["hide-cell"]
 # Solution. 2 L is a multiple of L, so that every byte is read at the index that it

@@ -19,7 +19,7 @@
 # {num}`stretched_mqar/separated-sinusoidal/accuracy/stretched/16x:.0%`, and no weight is changed. A dense model that adds its positions
 # recalls {num}`stretched_mqar/sinusoidal/accuracy/stretched/16x:.0%`.
 #
-# Nothing here says that a separated model is better than RoPE. Slowed down as well, RoPE recalls
+# Nothing here says that a separated model is better than RoPE. RoPE, slowed down in the same way, recalls
 # {num}`stretched_mqar/rope/accuracy/stretched/16x:.0%`, and in novels it is ahead.
 #
 # ```{chapter-figure} 13_slow_down/fig-slow-recall
@@ -61,45 +61,48 @@ numbers = {}
 # - **You will learn**: what was found, how a verdict is computed, and what became of each statement of the sources.
 # ```
 #
-# A verdict in brackets is that of a claim, and links to its rule and its records. *Held* (of ours) and *reproduced* (of a source) mean that
-# the records agree with the claim, *refuted* and *not reproduced* that they contradict it. Where a claim is contradicted, the sentence says
-# what was claimed. *Undecided* leaves it open. *L* is the trained length.
+# A word in brackets is the verdict on a claim, and links to the rule of the claim and its records. *Held* (for a claim of ours) and
+# *reproduced* (for one of a source) mean that the records agree with the claim; *refuted* and *not reproduced* mean that they contradict
+# it, and then the sentence says what was claimed. *Partly* means that some parts of the claim hold and some fail, or that a longer training
+# turns the result. *Undecided* leaves the claim open. *L* is the trained length.
 #
 # ## Slow positions down
 #
 # Past L a model meets positions that it has never seen. If we divide the frequencies of a sinusoid, a long text uses only positions like
-# those of training. For recall that is enough ({doc}`chapter 13 <13_slow_down>`). A model that has position next to its content recalls
-# more at slowed positions than a model that adds position to it ({verdict}`stretched-mqar-beside-can-be-slowed-added-cannot: held`).
-# Splitting the weights as well helps again ({verdict}`stretched-mqar-the-split-adds-to-it: held`). Part of the difference is that an added
-# sinusoid has four times as many waves, but the separated model keeps a lead over a dense one with as few
-# ({verdict}`stretched-mqar-it-is-not-the-number-of-waves: held`). It is open whether position next to content, with nothing split, has such
-# a lead too ({verdict}`stretched-mqar-beside-beats-as-few-waves-added: undecided`), and whether the separated model recalls as often as
-# RoPE slowed down alike ({verdict}`stretched-mqar-as-often-as-slowed-rope: undecided`).
+# those of training. For recall this works, together with sharper attention ({doc}`chapter 13 <13_slow_down>`). At slowed positions, a model
+# that has position next to its content recalls more than a model that adds position to its content
+# ({verdict}`stretched-mqar-beside-can-be-slowed-added-cannot: held`). Splitting the weights as well helps again
+# ({verdict}`stretched-mqar-the-split-adds-to-it: held`). Part of the difference comes from the number of waves, because an added sinusoid
+# has four times as many. But the separated model keeps a lead over a dense model with equally few waves
+# ({verdict}`stretched-mqar-it-is-not-the-number-of-waves: held`). Two questions are open: whether position next to content, with no weights
+# split, has this lead too ({verdict}`stretched-mqar-beside-beats-as-few-waves-added: undecided`), and whether the separated model recalls
+# as often as RoPE slowed down in the same way ({verdict}`stretched-mqar-as-often-as-slowed-rope: undecided`).
 #
 # Attention has to be sharpened as well, because longer texts have more keys. Sharper attention alone, with positions as in training, is not
 # enough ({verdict}`every-reading-log-alone-is-not-enough: held`): the separated model then finds
 # {num}`every_reading/separated-sinusoidal/accuracy/log/16x:.0%`. With slower positions alone it finds
 # {num}`every_reading/separated-sinusoidal/accuracy/parts-1-32/16x:.0%`.
 #
-# The result does not depend on one way of slowing down. We read with every model in all of ten ways. In nine the separated model recalls
-# more than the dense one, and in one about as much ({verdict}`every-reading-separated-more-than-dense: undecided`, because the rule asked
-# for all). Against RoPE it is not even: in four ways RoPE recalls clearly more than the separated model, in two clearly less. We had claimed
-# that the separated model is nowhere more than three points behind ({verdict}`every-reading-as-often-as-slowed-rope: refuted`).
+# The result does not depend on one way of slowing down. We tried ten ways of slowing down with every model. In nine of them the separated
+# model recalls more than the dense one, and in one about as much ({verdict}`every-reading-separated-more-than-dense: undecided`, because
+# the rule asked for all ten). The comparison with RoPE is mixed: in four ways RoPE recalls clearly more than the separated model, in two
+# clearly less. We had claimed that the separated model is nowhere more than three points behind
+# ({verdict}`every-reading-as-often-as-slowed-rope: refuted`).
 #
 # In a second task a key gets several values, and the last one counts. Slowed down, the separated model finds
 # {num}`stretched_latest_value/separated-sinusoidal/accuracy/stretched/16x:.0%` of them at sixteen trained lengths, and RoPE
-# {num}`stretched_latest_value/rope/accuracy/stretched/16x:.0%`. We had claimed that it finds as many, within three points
-# ({verdict}`stretched-latest-value-as-often-as-slowed-rope: refuted`). Too few seeds of the models that concatenate or add positions
+# {num}`stretched_latest_value/rope/accuracy/stretched/16x:.0%`. We had claimed that the separated model finds as many as RoPE, within three
+# points ({verdict}`stretched-latest-value-as-often-as-slowed-rope: refuted`). Too few seeds of the models that concatenate or add positions
 # learned this task for our rules to compare them.
 #
 # In novels slowing down is not enough either. At eight trained lengths the separated model is then still
 # {num}`stretched_text/separated-sinusoidal/gap/slowed/8x:+.2f` bits per byte above its own sliding window. So we also tuned its position
-# part on longer texts, {num}`13_slow_down/position_share:.0%` of the weights, and left every content weight as it was. Tuned so, the model
-# stays within 0.03 of the window ({verdict}`adapted-text-position-part-survives-with-one-factor: held`). <!-- given: the bound of the rule -->
-# A dense model with an adapter of as many numbers loses more, whether the adapter is tuned for one length
+# part, which is {num}`13_slow_down/position_share:.0%` of the weights, on longer texts, and left every content weight as it was. The tuned
+# model stays within 0.03 of the window ({verdict}`adapted-text-position-part-survives-with-one-factor: held`). <!-- given: the rule -->
+# A dense model with an adapter of the same size loses more, whether the adapter is tuned for one length
 # ({verdict}`adapted-text-no-dense-adapter-of-its-size-with-one-factor: held`) or for two
 # ({verdict}`adapted-text-no-dense-adapter-of-its-size: held`). RoPE, with its $W_Q$ and $W_K$ tuned on the same texts, loses less than
-# both. We had claimed that one adapter serves both eight and sixteen lengths, and it does not
+# both. We had claimed that one adapter of the separated model serves both eight and sixteen lengths, and it does not
 # ({verdict}`adapted-text-position-part-survives: refuted`).
 #
 # ## Or give position a few fast columns
@@ -107,9 +110,9 @@ numbers = {}
 # Public models often let only a part of the columns of queries and keys turn with position ({doc}`chapter 14 <14_dimensions>`). In recall
 # one fast pair of columns in each head is enough. RoPE on an eighth of the columns finds
 # {num}`stretched_mqar/rope-8th/accuracy/native/16x:.0%` of the values at sixteen trained lengths with nothing changed, and RoPE on all of
-# them {num}`stretched_mqar/rope/accuracy/native/16x:.0%`. At eight lengths an eighth, a quarter and half all recall more than the whole
-# ({verdict}`ladder-mqar-unchanged-a-share-recalls-more: held`). RoPE recalls less the newer the positions of a long text are
-# (exploratory). Two fast pairs of columns recall more than a fast and a slow one
+# them {num}`stretched_mqar/rope/accuracy/native/16x:.0%`. At eight lengths RoPE on an eighth, a quarter or half of the columns recalls more
+# than RoPE on all of them ({verdict}`ladder-mqar-unchanged-a-share-recalls-more: held`). The further the positions of a long text lie from
+# those of training, the less RoPE recalls (exploratory). Two fast pairs of columns recall more than a fast and a slow one
 # ({verdict}`ladder-mqar-fast-pairs-need-no-slowing: held`). A separated model with one fast wave in its stream finds
 # {num}`stretched_mqar/separated-sinusoidal-one/accuracy/native/16x:.0%`, and we had claimed nine tenths
 # ({verdict}`ladder-mqar-one-wave-recalls-unchanged: refuted`). One whose positions repeat, so that a long text has no new ones, finds
@@ -122,10 +125,10 @@ numbers = {}
 # {num}`stretched_latest_value/rope-partial/accuracy/stretched/16x:.0%` at sixteen lengths, within three points of all columns or more; half
 # of the columns finds less ({verdict}`ladder-latest-value-slowed-a-share-finds-as-often: partly`).
 #
-# In novels it is different. There the loss falls as more columns turn. We had claimed that from a sixteenth on each share is as good
-# as all columns, within a hundredth of a bit ({verdict}`ladder-text-a-share-of-the-columns-is-enough: undecided`). A sixteenth and an eighth
-# are clearly worse; a quarter and half are open. We had also claimed that few columns can be slowed down better, and they can be slowed down
-# less well ({verdict}`ladder-text-slowed-a-share-loses-less: refuted`).
+# In novels it is different. There the loss falls as more columns turn. We had claimed that from a sixteenth on each share is as good as all
+# columns, within a hundredth of a bit ({verdict}`ladder-text-a-share-of-the-columns-is-enough: undecided`). A sixteenth and an eighth are
+# clearly worse; a quarter and half are open. We had also claimed that RoPE on fewer columns loses less when it is slowed down, but it loses
+# more ({verdict}`ladder-text-slowed-a-share-loses-less: refuted`).
 #
 # ## Do not continue them
 #
@@ -135,12 +138,13 @@ numbers = {}
 # {num}`12_extrapolators/least_gap:+.2f` bits per byte above it ({doc}`chapter 12 <12_extrapolators>`). Two rules only repeat the table
 # ({verdict}`wrap-in-disguise: held`), and a window mask rescues none of the five ({verdict}`mask-rescues-no-extrapolator: held`).
 #
-# Better rows would not be enough. We fitted rows past the trained length to the frozen weights, which is the best that any rule could
-# compute. A dense model reads on with them, at {num}`fitted_rows/learned/gap/fitted/2x:+.2f` above its sliding window in the next length
-# ({verdict}`fitted-rows-survive-dense: held`). A separated model does not, at {num}`fitted_rows/separated-learned/gap/fitted/2x:+.2f`, so
-# the slides' premise that only new vectors are missing fails ({verdict}`only-new-vectors-are-missing: not reproduced`). It is not because
-# its rows are short: rows as short lose less where position is only concatenated ({verdict}`splitting-makes-fitting-harder: held`). A norm
-# on the positions makes the fit harder, too ({verdict}`a-norm-makes-fitting-harder: held`).
+# For a separated model even better rows would not be enough. We fitted rows past the trained length to the frozen weights, as an estimate
+# of the best that any rule could compute. A dense model reads on with these rows: in the next length it is
+# {num}`fitted_rows/learned/gap/fitted/2x:+.2f` bits per byte above its sliding window ({verdict}`fitted-rows-survive-dense: held`). A
+# separated model does not: it is {num}`fitted_rows/separated-learned/gap/fitted/2x:+.2f` above. So the slides' premise that only new
+# vectors are missing fails ({verdict}`only-new-vectors-are-missing: not reproduced`). The reason is not that the rows of the separated
+# model are short: equally short rows lose less where position is only concatenated ({verdict}`splitting-makes-fitting-harder: held`). A
+# norm on the positions makes the fit harder, too ({verdict}`a-norm-makes-fitting-harder: held`).
 #
 # The slides say that separation makes it easier to continue positions. Under all five rules together it does not
 # ({verdict}`separation-makes-extrapolation-easier: not reproduced`). We claimed the same for models of equal loss and equal parameters: one
@@ -151,26 +155,26 @@ numbers = {}
 #
 # The two streams stay exactly apart while the attention weights are held fixed ({verdict}`block-values-keep-streams-apart: reproduced`),
 # but only if the norm is split as well. The slides say that values, outputs and MLP suffice
-# ({verdict}`values-output-and-mlp-suffice: not reproduced`; chapters {doc}`8 <08_two_streams>` and {doc}`9 <09_split_mlp_norm>`). Attention
-# weights in use read both streams. Through them, and only through them, a new index reaches the content
+# ({verdict}`values-output-and-mlp-suffice: not reproduced`; chapters {doc}`8 <08_two_streams>` and {doc}`9 <09_split_mlp_norm>`). Live
+# attention weights read both streams. Through them, and only through them, a new index reaches the content
 # ({verdict}`only-the-routing-hears-a-new-index: held`). Past L it moves the content far, although the slides say that the content stays
 # intact ({verdict}`semantic-integrity-is-preserved: not reproduced`; {doc}`chapter 21 <21_inside>`).
 #
 # In a short training the separation costs nothing at equal parameters ({verdict}`separation-costs-nothing-at-equal-parameters: held`). At
-# equal width it depends on the budget ({verdict}`separation-costs-nothing-at-equal-width: partly`). After a short training a separated model
-# is even ahead of a dense one that adds the same sinusoid: separated minus dense is {num}`11_language_model/gain_at_1x` bits per byte. After
-# sixteen times that training the difference is {num}`11_language_model/gain_at_16x`. We had claimed that the lead lasts
-# ({verdict}`separation-ahead-at-every-budget: refuted`). A part of it comes from concatenating position alone, with nothing split
+# equal width it depends on the budget ({verdict}`separation-costs-nothing-at-equal-width: partly`). After a short training a separated
+# model is even ahead of a dense one that adds the same sinusoid: separated minus dense is {num}`11_language_model/gain_at_1x` bits per
+# byte. After sixteen times that training the difference is {num}`11_language_model/gain_at_16x`. We had claimed that the lead lasts
+# ({verdict}`separation-ahead-at-every-budget: refuted`). Part of the lead comes from concatenating position alone, with nothing split
 # ({verdict}`concatenation-alone-helps: held`). RoPE ends ahead of the separated model of equal width and level with the one of equal
-# parameters: the differences are {num}`11_language_model/rope_minus_separated_at_16x` and
-# {num}`11_language_model/rope_minus_wide_at_16x` ({doc}`chapter 11 <11_language_model>`).
+# parameters: the differences are {num}`11_language_model/rope_minus_separated_at_16x` and {num}`11_language_model/rope_minus_wide_at_16x`
+# ({doc}`chapter 11 <11_language_model>`).
 #
-# Adding can do what concatenating does: a dense model of the same width can compute exactly what a separated one with a joint norm computes.
-# Started there and trained on with every weight free, it gains nothing
+# Adding can do what concatenating does: a dense model of the same width can compute exactly what a separated one with a joint norm
+# computes. We started a dense model at such weights and trained it on with every weight free. It gains nothing
 # ({verdict}`opened-text-a-dense-model-gains-nothing: held`) and stays nearly block diagonal
-# ({verdict}`opened-text-stays-in-its-blocks: held`). Whether training would find such a place from a random start, we do not know.
+# ({verdict}`opened-text-stays-in-its-blocks: held`). We do not know whether training would find such weights from a random start.
 #
-# The position stream need not evolve. In a model whose scores have a term of positions by themselves, a constant stream, which every layer
+# The position stream need not evolve. In a model whose scores have a separate term for positions, a constant stream, which every layer
 # reads unchanged, is as good ({verdict}`a-constant-untied-table-needs-no-evolving-stream: held`). Separation saves hardly any time
 # ({verdict}`separation-alone-saves-little-in-long-texts: held`).
 #
@@ -179,11 +183,11 @@ numbers = {}
 #
 # ## Is far text used?
 #
-# A model that does not break on a longer text need not use it. Novels can only show the first, because models of this size hardly gain
-# from context beyond eight bytes. There, training for far distances is enough, and separation is not the reason. A separated model of
-# RoPE's size, with a score in which content chooses a distance, matches RoPE with a window
-# ({verdict}`a-separated-model-stands-beside-rope: held`). We had claimed that it beats a dense model trained likewise, and it does not
-# ({verdict}`separation-helps-the-survivor: refuted`).
+# A model that does not break on a longer text need not use it. Novels can only show whether a model breaks, because models of this size
+# hardly gain from context beyond eight bytes. In novels, training for far distances keeps a model from breaking, and separation is not the
+# reason. A separated model of RoPE's size, with a score in which content chooses a distance, matches RoPE with a window
+# ({verdict}`a-separated-model-stands-beside-rope: held`). We had claimed that it beats a dense model trained in the same way, and it does
+# not ({verdict}`separation-helps-the-survivor: refuted`).
 
 # %% tags=["hide-input"]
 names = ("recipes", "extrapolation", "mqar")
@@ -240,12 +244,13 @@ figures.show(
     "text up to sixteen trained lengths. RoPE falls to a guess; RoPE with YaRN and the "
     "separated model at random positions stay near one.",
     caption="In text, reading past the trained length L needs training for it or a "
-    "changed score, not separation. Left: the rules that continue a position fail; the "
-    "separated model that was trained at far distances does not, nor does a dense one "
-    "trained likewise. Right: values recalled in longer texts. In those of eight "
-    "lengths the separated model "
-    f"at random positions recalls {told['separated-randomised']}, the dense one "
-    f"{told['sinusoidal-randomised']}. Means over seeds; thin lines are seeds."
+    "changed score, not separation. Left: the rules that continue a position "
+    "fail; the separated model that was trained at far distances does not, "
+    "nor does a dense one trained likewise. Right: values recalled in longer "
+    "texts. At eight lengths the separated model trained at random positions "
+    f"recalls {told['separated-randomised']}, the dense one "
+    f"{told['sinusoidal-randomised']}. Means over seeds; thin lines are single "
+    "seeds."
     if np.isfinite(five).any() and len(found.made)
     else figures.NOT_RUN,
 )
@@ -253,13 +258,13 @@ figures.show(
 # %% [markdown]
 # So we also gave the models tasks whose answers are far back ({doc}`chapter 19 <19_far_text>`).
 #
-# - **Recall.** A separated model that was trained with position gaps, with a score in which content chooses a distance, finds values far
-#   back ({verdict}`mqar-a-separated-model-uses: held`).
+# - **Recall.** A separated model finds values far back if its score lets content choose a distance and if it is trained with position gaps,
+#   texts whose positions jump ({verdict}`mqar-a-separated-model-uses: held`).
 # - **Needles.** Six seeds leave open whether such a model also finds needles ({verdict}`needle-a-separated-model-uses: undecided`). A dense
 #   model of equal size finds distant needles as well as it does ({verdict}`needle-dense-twin-does-as-well-at-equal-parameters: held`).
 # - **The latest value of a key.** We had claimed that a separated model reliably finds it that far back, and it does not
-#   ({verdict}`latest-value-a-separated-model-uses: refuted`). At random positions it finds
-#   {num}`latest_value/separated-randomised/far/native:.0%` of the answers, and RoPE with the frequencies of YaRN
+#   ({verdict}`latest-value-a-separated-model-uses: refuted`). Trained at random positions, a separated model finds
+#   {num}`latest_value/separated-randomised/far/native:.0%` of the answers, and RoPE with the frequencies of YaRN finds
 #   {num}`latest_value/rope/far/yarn:.0%`.
 # - **Questions about a long story.** Two claims said that a separated model ({verdict}`questions-a-separated-model-uses: refuted`) and RoPE
 #   ({verdict}`questions-rope-uses: refuted`) find the answers. Neither does.
@@ -270,46 +275,46 @@ figures.show(
 # {doc}`chapter 16 <16_two_losses>`). We had three hopes for SeqPE as a position stream, and none came true: that the losses help at indices
 # never seen ({verdict}`the-losses-carry-the-stream-further: refuted`), that the stream survives in longer texts
 # ({verdict}`seqpe-survives: refuted`), and that it costs nothing inside the trained length ({verdict}`seqpe-is-free-in-window: refuted`;
-# {doc}`chapter 18 <18_seqpe_stream>`). On images, the losses and random offsets let SeqPE name classes on larger
-# grids ({verdict}`losses-and-shifts-carry-seqpe-class: held`). We had claimed that it is then ahead of a table that is interpolated, and it
-# is not ({verdict}`seqpe-is-ahead-of-an-interpolated-table: refuted`; {doc}`chapter 17 <17_two_dimensions>`).
+# {doc}`chapter 18 <18_seqpe_stream>`). On images, the losses and random offsets let SeqPE name classes on larger grids
+# ({verdict}`losses-and-shifts-carry-seqpe-class: held`). We had claimed that SeqPE is then ahead of an interpolated table, and it is not
+# ({verdict}`seqpe-is-ahead-of-an-interpolated-table: refuted`; {doc}`chapter 17 <17_two_dimensions>`).
 #
 # ## What is not known
 #
 # - **Scale.** All models are tiny: the language models have four layers of width 128 and read novels in windows of 128 bytes, those of
-#   recall have two layers of width 64 and read 64 tokens. A *no* is that of models of this size. Only needles were also asked of models
-#   twice as wide. We do not know whether the lead of the separated model at slowed positions lasts at larger width or after longer
-#   training.
+#   recall have two layers of width 64 and read 64 tokens. A *no* on this page is about models of this size. Only the needles were also
+#   tested with models twice as wide. We do not know whether the lead of the separated model at slowed positions lasts at larger width or
+#   after longer training.
 # - **Use in natural text.** These novels reward hardly any context, so they cannot say whether slowed positions help a model to *use* what
 #   it reads.
-# - **More tasks.** We slowed positions down in recall, with latest values and in novels. Needles are declared and have no runs yet, and
-#   neither have most comparisons with RoPE tuned alike. {doc}`Provenance </book/provenance>` lists what is left.
+# - **More tasks.** We slowed positions down in recall, with latest values and in novels. Needles at slowed positions and most comparisons
+#   with RoPE tuned in the same way are declared but have not been run. {doc}`Provenance </book/provenance>` lists what is left.
 # - **A fairer partner.** A better way to add positions, at another scale for example, may catch up with positions in their own columns.
 #
 # ## Method by method
 #
-# The table asks four things of each method: does it *survive* past its trained length, does it *use* what lies there, does it read it with
-# the *quality* of RoPE with a window, and what is its *price* inside?
+# The table asks four questions of each method. Does it *survive* past its trained length? Does it *use* the text there? Does it reach the
+# *quality* of RoPE with a window? What is its *price* inside the trained length?
 #
 # ```{verdict-table}
 # ```
 #
-# *Survives*: at most 0.03 bits per byte above its own sliding window, in every bin to eight trained lengths. *Quality*: at <!-- given: the bounds of the table -->
-# most 0.02 above RoPE with a window in the last bin. *Price*: at most 0.03 above the method it varies, inside the trained <!-- given: the bounds of the table -->
-# length; of a dense model with the content-to-position term, above the dense sinusoid; of separated and strict, above the dense model with the same
-# encoding.
+# *Survives*: at most 0.03 bits per byte above its own sliding window, in every bin to eight trained lengths. <!-- given: the bounds -->
+# *Quality*: at most 0.02 above RoPE with a window in the last bin. *Price*: at most 0.03 above its base, <!-- given: the bounds -->
+# inside the trained length. The base is the method that it varies: for a dense model with the
+# content-to-position term the dense sinusoid, for a separated or strict model the dense model with the same encoding.
 #
 # Numbers are means over six seeds in bits per byte, and below zero is better. For survival the number is that of the last bin. *Uses* is
-# judged by tasks, each in its own chapter, over far answers and over all. *Not learned* means that a task is not solved inside the trained
-# length, so that longer texts say nothing. *Open* means that six seeds do not decide it, and a dash that it was never run. The loss of
-# YaRN is in {doc}`chapter 6 <06_longer_contexts>`, by other rules. The bounds are those of {doc}`far distances <93_far_distances>`; they
-# were put together here after its records.
+# judged by tasks, over the far answers and over all answers. *Not learned* means that a task is not solved inside the trained length, so
+# that longer texts say nothing. *Open* means that six seeds do not decide it, and a dash that it was never run. The loss of YaRN is in
+# {doc}`chapter 6 <06_longer_contexts>`, judged by other rules. The bounds are those of {doc}`far distances <93_far_distances>`; we combined
+# them into this table after the records of that page.
 #
 # ## How a verdict comes about
 #
-# Nobody types a verdict. A claim asks whether differences lie inside bounds that were written before its records. The seeds are the sample:
-# runs of one seed are paired, and a t test over the pairs decides, corrected over all comparisons of the claim. Here is one judged by hand,
-# with losses that were made up:
+# Nobody types a verdict. A claim asks whether differences lie inside written bounds; the page of {doc}`claims </book/claims>` says of each
+# whether its rule is older than its records. The seeds are the sample: runs of the same seed are paired, and a t test over the pairs
+# decides, corrected for all comparisons of the claim. Here is one judged by hand, with losses that were made up:
 
 # %%
 losses = {
@@ -330,7 +335,7 @@ assert verdict.word == "held"
 numbers["invented_difference"] = float(apart.mean())
 
 # %% [markdown]
-# Three seeds of the same losses decide nothing, and a margin that the difference straddles stays open:
+# With three of these seeds nothing is decided, and a bound that lies inside the interval of the difference leaves the claim open:
 
 # %%
 few = judge(table[table.seed <= 3], better).of_ours()
@@ -363,20 +368,20 @@ numbers["statements"] = len(found.statements)
 # %% [markdown]
 # ## Statement by statement
 #
-# The words of the verdicts are explained on the page of {doc}`claims </book/claims>`. *Why* names the claim,
-# which has the rule, its
-# commit and its records; of a family of comparisons it counts how many hold, fail, or stay open.
+# The words of the verdicts are explained on the page of {doc}`claims </book/claims>`. The column *Why* names the claim, whose entry has the
+# rule, its commit and its records. For a family of comparisons it counts how many hold, fail, or stay open.
 #
 # ```{scoreboard}
 # ```
 #
 # ## What to take away
 #
-# 1. **Slow positions down; do not continue them.** Dimensions of their own let an absolute position be slowed down. RoPE can do that
-#    anyway.
-# 2. **Keeping the two apart is exact and costs little.** It helps against positions that are added. Against RoPE we found no advantage.
-# 3. **A refutation is one of scale.** *Not reproduced* says that models of this size, on these texts, contradict the statement. It does not
-#    say what a larger model does.
+# 1. **Slow positions down; do not continue them.** Dimensions of their own let an absolute position be slowed down. RoPE can be slowed down
+#    without them.
+# 2. **Keeping position and content apart is exact under fixed attention and costs little.** It helps compared with adding positions.
+#    Compared with RoPE we found no advantage overall.
+# 3. **A refutation holds at this scale.** *Not reproduced* says that models of this size, on these texts, contradict the statement. It does
+#    not say what a larger model does.
 #
 # **Limits.** Whoever writes a rule chooses what counts. Rules are printed with their commits, so that you can
 # disagree with one.
@@ -385,7 +390,8 @@ numbers["statements"] = len(found.statements)
 #
 # ## Exercise
 #
-# **1. (easy)** With how many seeds can a two-sided sign test at five per cent decide anything at all? <!-- given: the level of the exercise -->
+# **1. (easy)** With how many seeds can a two-sided sign test at five per cent decide anything at
+# all? <!-- given: the level of the exercise -->
 
 # %% tags=["hide-cell"]
 # Solution. If all n differences have one sign, p = 2 / 2^n: below 0.05 from n = 6 on.

@@ -13,10 +13,9 @@
 # %% [markdown]
 # # Probe your own model
 #
-# **Finding.** One call asks any causal language model the questions of this book. Here it reads two small ones. RoPE with a
-# window survives texts of eight trained lengths (*{num}`91_probe/survives_window`*). A learned table that is repeated does not:
-# its verdict is *{num}`91_probe/survives_wrap`*, because its loss is {num}`91_probe/gap_wrap:.2f` bits per byte above its own
-# sliding window.
+# **Finding.** One call asks any causal language model the questions of this book. Here it asks two small ones. RoPE with a window survives
+# texts of eight trained lengths (*{num}`91_probe/survives_window`*). A model whose learned table is repeated does not: its verdict is
+# *{num}`91_probe/survives_wrap`*, because its loss is {num}`91_probe/gap_wrap:.2f` bits per byte above that of its own sliding window.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -85,7 +84,7 @@ figures.show(
 # - **Time**: about 20 s of one CPU core at any profile, under 1 GB; two tiny models are trained, nothing is downloaded.
 # - **You need**: {doc}`far distances <93_far_distances>` (the four questions), {doc}`chapter 6 <06_longer_contexts>` (sliding window).
 # - **You will learn**: to read a card, and to see what slower waves give a model.
-# - **Claims tested**: none. A card judges one checkpoint, a claim of this book at least six.
+# - **Claims tested**: none. A card judges one checkpoint; a claim of this book judges at least six.
 # ```
 #
 # ## One call
@@ -104,7 +103,7 @@ for name, one in window.four.items():
     print(f"{name}: {one.verdict}; {one.why}")
 
 # %% [markdown]
-# A model of the library transformers goes through `hf`, which this page does not run:
+# A model of the library transformers is wrapped by `hf`. This page does not run the example:
 #
 # ```python
 # from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -120,8 +119,8 @@ for name, one in window.four.items():
 #
 # ## With and without slower waves
 #
-# A model with RoPE can be read at slower waves ({doc}`chapter 6 <06_longer_contexts>`). Compare the card of the model as trained
-# with its card at slower waves:
+# A model with RoPE can be read with slower waves ({doc}`chapter 6 <06_longer_contexts>`). Compare the verdict on the unchanged model with
+# the verdict on the same model with slower waves:
 
 # %%
 above = {}
@@ -133,10 +132,10 @@ for name, model in {"as trained": rope, "8 times slower": slower}.items():
 assert above["8 times slower"] < above["as trained"] / 2, "more than half is gone"
 
 # %% [markdown]
-# Slower waves take more than half of the loss above the sliding window away, but the model does not survive with them, because nothing
-# was tuned. The window of the first card does better. For a model of transformers, `hf(model, extension=YaRN(8, 1024))` does the same
-# through its own `rope_parameters`, and in the command it is `--extension yarn --factor 8`. `--adapter FILE` reads a model of this package
-# with an adapter.
+# Slower waves remove more than half of the loss above the sliding window, but the model, which was not tuned for them, still does not
+# survive. The window of the first card does better. For a model of transformers, `hf(model, extension=YaRN(8, 1024))` does the same through
+# its own `rope_parameters`, and in the command it is `--extension yarn --factor 8`. `--adapter FILE` reads a model of this package with an
+# adapter.
 #
 # ## What the verdicts are made of
 #
@@ -150,11 +149,11 @@ assert above["8 times slower"] < above["as trained"] / 2, "more than half is gon
 # :dedent:
 # ```
 #
-# *Uses* asks for more. What is older than $L$ is replaced by another passage, or left out, and both must cost something. If far text
+# *Uses* asks for more. Text older than $L$ is once replaced by another passage and once left out, and both must cost something. If far text
 # only confuses a model, its loss falls when the old part is left out.
 #
-# *Quality* and *price* compare the model with a reference, here RoPE: *quality* far out, where RoPE has its sliding window, and
-# *price* inside the trained length.
+# *Quality* and *price* compare the model with a reference, here RoPE. *Quality* compares them far out, where RoPE reads through its sliding
+# window, and *price* compares them inside the trained length.
 
 # %% tags=["hide-input"]
 cards = {"RoPE with a window": window, "learned table, repeated": wrap}
@@ -187,8 +186,8 @@ print(told(gaps), told(np.tile(gaps, 10)))
 #
 # ## Index, length and distance apart
 #
-# A long text is new in its positions, its numbers of keys and its distances. If a model can be given positions, the card shows
-# each alone:
+# A text longer than $L$ has new positions, more keys and larger distances. If positions can be passed to the model, the card shows the
+# effect of each alone:
 #
 # - *index*: the same windows of $L$, begun far out;
 # - *distance*: the older half of a window is moved far back, the recent half stays;
@@ -203,27 +202,28 @@ rows = [
 columns = ["model", "side", "verdict", "cost, bits per byte"]
 figures.show_table(
     pd.DataFrame(rows, columns=columns),
-    caption="What each side costs alone. Means over windows.",
+    caption="What new indices, larger distances and more keys cost, each alone. Means "
+    "over windows.",
     formats={columns[-1]: "+.3f"},
 )
 index = window.axes["index"].numbers["cost"]["mean"]
 assert abs(index) < 1e-4, "RoPE knows differences of positions only"
 
 # %% [markdown]
-# RoPE only sees differences of indices, so a new index alone costs it nothing. Its distances fail, and yet it survives, because the
-# window hides every distance beyond $L$.
+# RoPE only sees differences of indices, so a new index alone costs it nothing. At larger distances it fails. It survives nevertheless,
+# because the window hides every distance beyond $L$.
 #
 # ## What to take away
 #
 # 1. The baseline of a long text is the model's own sliding window. At eight trained lengths RoPE with a window differs from it
 #    by {num}`91_probe/gap_window:.3f` bits per byte.
-# 2. A model that survives need not use far text. For RoPE with a window the verdict on use is *{num}`91_probe/uses_window`*,
-#    for the table *{num}`91_probe/uses_wrap`*.
+# 2. A model that survives need not use far text. The verdict on use is *{num}`91_probe/uses_window`* for RoPE with a window and
+#    *{num}`91_probe/uses_wrap`* for the repeated table.
 # 3. A card judges one checkpoint. Its intervals are over windows of text and say nothing about another training.
 #
-# **Limits.** Windows of one text are taken as independent, and replaced context comes from the same text. Tokens that share a
-# position are themselves new to a model, which may alone refute *length*. A model that takes no positions, such as BLOOM, gets
-# no axes.
+# **Limits.** Windows of one text are taken as independent, and replaced context comes from the same text. No model was trained with several
+# tokens at one position, and this alone may refute *length*. A model to which positions cannot be passed, such as BLOOM, gets no such
+# table.
 #
 # ## Exercises
 #
@@ -241,7 +241,7 @@ assert pairs.uses.verdict == "not testable here"
 print(pairs.uses.why)
 
 # %% [markdown]
-# **2. (medium)** The probe begins its far windows at no multiple of $L$. What would a repeated table show at one?
+# **2. (medium)** The far windows of the probe never begin at a multiple of $L$. What would a repeated table show if they did?
 
 # %% tags=["hide-cell"]
 # Solution. At a multiple of L it repeats its training bit for bit, which is no evidence
@@ -254,7 +254,7 @@ assert np.array_equal(bits[0], bits[7 * L])
 assert abs(bits[0] - bits[7 * L - L // 3]).max() > 0.01
 
 # %% [markdown]
-# **3. (medium)** How small a gain still counts as use? Give forty windows whose gains have half that mean.
+# **3. (medium)** How small a gain still counts as use? Make up forty windows whose mean gain is half as large, and judge them.
 
 # %% tags=["hide-cell"]
 # Solution. The bound is USES: a smaller gain is none, and enough windows refute it.

@@ -72,25 +72,25 @@ assert tuple(RULES.values()) == SOURCE_METHODS
 # table says *literal*.
 #
 # **(2)** $p_i^{(2k)} = \sin(i / 10000^{2k/d_{\text{pos}}})$, $p_i^{(2k+1)} = \cos(i / 10000^{2k/d_{\text{pos}}})$ for
-# $k \in \{0, \dots, \lfloor d_{\text{pos}}/2 \rfloor\}$, scaled by $\sigma = \operatorname{std}(\{p_j\})$. The index $k$ runs one pair too far:
-# 32 columns become 34. And a sine does not have deviation one, so the scale misses its aim (below). *Corrected*: $k$ ends at
+# $k \in \{0, \dots, \lfloor d_{\text{pos}}/2 \rfloor\}$, scaled by $\sigma = \operatorname{std}(\{p_j\})$. The index $k$ runs one pair too
+# far: 32 columns become 34. And a sine does not have deviation one, so the scale misses its aim (below). *Corrected*: $k$ ends at
 # $\lceil d_{\text{pos}}/2 \rceil - 1$, and the factor is the ratio of the two deviations over the window.
 #
 # **(3)** $p_i = \frac{2}{L} \sum_{k=1}^{K} \operatorname{Re}[\hat{p}_k\, e^{2\pi \mathrm{j} k i / L}]$, with "$\hat p_k$ the $K$ dominant
 # coefficients". The formula takes the lowest frequencies and the text the dominant ones; $k = 0$, the mean, is missing. Whoever takes the
 # dominant ones of a *full* transform meets each wave twice, at $k$ and $L - k$. The factor 2 counts it once more, and the result $2S$ is
-# exactly one table away from $p$, for every $K$ that closes its pairs. *Corrected*: the real transform with weights 1 (the mean, and $L/2$) and
-# 2.
+# exactly one table away from $p$, for every $K$ that closes its pairs. *Corrected*: the real transform with weights 1 (the mean, and $L/2$)
+# and 2.
 #
-# **(4)** $p_i = p_{i \bmod L} + \lfloor i/L \rfloor\, \delta$, $\delta = \frac{1}{L-1} \sum_{j=1}^{L-1} (p_j - p_{j-1})$. The sum telescopes to
-# the drift of one *step*, but is added once in a *period* of $L$ steps. *Corrected*: $\lfloor i/L \rfloor\, L\, \delta$.
+# **(4)** $p_i = p_{i \bmod L} + \lfloor i/L \rfloor\, \delta$, $\delta = \frac{1}{L-1} \sum_{j=1}^{L-1} (p_j - p_{j-1})$. The sum
+# telescopes to the drift of one *step*, but is added once in a *period* of $L$ steps. *Corrected*: $\lfloor i/L \rfloor\, L\, \delta$.
 #
 # **(5)** $p_i = (1 - \alpha_i)\, p_{i \bmod L} + \alpha_i f_\theta(i/L)$, $\alpha_i = \sigma(5 (i/L - 1))$. At $i = L - 1$ nearly half of a
-# trained row is already the network's. *Corrected*: the window is guarded. Nothing says what $f_\theta$ is fitted to. In our protocol (a) it is
-# row $i$ at $i/L$; in (b) the table pretends to end at $L/8$, and $f_\theta$ sees arguments up to 8.
+# trained row is already the network's. *Corrected*: the window is guarded. Nothing says what $f_\theta$ is fitted to. In our protocol (a)
+# it is row $i$ at $i/L$; in (b) the table pretends to end at $L/8$, and $f_\theta$ sees arguments up to 8.
 #
-# **(6)** $p_i = p_{\min(i,\, L-1)} / (1 + \log(1 + \max(0,\, i - L + 1)))$, with the natural logarithm. It is used as printed. An option $\tau$
-# counts the distance in units of $\tau$ positions, and $\tau = L$ removes the first step's cliff.
+# **(6)** $p_i = p_{\min(i,\, L-1)} / (1 + \log(1 + \max(0,\, i - L + 1)))$, with the natural logarithm. It is used as printed. An option
+# $\tau$ counts the distance in units of $\tau$ positions, and $\tau = L$ removes the first step's cliff.
 
 # %% tags=["hide-input"]
 small, steps = lm.SIZES["smoke"], 300
@@ -129,14 +129,15 @@ for key, waves in (("", scaled), ("_turned", scaled @ procrustes(code, table))):
 assert numbers["wave_error_turned"] < numbers["wave_error"]
 
 # %% [markdown]
-# The printed scale of (2) reaches {num}`92_extrapolators_in_detail/amplitude:.2f` of the amplitude that it is to match. As it is, the sinusoid
-# misses the table by {num}`92_extrapolators_in_detail/wave_error:.2f` of its size on the window. *Aligned* in the tables below is a form of ours: the
-# orthogonal map that brings the sinusoid closest to the table, which lowers this to {num}`92_extrapolators_in_detail/wave_error_turned:.2f`, where
-# 1 is what rows of zeros would have. If the aligned rows did well past $L$, the idea would be right and only the basis wrong.
+# The printed scale of (2) reaches {num}`92_extrapolators_in_detail/amplitude:.2f` of the amplitude that it is to match. As it is, the
+# sinusoid misses the table by {num}`92_extrapolators_in_detail/wave_error:.2f` of its size on the window. *Aligned* in the tables below is
+# a form of ours: the orthogonal map that brings the sinusoid closest to the table, which lowers this to
+# {num}`92_extrapolators_in_detail/wave_error_turned:.2f`, where 1 is what rows of zeros would have. If the aligned rows did well past $L$,
+# the idea would be right and only the basis wrong.
 #
-# Fading (6) is nearly a held row, because the norm removes length up to its $\varepsilon$. Not quite: the second block also reads what the first
-# has written into the {term}`residual path`, which does not shrink. With a joint norm, without a norm, or with the factor applied after it,
-# the length would act; a separated model has none of these.
+# Fading (6) is nearly a held row, because the norm removes length up to its $\varepsilon$. Not quite: the second block also reads what the
+# first has written into the {term}`residual path`, which does not shrink. With a joint norm, without a norm, or with the factor applied
+# after it, the length would act; a separated model has none of these.
 #
 # ## The trained tables
 #
@@ -196,9 +197,9 @@ figures.show_table(
 # A positive *uses* does not yet say that far text *helps*: a broken model may be less broken without a mask.
 #
 # The sliding window at stride 1 is read over few bytes, {num}`12_extrapolators/windows_tight` long windows a seed, and the claims rest on
-# these. Over all {num}`12_extrapolators/kilobytes_all:,.0f` kB, against the softer window of stride $L/2$, the smallest gap of any of the five in
-# any bin is {num}`92_extrapolators_in_detail/least_gap_all:+.2f`. This check, on {num}`12_extrapolators/windows_part` windows or more, was made
-# after the records and is no part of a rule.
+# these. Over all {num}`12_extrapolators/kilobytes_all:,.0f` kB, against the softer window of stride $L/2$, the smallest gap of any of the
+# five in any bin is {num}`92_extrapolators_in_detail/least_gap_all:+.2f`. This check, on {num}`12_extrapolators/windows_part` windows or
+# more, was made after the records and is no part of a rule.
 #
 # ## Which side breaks it
 #

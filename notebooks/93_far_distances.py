@@ -173,9 +173,9 @@ for sampler in (RandomOffset(64), RandomOffset(64, per="sequence")):
 # offsets loses {num}`recipes/separated-offsets/native-at-1m minus native/1x:+.2f` bits per byte against index 0. The short period alone
 # does not help either ({num}`recipes/separated-torus/native-at-1m minus native/1x:+.2f`).
 #
-# Offsets alone do not let a model survive either (claim that they do: {verdict}`random-offsets-survive: refuted`). In texts of $8L$, whose indices they
-# did show, the separated sinusoid is {num}`recipes/separated-offsets/gap/native/8x:+.2f` above its sliding window, because the number of
-# keys and their distances are new.
+# Offsets alone do not let a model survive either (claim that they do: {verdict}`random-offsets-survive: refuted`). In texts of $8L$, whose
+# indices they did show, the separated sinusoid is {num}`recipes/separated-offsets/gap/native/8x:+.2f` above its sliding window, because the
+# number of keys and their distances are new.
 #
 # Short period, offsets and a window together reach the sliding-window baseline, also at index 1,000,000
 # ({verdict}`the-torus-and-a-window-reach-the-oracle: held`). With all keys visible such a separated model is
