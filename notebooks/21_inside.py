@@ -140,8 +140,9 @@ figures.show(
     "models too. Each marker says how far the content of a text moves when "
     f"the text starts around {', '.join(map(str, FAR))} times the trained "
     "length instead of at 0, as a share of its norm. Clamp holds the last row "
-    "of the table, wrap repeats the table. Last row: the text starts half-way "
-    "inside the trained length. Ticks: every seed.",
+    "of the table, wrap repeats the table. Clamp holds the last row of the "
+    "table, wrap repeats the table. Last row: the text starts half-way inside "
+    "the trained length. Ticks: every seed.",
 )
 
 # %% [markdown]

@@ -281,10 +281,10 @@ figures.show(
 #
 # ## What is not known
 #
-# - **Scale.** All models are tiny: the language models have four layers of width 128 and read novels in windows of 128 bytes, those of
-#   recall have two layers of width 64 and read 64 tokens. A *no* on this page is about models of this size. Only the needles were also
-#   tested with models twice as wide. We do not know whether the lead of the separated model at slowed positions lasts at larger width or
-#   after longer training.
+# - **Scale.** All models are tiny: the language models have four layers of width 128 and read novels in windows of 128 bytes (those of the
+#   trainings of different length three layers and windows of 64 bytes); the models for recall have two layers of width 64 and read 64
+#   tokens. A *no* on this page is about models of this size. Only the needles were also tested with models twice as wide. We do not know
+#   whether the lead of the separated model at slowed positions lasts at larger width or after longer training.
 # - **Use in natural text.** These novels reward hardly any context, so they cannot say whether slowed positions help a model to *use* what
 #   it reads.
 # - **More tasks.** We slowed positions down in recall, with latest values and in novels. Needles at slowed positions and most comparisons

@@ -13,14 +13,15 @@
 # %% [markdown]
 # # Training for far distances
 #
-# {doc}`Chapter 13 <13_slow_down>` slows positions down after training. This page shows the model far positions during training, at the cost
-# of training on short texts.
+# {doc}`Chapter 13 <13_slow_down>` slows positions down after training. This page shows the model far positions during training, and a
+# training step costs no more than one on short texts.
 #
 # **Finding.** Two things together let a model read novels of eight trained lengths nearly as well as through a sliding window. *Position
 # gaps*, jumps in the positions of short training texts, make far distances familiar, and a score that reads distances by waves can use
-# them. Separation is not needed: a dense model without any position embedding has the lowest loss ({numref}`fig-works-levels`).
+# them. Separation is not needed: a dense model with both and without any position embedding has the lowest loss in
+# {numref}`fig-works-levels`.
 #
-# **The doubt.** To read far text without harm is not to use it. In novels we saw none of these models gain from it;
+# **The doubt.** Reading far text without harm is not the same as using it. In novels we saw none of these models gain from far text;
 # {doc}`chapter 19 <19_far_text>` has tasks that need it.
 
 # %% tags=["parameters"]
@@ -59,8 +60,8 @@ library = texts.load(small.text.name)
 # %% [markdown]
 # ## Four questions
 #
-# A *variant* is a method of {doc}`chapter 11 <11_language_model>`, or another variant, with one thing changed. All read novels, and four
-# questions are put to each at eight trained lengths:
+# A *variant* is a method of {doc}`chapter 11 <11_language_model>`, or another variant, with one thing changed. All variants read novels,
+# and we ask four questions of each at eight trained lengths:
 #
 # | question | number |
 # |---|---|
@@ -70,7 +71,7 @@ library = texts.load(small.text.name)
 # | *price* | how far it is, inside the trained length, above the method at its base |
 #
 # Results are means over seeds on the test text, from {num}`93_far_distances/runs` of {num}`93_far_distances/runs_declared` declared runs.
-# Results *in selection* are of one seed on the validation text, and no verdict rests on them.
+# Results *in selection* come from one seed on the validation text, and no verdict rests on them.
 
 # %% tags=["hide-input"]
 runs = experiments.get("recipes").table(profile)
@@ -122,11 +123,12 @@ figures.show(
     "of reading; on the right those below 3 alone."
     + (f" Lowest at the end is {min(at_end, key=at_end.get)}." if shared else ""),
     caption="Models with the content-to-position term and position gaps read far text "
-    "as well as near text; RoPE does so only with a window. In the last bin the dense "
-    f"model with both is at {at_end['dense, term and gaps']:.3f} bits per byte, the "
-    f"separated one at {at_end['separated, term and gaps']:.3f}, RoPE at "
-    f"{at_end['RoPE']:.3f}, and at {at_end['RoPE, window']:.3f} with a window of L. "
-    f"Test text, means over the {len(shared)} seeds that all have. ALiBi is from the "
+    "as well as near text; RoPE does so only with a window. In the last bin "
+    f"the dense model with both is at {at_end['dense, term and gaps']:.3f} "
+    "bits per byte, the separated one at "
+    f"{at_end['separated, term and gaps']:.3f}, RoPE at {at_end['RoPE']:.3f}, "
+    f"and at {at_end['RoPE, window']:.3f} with a window of L. Test text, means "
+    f"over the {len(shared)} seeds that all models share. ALiBi is from the "
     "runs of chapter 12, on the same bytes."
     if shared
     else figures.NOT_RUN,
@@ -144,8 +146,8 @@ figures.show(
 # ## The index
 #
 # **{term}`Random offsets <random-offset training>`** show more indices: each sequence of $L$ tokens begins at a random index below a
-# maximum. Kiyono et al. {cite:p}`kiyono2021` shift positions so in translation; {cite:t}`ruoss2023` draw the positions themselves at
-# random.
+# maximum. Kiyono et al. {cite:p}`kiyono2021` shift positions in this way in translation; {cite:t}`ruoss2023` draw the positions themselves
+# at random.
 #
 # **The {term}`short-period sinusoid`** (*torus* in the names of methods) bounds what is new. Its base is chosen so that the longest period
 # is $2L$:
@@ -154,8 +156,7 @@ figures.show(
 # b = \left(\frac{L}{\pi}\right)^{d_{\text{pos}} / (d_{\text{pos}} - 2)} .
 # $$ (eq-torus)
 #
-# Every wave then shows at least half of its period in every text. The other half of the slowest, and the *combinations* of waves, still
-# depend on the index. {cite:t}`liu2024` explain in periods, too, why RoPE with a smaller base extrapolates.
+# Every wave then shows at least half of its period in every text. At larger indices the other half of the slowest wave, and *combinations* of waves, are still new. {cite:t}`liu2024` also use periods to explain why RoPE with a smaller base extrapolates.
 
 # %%
 torus = encodings.base_of_longest_wave(d_pos, 2 * L)
@@ -173,9 +174,9 @@ for sampler in (RandomOffset(64), RandomOffset(64, per="sequence")):
 # offsets loses {num}`recipes/separated-offsets/native-at-1m minus native/1x:+.2f` bits per byte against index 0. The short period alone
 # does not help either ({num}`recipes/separated-torus/native-at-1m minus native/1x:+.2f`).
 #
-# Offsets alone do not let a model survive either (claim that they do: {verdict}`random-offsets-survive: refuted`). In texts of $8L$, whose
-# indices they did show, the separated sinusoid is {num}`recipes/separated-offsets/gap/native/8x:+.2f` above its sliding window, because the
-# number of keys and their distances are new.
+# Offsets alone do not let a model survive either; we had claimed that they do ({verdict}`random-offsets-survive: refuted`). In texts of
+# $8L$, whose indices the offsets did show, the separated sinusoid is {num}`recipes/separated-offsets/gap/native/8x:+.2f` above its sliding
+# window, because the number of keys and their distances are new.
 #
 # Short period, offsets and a window together reach the sliding-window baseline, also at index 1,000,000
 # ({verdict}`the-torus-and-a-window-reach-the-oracle: held`). With all keys visible such a separated model is
@@ -185,9 +186,9 @@ for sampler in (RandomOffset(64), RandomOffset(64, per="sequence")):
 # ## A score in which content chooses a distance
 #
 # With linear maps on $[\,p \,\Vert\, s\,]$ the score of two tokens is a sum of four products: content with content, content with position
-# both ways, position with position. The cross terms can say "this word likes index 17". None can say "this word looks three back", content
-# with a *distance*. Term (b) of Transformer-XL, {eq}`eq-relative-xl`, can, and so can RoPE {cite:p}`su2021`. From the poorest score to the
-# richest:
+# both ways, position with position. The cross terms can say "this word likes index 17". No product can say "this word looks three back",
+# which combines content with a *distance*. Term (b) of Transformer-XL, {eq}`eq-relative-xl`, can, and so can RoPE {cite:p}`su2021`. From
+# the poorest score to the richest:
 #
 # | rung | score of a sem head | here |
 # |---|---|---|
@@ -198,8 +199,8 @@ for sampler in (RandomOffset(64), RandomOffset(64, per="sequence")):
 #
 # The **{term}`content-to-position term`** (*phase* in the names of methods) is Transformer-XL's term (b) {cite:p}`dai2019` with fixed waves
 # $z_m(i) = e^{\mathrm{j} w_m i}$ and free coefficients $c_m$, linear in the content of the query. The query's content chooses a distance;
-# the key gives only its place. In code these are more columns of queries and keys: real and imaginary parts of $c_m z_m(i)$ and of
-# $z_m(j)$.
+# the key gives only its place. In code the term is a set of additional columns of queries and keys: the real and imaginary parts of
+# $c_m z_m(i)$ and of $z_m(j)$.
 #
 # ```{literalinclude} ../../sepnb/encodings/phase.py
 # :pyobject: phase_scores
@@ -281,8 +282,9 @@ assert numbers["phase_frozen_leak"] == 0.0
 # ## Far distances from short texts
 #
 # **{term}`Position gaps <position gaps>`** train on two chunks of $L/2$ tokens of the same novel, at their true indices, with up to $8L$
-# bytes between them that are not read. A step costs what it cost, but contiguous context shrinks to $L/2$. PoSE {cite:p}`zhu2024` and the
-# segments of {cite:t}`karypis2024` extend the windows of trained models in this way. Here a model is trained so from the start.
+# bytes between them that are not read. A training step costs as much as before, but contiguous context shrinks to $L/2$. PoSE
+# {cite:p}`zhu2024` and the segments of {cite:t}`karypis2024` extend the windows of trained models in this way. Here a model is trained in
+# this way from the start.
 
 # %%
 batch = next(TrueGap(8 * 8).batches(library.train, **sizes))
@@ -291,7 +293,7 @@ for row in batch.positions:
 assert (np.diff(batch.positions[:, :4]) == 1).all()
 
 # %% [markdown]
-# Gaps repair the score that reads distances. Trained with them, the separated model with the term is
+# Gaps repair a model whose score reads distances. Trained with them, the separated model with the term is
 # {num}`recipes/separated-phase-gaps/gap/native/8x:+.3f` above its sliding window and the dense one
 # {num}`recipes/dense-phase-gaps/gap/native/8x:+.3f`. Six seeds leave open whether both survive
 # ({verdict}`the-phase-read-with-true-gaps-survives: undecided`).
@@ -299,8 +301,8 @@ assert (np.diff(batch.positions[:, :4]) == 1).all()
 # RoPE, which fails without gaps, is {num}`recipes/rope-gaps/gap/native/8x:+.3f` above its window with them. But gaps do not repair every
 # score: in selection, a separated sinusoid without the term stays at {num}`recipe_screen/separated-gaps/gap/native/8x:+.2f`.
 #
-# The far chunk may even be of another novel, which shows a distance and nothing else. The separated model is then
-# {num}`recipes/separated-phase-gaps-other/gap/native/8x:+.3f` above its window, too near the bound for six seeds
+# The far chunk may even come from another novel; it then shows a distance and nothing else. The separated model trained in this way is
+# {num}`recipes/separated-phase-gaps-other/gap/native/8x:+.3f` above its window, too near the bound for six seeds to decide
 # ({verdict}`far-distances-need-no-true-text: undecided`).
 
 # `````{dropdown} Details: what differs from PoSE, a control, and a remedy that fails
@@ -311,17 +313,17 @@ assert (np.diff(batch.positions[:, :4]) == 1).all()
 #
 # **{term}`Toeplitz distillation`** teaches a position branch without text. In the untied model the positional part of every score is a
 # function of two indices, and of nothing else. The teacher is the least-squares $f$ in $S_{ij} \approx r_i + f(i - j)$ inside the trained
-# length, where the row constants $r_i$ are free because a softmax does not see them. The student, a few indices from far out, shall say
-# $f(\min(i - j, L - 1))$ ({func}`sepnb.training.toeplitz.clamp_loss`). The distilled model is
-# {num}`recipes/untied-constant-clamp/gap/native/8x:+.2f` above its sliding window, at index 1,000,000 it loses
-# {num}`recipes/untied-constant-clamp/native-at-1m minus native/1x:+.2f`, and inside the trained length the distillation costs
-# {num}`recipes/untied-constant-clamp minus untied-constant/bits_per_byte:+.2f`.
+# length, where the row constants $r_i$ are free because a softmax does not see them. The student, which sees a few indices from far out, is
+# trained to give $f(\min(i - j, L - 1))$ ({func}`sepnb.training.toeplitz.clamp_loss`). It does not help: the distilled model is
+# {num}`recipes/untied-constant-clamp/gap/native/8x:+.2f` bits per byte above its sliding window, it loses
+# {num}`recipes/untied-constant-clamp/native-at-1m minus native/1x:+.2f` at index 1,000,000, and inside the trained length the distillation
+# costs {num}`recipes/untied-constant-clamp minus untied-constant/bits_per_byte:+.2f`.
 # `````
 #
 # ## What survived
 #
-# Of all variants, only those trained with position gaps stay below the bound on average. The names of variants in the records are made
-# of these words:
+# With all keys visible, only variants trained with position gaps stay below the bound on average. The names of variants in the records are
+# made of these words:
 #
 # | word | means |
 # |---|---|
@@ -386,28 +388,29 @@ figures.show(
     "over the own sliding window in the bin from four to eight trained lengths, and "
     "the price inside the trained length.",
     caption=f"With all keys visible {len(alive)} of the {len(read)} methods that were "
-    "run stay on average below +0.03 over their sliding window (dotted) in the bin "
-    f"that ends at eight trained lengths, {len(gapped)} of them trained with position "
-    "gaps. Far text replaced by that of another novel costs more than 0.02 bits per "
-    f"byte in {len(users)} of all. Drawn are those that the text names; filled: "
-    "trained with gaps, hollow: without. Bars: 95 % t intervals; ticks: every seed. "
-    "The first scale is linear to 0.03, then logarithmic."
+    "run stay on average below +0.03 over their sliding window (dotted) in "
+    f"the bin that ends at eight trained lengths, {len(gapped)} of them "
+    "trained with position gaps. Replacing far text by that of another novel "
+    f"costs more than 0.02 bits per byte in {len(users)} of the methods. The "
+    "figure shows the methods that the text names; filled: trained with gaps, "
+    "hollow: without. Bars: 95 % t intervals; ticks: every seed. The first "
+    "scale is linear to 0.03, then logarithmic."
     if len(have)
     else figures.NOT_RUN,
 )
 
 # %% [markdown]
-# ALiBi survives without gaps ({num}`extrapolation/alibi/gap/native/8x:+.3f` above its sliding window). But its
-# loss there, {num}`extrapolation/alibi/native/8x:.3f` bits per byte, is more than that of RoPE with a window.
+# ALiBi survives without gaps ({num}`extrapolation/alibi/gap/native/8x:+.3f` above its sliding window). But its loss in the last bin,
+# {num}`extrapolation/alibi/native/8x:.3f` bits per byte, is higher than that of RoPE with a window.
 #
-# **None of them used far text**, as far as we could show. Even RoPE and the separated sinusoid, trained on texts of $8L$ in chapter 12,
-# gain less from it than the rule asks for ({num}`extrapolation/rope-long/gap/native/8x:+.3f` and
-# {num}`extrapolation/separated-sinusoidal-long/gap/native/8x:+.3f`). It may be the text, or too short a training. So we cannot test whether
-# gaps teach a model to use far text ({verdict}`true-gaps-teach-use: not testable here`). Exploratory: the lowest loss in the last bin
-# is that of the dense model with the term and *without* gaps, attending only to the last $L$ bytes.
+# **We could not show that any variant uses far text.** Even RoPE and the separated sinusoid, trained on texts of $8L$ in chapter 12, gain
+# less from far text than the rule asks for ({num}`extrapolation/rope-long/gap/native/8x:+.3f` and
+# {num}`extrapolation/separated-sinusoidal-long/gap/native/8x:+.3f`). The reason may be the text, or too short a training. So we cannot test
+# whether gaps teach a model to use far text ({verdict}`true-gaps-teach-use: not testable here`). Exploratory: the lowest loss in the last
+# bin is that of the dense model with the term and *without* gaps, attending only to the last $L$ bytes.
 #
 # **What it costs inside the trained length.** Offsets cost a separated model with a short-period sinusoid
-# {num}`recipes/separated-torus-offsets minus separated-torus/bits_per_byte:+.3f` bits per byte. Gaps cost one with the term
+# {num}`recipes/separated-torus-offsets minus separated-torus/bits_per_byte:+.3f` bits per byte. Gaps cost a separated model with the term
 # {num}`recipes/separated-phase-gaps minus separated-phase-long/bits_per_byte:+.3f`. The term, which adds parameters, changes the loss by
 # {num}`recipes/separated-phase minus separated-sinusoidal/bits_per_byte:+.3f`.
 #
@@ -415,23 +418,23 @@ figures.show(
 #
 # No. A separated model with the term, gaps and every key visible is compared with three others:
 #
-# 1. *RoPE with a window.* With as many parameters, the separated model matches it
-#    ({verdict}`a-separated-model-stands-beside-rope: held`). It is at
-#    {num}`recipes/separated-torus-phase-long-gaps-wide minus rope/native/8x minus native-window/8x:+.3f` in the last bin and at
-#    {num}`recipes/separated-torus-phase-long-gaps-wide minus rope/bits_per_byte:+.3f` inside the trained length.
+# 1. *RoPE with a window.* With as many parameters, the separated model matches it ({verdict}`a-separated-model-stands-beside-rope: held`).
+#    Its loss minus that of RoPE is {num}`recipes/separated-torus-phase-long-gaps-wide minus rope/native/8x minus native-window/8x:+.3f` in
+#    the last bin and {num}`recipes/separated-torus-phase-long-gaps-wide minus rope/bits_per_byte:+.3f` inside the trained length.
 # 2. *A dense model with the same kind of score and training*, which has no position embedding and
 #    {num}`recipes/dense-phase-gaps minus separated-torus-phase-long-gaps-wide/block_parameters:,.0f` more parameters in its blocks. We had
-#    expected the separated model to be better ({verdict}`separation-helps-the-survivor: refuted`). It is
-#    {num}`recipes/separated-torus-phase-long-gaps-wide minus dense-phase-gaps/native/8x:+.3f` above the dense one.
+#    expected the separated model to be better ({verdict}`separation-helps-the-survivor: refuted`). In the last bin it is
+#    {num}`recipes/separated-torus-phase-long-gaps-wide minus dense-phase-gaps/native/8x:+.3f` bits per byte above the dense model.
 # 3. *A dense model with the same sinusoid added to the content*, at the best rate and scale that we tried. The sinusoid is better in a
-#    stream ({verdict}`a-stream-of-its-own-helps-the-survivor: held`). With two thirds of the parameters, the separated
-#    model is at {num}`recipes/separated-torus-phase-long-gaps minus sinusoidal-torus-phase-long-gaps/native/8x:+.3f` in the last bin.
+#    stream ({verdict}`a-stream-of-its-own-helps-the-survivor: held`). The separated model has two thirds of the parameters, and its loss
+#    minus that of the dense model is {num}`recipes/separated-torus-phase-long-gaps minus sinusoidal-torus-phase-long-gaps/native/8x:+.3f`
+#    in the last bin.
 
 #
 # `````{dropdown} Details: what was known when the rules were written
-# The screening, one seed on the validation text, was known when the models of some claims were chosen: on the model that survives, on far
-# text and on scores beside RoPE; and when those of `true-gaps-teach-use` were changed. The claims page says of each whether its rule
-# precedes the records.
+# When the models of some claims were chosen, the results of the screening (one seed on the validation text) were already known. These are
+# the claims on the model that survives, on far text and on scores beside RoPE. The models of `true-gaps-teach-use` were changed with the
+# same knowledge. The claims page says of each whether its rule precedes the records.
 # `````
 
 # %% [markdown]
@@ -440,8 +443,9 @@ figures.show(
 # A text that rewards far context, on which one of these models gains from it, or a separated model that beats its dense twin there.
 #
 # **Limits.** The models are small and have one training budget. In novels they gain little from context beyond eight bytes
-# ({num}`12_extrapolators/beyond_most` bits per byte). Variants mostly take the learning rate of their base. With gaps, RoPE is
-# {num}`93_far_distances/gaps_rate_gain` bits per byte better at a lower rate, in selection, so others may lose as much.
+# ({num}`12_extrapolators/beyond_most` bits per byte). Variants mostly take the learning rate of their base. In selection, RoPE with gaps is
+# {num}`93_far_distances/gaps_rate_gain` bits per byte better at a lower rate, so other variants may lose as much by keeping the rate of
+# their base.
 
 # %% [markdown]
 # ## Exercises
@@ -468,7 +472,7 @@ assert reach == small.n_layers * (8 - 1) + 1
 
 # %% [markdown]
 # **2. (hard)** Add a variant: strict with the short-period sinusoid and the content-to-position term, *without* offsets. Which lines of
-# `sepnb/experiments/variant_methods.py` are needed, and which unseen side is left?
+# `sepnb/experiments/variant_methods.py` are needed, and what about a long text is then still new to the model?
 
 # %% tags=["hide-cell"]
 # Solution
@@ -490,20 +494,19 @@ assert np.isclose(slowest, 2 * small.length)
 # `````{dropdown} How to read the table
 # - *Survives* below zero means that all keys together serve a model better than its own sliding window. If *uses* is above zero, the
 #   model's predictions depend on the far past. Only if *survives* is also below zero does the far past help.
-# - *Price* is what every reader of short texts loses. It is taken over the method at the base, as wide as the variant is; where
-#   parameters differ it is no price of the training alone.
+# - *Price* is what you lose on short texts: the loss of the variant minus that of its base, at the same width. Where the numbers of
+#   parameters differ, it is not the price of the training alone.
 # - Differences are in bits per byte, below zero is better; each is a mean over the seeds that both sides have.
 # - With position gaps a seed *trains* on other bytes than without. All variants of a seed are tested on the same bytes.
 # `````
 #
 # `````{dropdown} More windows give the same gaps, but for one that lies at the bound
 # *Survives* is read at stride 1 on {num}`12_extrapolators/windows_tight` long windows a seed. A check that was made after the records, and
-# is no part of a rule, takes the sliding window of stride $L/2$ on {num}`12_extrapolators/windows_part`. There RoPE with gaps is at
-# {num}`recipes/rope-gaps/native/8x minus oracle-coarse/8x:+.3f`, and the separated model with short-period sinusoid,
-# content-to-position term and gaps, at RoPE's parameters, at
-# {num}`recipes/separated-torus-phase-long-gaps-wide/native/8x minus oracle-coarse/8x:+.3f`.
+# is not part of any rule, uses the sliding window of stride $L/2$ on {num}`12_extrapolators/windows_part` windows. There RoPE with gaps is
+# at {num}`recipes/rope-gaps/native/8x minus oracle-coarse/8x:+.3f`, and the separated model with short-period sinusoid, content-to-position
+# term and gaps, at RoPE's parameters, at {num}`recipes/separated-torus-phase-long-gaps-wide/native/8x minus oracle-coarse/8x:+.3f`.
 #
-# The one at the bound is the separated model whose second chunk is of another novel
+# The exception, which lies at the bound, is the separated model trained with a second chunk from another novel
 # ({verdict}`far-distances-need-no-true-text: undecided`). Its last bin is at
 # {num}`recipes/separated-phase-gaps-other/native/8x minus oracle-coarse/8x:+.3f±`.
 # `````
