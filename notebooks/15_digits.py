@@ -19,16 +19,16 @@
 #
 # ```{admonition} Part III in short
 # :class: note
-# The next four chapters follow one idea to its end: SeqPE writes a position as a string of digits and lets a small encoder read it, so that
-# every index has an embedding.
+# Part III has four chapters, this one included, and follows one idea to its end: SeqPE writes a position as a string of digits and lets a
+# small encoder read it, so that every index has an embedding.
 #
 # - **This chapter**: what such an encoder computes before any training.
 # - {doc}`Chapter 16 <16_two_losses>`: its contrastive loss makes distances between embeddings follow distances between positions. What its
 #   distillation loss adds is open.
-# - {doc}`Chapter 17 <17_two_dimensions>`: on images larger than those of training it does not lead. Places that are fitted to the trained
-#   grid do.
-# - {doc}`Chapter 18 <18_seqpe_stream>`: in the position stream of a separated model its losses hurt at unfamiliar indices, and the model
-#   does not survive in longer texts.
+# - {doc}`Chapter 17 <17_two_dimensions>`: on images larger than those of training, SeqPE does not lead. The best methods there fit the
+#   patches of the larger image into the trained grid.
+# - {doc}`Chapter 18 <18_seqpe_stream>`: in the position stream of a separated model, the losses of SeqPE hurt at unfamiliar indices, and
+#   the model fails on longer texts.
 #
 # If you came for the main line of the book, go on with {doc}`chapter 19 <19_far_text>`.
 # ```
@@ -123,10 +123,10 @@ figures.show(
 # > **Question.** Can a network read a position digit by digit, so that every position has an embedding and no table has to grow? And what
 # > do such embeddings say about distance before any training?
 #
-# A table of positions learns what is needed, but it ends at its last row. A wave, a slope or a rotation never ends, but learns nothing.
-# T5's buckets and KERPLE's curves learn and never end, but know only distances. SeqPE {cite:p}`li2025` writes the position down in digits
-# and lets a small network read them. Here we look at that network before training. {term}`SeqPE` also trains it with two losses, the
-# subject of {doc}`the next chapter <16_two_losses>`.
+# A table of positions learns what is needed, but it ends at its last row. Sinusoids, ALiBi's slopes and rotations never end, but they learn
+# nothing. T5's buckets and KERPLE's curves learn and never end, but they know only distances. SeqPE {cite:p}`li2025` writes the position in
+# digits and lets a small network read them. In this chapter we look at that network before training. {term}`SeqPE` also trains the network
+# with two losses, the subject of {doc}`the next chapter <16_two_losses>`.
 #
 # ```{admonition} Before you start
 # :class: note
@@ -174,10 +174,11 @@ print(f"table: {numbers['moved_table']:.0%}, encoder: {numbers['moved_encoder']:
 assert numbers["moved_table"] == 0 and numbers["moved_encoder"] == 1
 
 # %% [markdown]
-# In the table {num}`15_digits/moved_table:.0%` of the others move, in the encoder {num}`15_digits/moved_encoder:.0%`, because they share
-# their weights. Whether they move in a useful direction is another matter.
+# In the table {num}`15_digits/moved_table:.0%` of the other embeddings move. In the encoder {num}`15_digits/moved_encoder:.0%` move,
+# because all embeddings share its weights. Whether they move in a useful direction is another matter.
 #
-# Tables also grow: $n$ axes with $p$ values each need $p^n$ rows, but only $n$ times as many digits.
+# Tables also grow quickly: for $n$ axes with $p$ values each, a table needs $p^n$ rows, but a string of digits is only $n$ times as long as
+# for one axis.
 
 # %%
 ranges = [("a text of 512", 512, 3, 1), ("20,000 positions", 20_000, 5, 1)]
@@ -193,8 +194,9 @@ grown = pd.DataFrame(rows)
 figures.show_table(
     grown,
     formats=dict.fromkeys(grown.columns[1:], ",d"),
-    caption=f"A table grows with what it names. The encoder only gains a vector for "
-    f"each place and, above one axis, for each coordinate. Both have width {WIDTH}.",
+    caption="A table grows with the number of positions. The encoder only gains a "
+    "vector for each digit place and, with more than one axis, for each "
+    f"coordinate. Both have width {WIDTH}.",
 )
 
 # %% [markdown]
@@ -233,9 +235,9 @@ except ValueError as refused:
     print(refused)
 
 # %% [markdown]
-# Numbers come back from their digits in any agreed order of the places. Other mistakes are more likely. Without padding, *99* and *100*
-# have their ones in different places; padded on the right, *12* and *120* are the same string. So we also test that a place means the
-# same in every string:
+# A number can be recovered from its digits in any agreed order of the places, so that check alone would miss likelier mistakes. Without
+# padding, *99* and *100* have their ones in different places; padded on the right, *12* and *120* are the same string. So we also test that
+# each place has the same meaning in every string:
 
 
 # %%
@@ -297,8 +299,8 @@ moving.show(
 )
 
 # %% [markdown]
-# {numref}`fig-digits-strings` shows the problem: the neighbours 999 and 1000 share one digit, the distant 0 and 90,000 share four. A
-# network that reads digits has to learn what a carry is.
+# {numref}`fig-digits-strings` shows the problem: the neighbours 999 and 1000 share one digit, but the distant positions 0 and 90,000 share
+# four. A network that reads digits has to learn what a carry is.
 #
 # ## The encoder
 #
@@ -354,8 +356,8 @@ figures.show(
 )
 
 # %% [markdown]
-# The blocks are this book's pre-norm blocks, with biases. For width $w$, $S$ places, two layers and $D$ columns of output, the number of
-# parameters is
+# The blocks are this book's pre-norm blocks, with biases. For base $b$, $n$ coordinates, $S$ digit places in all, width $w$, two layers and
+# $D$ output columns, the number of parameters is
 #
 # $$
 # 2\,(12 w^2 + 13 w) + (b + S + [n > 1]\, n + 1)\, w + 2 w + (w + 1) D .
@@ -388,13 +390,14 @@ assert (numbers["parameters_text"], numbers["parameters_image"]) == (14780160, 3
 numbers["width_models"] = SeqPE.width
 
 # %% [markdown]
-# They have {num}`15_digits/parameters_text:,` and {num}`15_digits/parameters_image:,` parameters, as the released modules do.
+# At these sizes our encoders have {num}`15_digits/parameters_text:,` and {num}`15_digits/parameters_image:,` parameters, exactly as many as
+# the released modules.
 #
 # By default the encoder of this book has width {num}`15_digits/width_models`, five digits and {num}`15_digits/parameters_models:,`
-# parameters. (At the input its last map is as wide as the stream.)
+# parameters. (If the embedding is the position stream of a model, the encoder's last map is as wide as that stream.)
 #
-# An embedding must depend on every digit and not on the rest of the batch, and no two positions may share one. The last lines show that
-# the vectors of the places tell the encoder the order of the digits.
+# An embedding must depend on every digit and not on the rest of the batch, and no two positions may have the same embedding. The last lines
+# of the cell show that the place vectors tell the encoder the order of the digits.
 
 # %%
 drawn = encoder()
@@ -416,9 +419,9 @@ assert not torch.allclose(reversed_places([12_300]), drawn([12_300])), "places c
 # %% [markdown]
 # ## Read shared beginnings only once
 #
-# Read one by one, 512 positions of five digits give each layer 3,072 slots. But under the causal mask a slot depends only on the digits
-# up to its own. *00118* and *00123* share their first three digits, so their first three slots are equal in every layer. The distinct
-# beginnings of many strings form a tree.
+# If they are read one by one, 512 positions of five digits give each layer 3,072 slots. But under the causal mask a slot depends only on
+# the digits up to its own. *00118* and *00123* share their first three digits, so their first three slots are equal in every layer. The
+# distinct beginnings of many strings form a tree.
 
 # %% tags=["hide-input"]
 few = torch.arange(118, 124)
@@ -454,8 +457,8 @@ figures.show(
 )
 
 # %% [markdown]
-# So we compute each node of the tree once and add a last slot for each position. In the last layer we compute nothing but these last
-# slots (`SequentialPositionEncoder.forward`). Values and gradients stay the same:
+# So we compute each node of the tree once and add a last slot for each position. In the last layer we compute only these last slots
+# (`SequentialPositionEncoder.forward`). Values and gradients stay the same:
 
 # %%
 some = torch.arange(3000, 3064)
@@ -514,11 +517,13 @@ numbers["saved_random"] = ratio["512 at random below 20,000"]
 assert numbers["saved_window"] > 3 and numbers["saved_random"] < numbers["saved_window"]
 
 # %% [markdown]
-# On a window of 512 the tree saves a factor of {num}`15_digits/saved_tree`, both savings {num}`15_digits/saved_window:.2f`. On random
-# positions, which the two losses mostly draw, both save a factor of {num}`15_digits/saved_random:.2f`.
+# On a window of 512 the tree saves a factor of {num}`15_digits/saved_tree`, and tree and last slot together
+# {num}`15_digits/saved_window:.2f`. On random positions, which the two losses mostly draw, the two together save a factor of
+# {num}`15_digits/saved_random:.2f`.
 #
-# All sequences and layers share their positions, so a training step runs the encoder once for the text, once for the losses and once for
-# the teacher of the distillation. At inference the embeddings are kept in a table if it fits (`sepnb.seqpe.injection.HELD`).
+# All sequences of a batch and all layers share their positions. So a training step runs the encoder once for the text, once for everything
+# that the two losses draw, and once more for the teacher of the distillation. At inference the embeddings are kept in a table if it fits
+# (`sepnb.seqpe.injection.HELD`).
 #
 # Nothing loops over positions. Here an encoder of eight columns reads a million of them:
 
@@ -551,7 +556,7 @@ for number in range(N_DRAWN):  # for every initialisation
     assert other[600] > other[499]
 
 # %% [markdown]
-# Do shared digits matter more than distance for random pairs, too?
+# Do shared digits also matter more than distance for random pairs?
 
 # %%
 chosen = torch.randint(10**5, (200,), generator=torch.Generator().manual_seed(seed + 7))
@@ -603,10 +608,10 @@ numbers |= dict(zip(kept, drawings.mean(axis=0)[[0, 3, 4, 5]].tolist(), strict=T
 # {num}`15_digits/cosine_three_equal:.2f` with three. Nearness correlates with the cosine at {num}`15_digits/rank_near:.2f`, because near
 # positions tend to share their leading digits.
 #
-# Among pairs without a common digit this correlation is {num}`15_digits/rank_near_alone:.2f`. A random table shows neither effect.
+# Among pairs without a common digit, the same correlation is only {num}`15_digits/rank_near_alone:.2f`. A random table shows neither effect.
 #
-# This matters for windows too. Moved by 1,000, a window has the same low digits as before, and only one high digit differs. Moved by 384,
-# every carry falls somewhere else.
+# This matters for windows too. If a window is moved by 1,000, its low digits stay the same and only one high digit differs. If it is moved
+# by 384, every carry falls somewhere else.
 
 # %%
 STARTS = {"first window": 0, "moved by 1,000": 1000, "moved by 384": 384}
@@ -662,15 +667,14 @@ figures.show(
 )
 
 # %% [markdown]
-# {numref}`fig-digits-windows` is a warning. SeqPE's distillation loss asks far windows to look like the trained one. But a window of 128
-# that starts at a multiple of 1,000 looks like it before any training, because its low digits are the same. So a test at round starts
-# shows shared digits, not learning. We call the correlation of the inner products inside two windows their likeness. (Moved by 100, less
-# than its length, a window has a likeness of
-# {num}`15_digits/like_short:.2f`, between the two.) This book keeps round starts apart from others and shows the untrained encoder next
-# to the trained one.
+# {numref}`fig-digits-windows` is a warning. The *likeness* of two windows is the correlation of the inner products inside them. SeqPE's
+# distillation loss wants far windows to look like the trained one. But a window of 128 that starts at a multiple of 1,000 looks like the
+# trained one before any training, because its low digits are the same. (A window moved by 100, less than its length, has a likeness of
+# {num}`15_digits/like_short:.2f`, between the two.) So a test at round starts shows shared digits, not learning. This book therefore keeps
+# round starts apart from others and shows the untrained encoder next to the trained one.
 #
-# Inside the window the untrained encoder orders pairs by distance with a Spearman correlation of {num}`15_digits/order:.2f`, the sinusoid
-# with {num}`15_digits/order_sinusoid:.2f`. The two losses have to improve on that.
+# Inside the first window, nearness and inner product have a Spearman correlation of {num}`15_digits/order:.2f` in the untrained encoder and
+# of {num}`15_digits/order_sinusoid:.2f` in the sinusoid. The two losses have to improve on the untrained encoder.
 #
 # ## Any number of coordinates
 #
@@ -696,7 +700,7 @@ torch.testing.assert_close(folded(points), video(points), rtol=0, atol=1e-12)
 #
 # ## Details: what the released code does differently
 #
-# The folded cells compute the column *measured here*.
+# The folded cells compute the column *measured here* of the table below.
 
 
 # %% tags=["hide-input"]
@@ -729,7 +733,7 @@ passes = [noisy(chosen) for _ in range(2)]
 numbers["dropout_apart"] = float((passes[0] - passes[1]).norm() / passes[0].norm())
 
 # %% [markdown]
-# Some differences lie in how a model is trained and read, so we need a small language model with SeqPE's score term.
+# Some differences concern how a model is trained and read. To measure them, we need a small language model with SeqPE's score term.
 
 
 # %% tags=["hide-input"]
@@ -837,11 +841,11 @@ assert abs(numbers["reduction_ratio"] - 32) < 1e-6
 
 # %% [markdown]
 # `````{dropdown} Details: the first two rows, in words
-# **First weights.** With the released deviation at width 64, the scores in the contrastive loss would hardly differ, because we also
-# divide them by the root of $D$. If both are as released, a narrow encoder does learn ({doc}`chapter 16 <16_two_losses>`).
+# **First weights.** With the released deviation at width 64, the scores in the contrastive loss would hardly differ, because we also divide
+# them by the root of $D$. If deviation and products are both as released, a narrow encoder does learn ({doc}`chapter 16 <16_two_losses>`).
 #
-# **Inner products.** Without the division, products of similar numerals are tens of nats apart, and the candidate that looks most like
-# the anchor wins, near or not. (One initialisation, 16 anchors, uniform candidates.)
+# **Inner products.** Without the division, the products differ by tens of nats, and the candidate whose numeral looks most like that of the
+# anchor wins, near or not. (One initialisation, 16 anchors, uniform candidates.)
 #
 # Both released forms are options: `std`, and `scale` and `reduction` of the losses.
 # `````
@@ -850,16 +854,16 @@ assert abs(numbers["reduction_ratio"] - 32) < 1e-6
 #
 # 1. In digits, every position up to $b^W - 1$ has an embedding, with any number of coordinates. All positions share the weights, so a
 #    step for one moves all others, wanted or not.
-# 2. Computing only what is read, and shared beginnings once, makes the encoder {num}`15_digits/saved_window:.2f` times cheaper on a
-#    window, with exactly the same result.
-# 3. Before training the embeddings reflect digits, not distance. So a window moved by a power of ten longer than itself looks like the
-#    first one, and tests far out must not start at round numbers only.
+# 2. If shared beginnings are computed once, and in the last layer only the slots that are read, the encoder needs
+#    {num}`15_digits/saved_window:.2f` times fewer multiply-adds on a window, with the same result up to rounding.
+# 3. Before training the embeddings reflect digits, not distance. So a window that is moved by a power of ten longer than itself looks like
+#    the first one, and tests at far positions must not start only at round numbers.
 #
-# **Limits.** Nothing here is trained, and all encoders have one width and first weights of our choice. We measure inner products, as the
-# losses do; a model reads the embeddings through a map.
+# **Limits.** Nothing here is trained, and all embeddings that we compare come from one width and from initial weights of our choice. We
+# measure inner products, as the losses do, whereas a model reads the embeddings through a map.
 #
-# **What would change our mind.** An untrained encoder to which windows at other starts look as familiar as those at round starts. Or two
-# digit strings for one position below $b^W$.
+# **What would change our mind.** An untrained encoder for which windows at other starts are as similar to the first window as those at
+# round starts. Or two digit strings for one position below $b^W$.
 #
 # ## Exercises
 #

@@ -13,11 +13,11 @@
 # %% [markdown]
 # # 16. Two losses and a space
 #
-# **Finding.** SeqPE's contrastive loss makes distances between embeddings follow distances between positions. We look at
-# windows of neighbouring positions that the model was not trained on. There the rank correlation between the two kinds of distance is
+# **Finding.** SeqPE's contrastive loss makes distances between embeddings follow distances between positions. We look at windows of
+# neighbouring positions away from the trained window. There the rank correlation between the two kinds of distance is
 # {num}`seqpe_distances/contrastive/drawn/distance/misaligned:.2f` before training and
-# {num}`seqpe_distances/contrastive/distance/misaligned:.2f` after training with the contrastive loss alone. With the distillation loss alone
-# it is {num}`seqpe_distances/distillation/distance/misaligned:.2f`.
+# {num}`seqpe_distances/contrastive/distance/misaligned:.2f` after training with the contrastive loss alone. After training with the
+# distillation loss alone, it is {num}`seqpe_distances/distillation/distance/misaligned:.2f`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -120,7 +120,7 @@ figures.show(
 
 # %% [markdown]
 # > **Question.** Which of SeqPE's two losses puts the embeddings of positions into order? And does the order reach positions where the
-# > model never read a text?
+# > losses never drew anything?
 #
 # ```{admonition} Before you start
 # :class: note
@@ -128,17 +128,17 @@ figures.show(
 #   records: `sepnb run seqpe_geometry`, 54 runs of about a minute on one core, and `sepnb run seqpe_distances`, 18 more; no data.
 # - **You need**: {doc}`chapter 15 <15_digits>`, or its takeaways; softmax and cross-entropy.
 # - **You will learn**: what each loss asks for, and what it ignores, and how to distinguish a learned geometry from shared digits.
-# - **Claims tested**: each has its verdict beside it, which leads to its rule. Six rules were committed before the first record; in one
-#   of them, the condition that voids a comparison changed later. Those on distances were written after seeds 1 to 6 had been seen, and are
+# - **Claims tested**: each verdict is shown in the text and links to its rule. Six rules were committed before the first record; in one of
+#   them, the condition that voids a comparison changed later. The rules on distances were written after seeds 1 to 6 had been seen, and are
 #   judged on seeds 7 to 12.
 # - **Of the source** we read the abstract and the released code, not the paper itself.
 # ```
 #
 # ## Why two losses
 #
-# The encoder of {doc}`chapter 15 <15_digits>` reads numerals, and `1000` looks more like `2000` than like `999`. So SeqPE
-# {cite:p}`li2025` trains it with two losses besides that of the task. The *contrastive* loss makes near positions alike. The
-# *distillation* makes far windows look inside like the trained one.
+# The encoder of {doc}`chapter 15 <15_digits>` reads numerals, and `1000` looks more like `2000` than like `999`. So SeqPE {cite:p}`li2025`
+# trains it with two losses besides that of the task. The *contrastive* loss makes near positions similar. The *distillation* loss makes the
+# inside of a far window look like the inside of the trained one.
 #
 # ## The contrastive loss: which one is nearest?
 #
@@ -205,9 +205,9 @@ figures.show_table(
 # %% [markdown]
 # ### Which questions are asked?
 #
-# The candidates decide what the encoder learns. In the release, four anchors in ten draw them from anywhere; up to a quarter of these
-# have the *anchor's digits, edited*, and are never the right answer. The other six draw from one box of neighbouring positions, which can
-# lie *anywhere*. How near is the right answer?
+# The candidates decide what the encoder learns. In the release, four anchors in ten draw their candidates from anywhere. Up to a quarter of
+# these candidates are made by *editing the digits* of the anchor, and an edited candidate is never the right answer. The other six anchors
+# draw their candidates from one box of neighbouring positions, which can lie *anywhere*. How near is the right answer?
 
 # %%
 sampled = {}
@@ -300,15 +300,15 @@ assert divergence["the same"] == 0 and divergence["each head turned"] < 1e-12
 assert min(list(divergence.values())[2:]) > 1e-3
 figures.show_table(
     pd.DataFrame({"student": divergence.keys(), "loss": divergence.values()}),
-    caption="A student may be turned inside each head without any loss; every other "
-    "change costs something. Distillation loss in nats per row.",
+    caption="Rotating a student inside each head costs nothing; every other change "
+    "costs something. Distillation loss in nats per row.",
     formats={"loss": ".3f"},
 )
 
 # %% [markdown]
-# The loss notices the products inside a head, up to one constant, and their scale, because the products are *raw*, as in the release. It
-# does not notice direction, so a far window may be turned in any way. But a score of positions, $W_q e_p \cdot W_k e_{p'}$, does depend
-# on it:
+# The loss depends on the products inside a head, up to one constant, and on their scale, because the products are *raw*, as in the release.
+# It does not depend on direction, so each head of a far window may be rotated in any way. But a score of positions,
+# $W_q e_p \cdot W_k e_{p'}$, does depend on direction:
 
 # %%
 w_q, w_k = torch.randn(2, 8, 8, dtype=F64)
@@ -323,9 +323,9 @@ assert kd(home, home @ both_heads) < 1e-12
 assert (score(home) - score(home @ both_heads)).abs().max() > 1
 
 # %% [markdown]
-# Two things are easy to get wrong. Without the stop-gradient the teacher learns from the student. And the release divides by the number
-# of *entries*, $m^2$, although a divergence is a sum over a row.
-# So its weight of $0.1$ is $0.1/m$ of ours. <!-- given: the released weight -->
+# Two things are easy to get wrong. Without the stop-gradient the teacher learns from the student. And the release divides by the number of
+# *entries*, $m^2$ for $m$ places, although a divergence is a sum over a row. So its weight of $0.1$ corresponds to a weight of $0.1/m$
+# here. <!-- given: the released weight -->
 
 # %%
 teacher, student = (torch.randn(1, 5, 8, dtype=F64).requires_grad_() for _ in range(2))
@@ -340,14 +340,14 @@ assert abs(rows / released - 5) < 1e-9  # m = 5 places
 
 # %% [markdown]
 # `````{dropdown} Details: the teacher must be the window that the model reads
-# In a step of random-offset training the model reads a window somewhere else, so our objective skips the distillation. It refuses a
-# training with offsets that it does not know and a teacher's window longer than the text.
+# In a step of random-offset training the model reads a window somewhere else, so our code skips the distillation. It raises an error if the
+# training has a kind of offset that it does not know, or if the teacher's window is longer than the text.
 # `````
 #
 # ### Shared digits are a trap
 #
-# A {term}`round start` is a multiple of a power of ten that is at least as long as the window. There the low digits run as in the trained
-# window. Figures and tables call such windows *aligned* and all others *misaligned*.
+# A {term}`round start` is a multiple of a power of ten that is at least as long as the window. In a window at a round start the low digits
+# run as in the trained window. Figures and tables call such windows *aligned* and all others *misaligned*.
 
 # %%
 torch.manual_seed(seed)
@@ -368,8 +368,8 @@ print({group: np.round(found, 3).tolist() for group, found in cost.items()})
 #
 # ## A toy training
 #
-# We train a small encoder on a thousand positions with both losses, twice from the same weights. One training has the released
-# candidates; in the other, half of the anchors draw from a box around themselves.
+# We train a small encoder on a thousand positions with both losses, twice from the same weights. One training uses the released candidates;
+# in the other, half of the anchors draw their candidates from a box around themselves.
 
 # %%
 RANGE, HOME, STEPS, LOOKS_AT = 1_000, 64, 200, (0, 50, 100, 200)
@@ -455,16 +455,16 @@ figures.show(
 )
 
 # %% [markdown]
-# **In this toy the order follows the question.** The released candidates order positions spread over the range
-# ({num}`16_two_losses/live_far_released:+.2f`), but hardly the sixty-four neighbours ({num}`16_two_losses/live_near_released:+.2f`). With
-# the box around the anchor it is the other way round: neighbours are ordered ({num}`16_two_losses/live_near_around:+.2f`), in blocks of
-# ten. One seed proves nothing, so the experiment looks at both kinds of positions.
+# **In this toy training the encoder learns the order that it is asked about.** The released candidates order positions spread over the
+# range ({num}`16_two_losses/live_far_released:+.2f`), but hardly the sixty-four neighbours ({num}`16_two_losses/live_near_released:+.2f`).
+# With the box around the anchor, the neighbours are ordered ({num}`16_two_losses/live_near_around:+.2f`), in blocks of ten. One seed proves
+# nothing, so the experiment below looks at both kinds of positions.
 #
 # ### Products and distances
 #
 # Both losses compare inner products. Two embeddings can also be compared by their distance,
-# $\lVert e - f \rVert^2 = \lVert e \rVert^2 + \lVert f \rVert^2 - 2 \langle e, f \rangle$. With embeddings of one length both would say
-# the same. Here they do not:
+# $\lVert e - f \rVert^2 = \lVert e \rVert^2 + \lVert f \rVert^2 - 2 \langle e, f \rangle$. If all embeddings had the same length, both
+# comparisons would give the same order. Here they do not:
 
 # %%
 near = lessons["released"][STEPS][0].double()
@@ -481,11 +481,11 @@ assert abs(centred.distance - as_they_are.distance) < 1e-9
 # %% [markdown]
 # The order of the sixty-four neighbours is {num}`16_two_losses/live_near_released:+.2f` by products and
 # {num}`16_two_losses/live_distance_near` by distance. All embeddings of the window share one large vector, their mean, which makes up
-# {num}`16_two_losses/live_common` of the squared length. In products it drowns the rest, and small differences in length decide. Without
-# the mean, or at one length, products order positions as distances do.
+# {num}`16_two_losses/live_common` of the squared length. In the products this mean drowns out the rest, so small differences in length
+# decide the order. If the mean is removed, or if all embeddings are scaled to one length, products order positions much better.
 #
-# The slider goes through the toy training with the released candidates. Each point is one of the spread positions, in the plane of two
-# principal components.
+# Move the slider to go through the toy training with the released candidates. Each point is one of the spread positions, drawn in the plane
+# of the first two principal components.
 
 # %% tags=["hide-input"]
 last = lessons["released"][STEPS][1]
@@ -534,11 +534,12 @@ interactive.show(
 #
 # ### The contrastive loss orders distances
 #
-# We saw this first on seeds 1 to 6, without having asked. So we wrote two rules about distances and then trained seeds 7 to 12 to judge
-# them (`seqpe_distances`, {numref}`fig-losses-distances`). In the trained window the correlation is
-# {num}`seqpe_distances/both/distance/trained:+.2f±` with both losses, {num}`seqpe_distances/contrastive/distance/trained:+.2f±` with the
-# contrastive loss alone and {num}`seqpe_distances/distillation/distance/trained:+.2f±` with the distillation alone. Exploratory: past
-# 20,000, where no loss reached, the contrastive loss orders distances too.
+# We first saw that the contrastive loss orders distances on seeds 1 to 6, when no rule asked about distances. So we wrote two rules about
+# them and then trained seeds 7 to 12 to judge these rules (`seqpe_distances`, {numref}`fig-losses-distances`). In the trained window the
+# correlation is {num}`seqpe_distances/both/distance/trained:+.2f±` with both losses,
+# {num}`seqpe_distances/contrastive/distance/trained:+.2f±` with the contrastive loss alone and
+# {num}`seqpe_distances/distillation/distance/trained:+.2f±` with the distillation alone. Exploratory: past 20,000, where no loss reached,
+# the contrastive loss orders distances too.
 #
 # ### Binary digits come first
 
@@ -587,8 +588,8 @@ figures.show(
 
 # %% [markdown]
 # Exploratory: binary digits have the highest mean in every group of positions, {num}`seqpe_geometry/base-2/distance/trained:+.2f±` in the
-# trained window against {num}`seqpe_geometry/both/distance/trained:+.2f±` with decimal digits. But at other starts past 20,000 the lead
-# is within the spread of seeds, and binary strings have 17 digits, decimal ones five.
+# trained window against {num}`seqpe_geometry/both/distance/trained:+.2f±` with decimal digits. But at starts past 20,000 that are not
+# round, the lead is within the spread of the seeds. Also, binary strings have 17 digits and decimal ones five.
 #
 # ### Products order what is far apart
 
@@ -632,12 +633,12 @@ figures.show(
 
 # %% [markdown]
 # With both losses the order of spread positions rises from {num}`seqpe_geometry/both/drawn/order/spread:+.2f±` to
-# {num}`seqpe_geometry/both/order/spread:+.2f±`; the contrastive loss alone does nearly as well. In the *trained* window, where texts are
-# read, the order fell in every fresh seed, to {num}`seqpe_distances/both/order/trained:+.2f±`.
+# {num}`seqpe_geometry/both/order/spread:+.2f±`; the contrastive loss alone does nearly as well. In the *trained* window, where a model
+# would read its texts, the order fell in every seed from 7 to 12, to {num}`seqpe_distances/both/order/trained:+.2f±`.
 #
 # If half of the anchors get candidates from their own neighbourhood, the order in the trained window reaches
-# {num}`seqpe_geometry/around/order/trained:+.2f±`. But at other starts the largest product is still that of a neighbour for only
-# {num}`seqpe_geometry/around/adjacency/misaligned:.2f±` of the positions (by chance 2 in 127).
+# {num}`seqpe_geometry/around/order/trained:+.2f±`. But at starts that are not round, the largest product of a position belongs to a direct
+# neighbour for only {num}`seqpe_geometry/around/adjacency/misaligned:.2f±` of the positions (2 in 127 by chance).
 #
 # ### Likeness to the trained window does not grow
 #
@@ -651,22 +652,23 @@ figures.show(
 # ## What to take away
 #
 # 1. **The contrastive loss aligns distances of embeddings with those of positions**, as the abstract says
-#    ({verdict}`the-contrast-aligns-distances: reproduced`). With both losses this is true inside a window as well
+#    ({verdict}`the-contrast-aligns-distances: reproduced`). With both losses, distances agree inside a window as well
 #    ({verdict}`the-losses-order-distances: held`).
-# 2. **Inner products follow positions that are far apart** ({verdict}`the-losses-order-far-positions: held`). We expected
-#    them to order a window too ({verdict}`the-losses-order-positions: undecided`), because of the contrastive loss
+# 2. **Inner products follow positions that are far apart** ({verdict}`the-losses-order-far-positions: held`). We also expected them to
+#    follow the positions inside a window ({verdict}`the-losses-order-positions: undecided`), and the contrastive loss to be the reason
 #    ({verdict}`contrast-alone-orders-positions: undecided`).
 # 3. **The use of the distillation is open.** With six seeds we cannot tell whether it repeats the geometry of the trained window elsewhere
 #    ({verdict}`distillation-carries-the-geometry: undecided`), or whether what the losses teach reaches positions on which no loss
 #    was computed ({verdict}`the-geometry-reaches-positions-never-seen: undecided`).
-# 4. **Shared digits look like geometry to an untrained encoder** ({verdict}`shared-digits-look-like-geometry: held`). So
-#    every such figure should show one.
+# 4. **Shared digits make even an untrained encoder look as if it had learned a geometry**
+#    ({verdict}`shared-digits-look-like-geometry: held`). So every figure of such a geometry should show an untrained encoder as well.
 #
-# **Limits.** The two losses are alone here. With the gradient of a task, or after a longer training, neighbours may be ordered after all.
-# All variants have one width, one learning rate and one schedule. {doc}`Chapter 18 <18_seqpe_stream>` trains models of text.
+# **Limits.** The two losses are trained here without a task. With the gradient of a task, or after longer training, neighbours may be
+# ordered after all. All variants have one width, one learning rate and one schedule. {doc}`Chapter 18 <18_seqpe_stream>` trains models of
+# text.
 #
-# **What would change our mind.** An order of neighbours in the *trained* window that is more than a tenth above that before training. Or,
-# at other starts, a likeness more than a tenth higher with the distillation than without.
+# **What would change our mind.** An order of neighbours in the *trained* window that training raises by more than a tenth. Or, at starts
+# that are not round, a likeness more than a tenth higher with the distillation than without.
 #
 # ## Exercises
 #
@@ -763,15 +765,15 @@ assert alike[1_024] > alike[1_000]
 # %% [markdown]
 # ### Raw products, and a form free of scale
 #
-# The longer the embeddings, the sharper is the softmax of the distillation. Nobody sets this, and training changes it. The folded checks
-# show the option `scale=None`, which removes it, and why it is not the default.
+# The longer the embeddings, the sharper the softmax of the distillation. No setting fixes this sharpness, and training changes it. The
+# folded checks show the option `scale=None`, which makes the softmax independent of the length, and why this option is not the default.
 #
 # `````{dropdown} Details: how much a row of the teacher says
 # The option divides by the mean squared length of the teacher and applies the scale of attention. We measure how much a row of the
-# teacher's softmax says by how far it is from uniform, in nats. In the toy training the embeddings of the window become longer and more
-# alike. Raw rows say {num}`16_two_losses/live_told_raw_drawn:.2f` nats before training and
-# {num}`16_two_losses/live_told_raw_schooled:.2f` at the end. Free of scale it is {num}`16_two_losses/live_told_free_schooled:.5f`, and a
-# flat teacher teaches nothing. So raw products are the default.
+# teacher's softmax says by how far the row is from uniform, in nats. In the toy training the embeddings of the window become longer and
+# more alike. With raw products the rows are {num}`16_two_losses/live_told_raw_drawn:.2f` nats from uniform before training and
+# {num}`16_two_losses/live_told_raw_schooled:.2f` at the end. With the option they end at {num}`16_two_losses/live_told_free_schooled:.5f`
+# nats, and a uniform teacher teaches nothing. So raw products are the default.
 #
 # In the records, too, both losses lengthen the embeddings of the trained window, from {num}`seqpe_geometry/both/drawn/norm/trained:.1f±`
 # to {num}`seqpe_geometry/both/norm/trained:.1f±`.

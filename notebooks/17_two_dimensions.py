@@ -13,10 +13,10 @@
 # %% [markdown]
 # # 17. Two dimensions
 #
-# **Finding.** Upscaled pictures have four times as many patches as those of training. Axial RoPE reads them better if the new places are
-# fitted between the trained ones: it then names {num}`images/axial-rope/class/upscaled-14/fit:.1%` of the classes, but
-# {num}`images/axial-rope/class/upscaled-14/grow:.1%` if the grid grows to new coordinates. SeqPE, whose grid can only grow here, names
-# {num}`images/seqpe/class/upscaled-14/grow:.1%`.
+# **Finding.** Upscaled pictures have four times as many patches as the pictures of training. Axial RoPE reads them better if their patches
+# get places between the trained ones: it then classifies {num}`images/axial-rope/class/upscaled-14/fit:.1%` of the pictures correctly, but
+# only {num}`images/axial-rope/class/upscaled-14/grow:.1%` if the grid grows to new coordinates. SeqPE, whose grid can only grow here,
+# classifies {num}`images/seqpe/class/upscaled-14/grow:.1%` correctly.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -143,13 +143,14 @@ figures.show(
 # - **You need**: {doc}`chapter 4 <04_rotation>`, {doc}`chapter 15 <15_digits>` and {doc}`chapter 16 <16_two_losses>`, or their takeaways.
 # - **You will learn**: how encodings treat two coordinates, and in what ways a picture can be larger.
 # - **Claims tested** (see {doc}`/book/claims`): 15 on images and one on a cube, by rules committed before the first record. One rule of
-#   comparison changed since (see *Verdicts*). Two more claims count changes of code, by rules that followed the counts.
+#   comparison has changed since then, as its entry on that page says. Two more claims count changes of code, by rules that were written
+#   after the counts.
 # - **Of the source** we read the abstract and the released code, not the paper itself.
 # ```
 #
-# SeqPE {cite:p}`li2025` writes a point as the digits of its coordinates, one after the other, and everything else stays. Its abstract
-# says that encodings designed by experts, among them RoPE {cite:p}`su2021` and ALiBi {cite:p}`press2022`, need extensive modifications
-# for new modalities. Here we test more axes.
+# SeqPE {cite:p}`li2025` writes a point as the digits of its coordinates, one coordinate after the other, and everything else stays the
+# same. Its abstract says that encodings designed by experts, among them RoPE {cite:p}`su2021` and ALiBi {cite:p}`press2022`, need extensive
+# modifications for new modalities. Here we test that on two and three axes.
 #
 # ## What a place is
 #
@@ -157,8 +158,8 @@ figures.show(
 # begin at 1. The *class token*, whose last state gives the answer, is at the origin $(0, 0)$, where no patch ever is
 # ({func}`sepnb.encodings.grid_positions`, {class}`sepnb.models.ImageClassifier`).
 #
-# A larger grid **grows** if patches are counted on, to coordinates that were never trained. It is **fitted** if its places are put
-# between the trained ones, with the corners kept.
+# A larger grid **grows** if its patches are numbered onwards, to coordinates that were never trained. It is **fitted** if its patches are
+# squeezed into the trained grid: the corners keep their places, and the other patches lie between the trained places.
 
 # %%
 size = im.SIZES["smoke"]
@@ -189,8 +190,7 @@ assert fitted[1].tolist() == [1, 1.5]
 #
 # The kernels $k$ of the two coordinates are *added*. So a point is similar to its whole row and its whole column: a cross, not a disc.
 #
-# **Axial RoPE.** Half of the pairs of a head turn by the row, the others by the column ({func}`sepnb.encodings.apply_axial_rope`). The
-# score is again a sum, of a function of $r - r'$ and one of $c - c'$, and the head chooses both. In the package:
+# **Axial RoPE.** Half of the pairs of a head turn by the row, the others by the column ({func}`sepnb.encodings.apply_axial_rope`). The score is again a sum of a function of $r - r'$ and a function of $c - c'$, and each head can learn both functions. In the package:
 #
 # ```{literalinclude} ../../sepnb/encodings/axial.py
 # :pyobject: apply_axial_rope
@@ -329,12 +329,14 @@ figures.show(
     "to row 5, column 5. The sinusoid shows a cross, one head of axial RoPE stripes of "
     "rows and columns, the untrained encoder of SeqPE a plaid, and the trained one "
     "four flat blocks that meet at row ten and column ten.",
-    caption="The sinusoid sees a cross around row 5, column 5 (white square), RoPE "
-    "stripes, and digits blocks of tens. Bright is more similar; each map has its own "
-    "scale. Dotted: a grid of 7 x 7. Rank correlation of nearness with the inner "
-    f"product: {signed('order_near_drawn')} in untrained SeqPE, "
-    f"{signed('order_near_schooled')} after {LESSONS} steps of its losses; on places "
-    f"seven apart {signed('order_far_drawn')} and {signed('order_far_schooled')}.",
+    caption="Around row 5, column 5 (white square), the sinusoid shows a cross, RoPE "
+    "shows stripes, and trained SeqPE shows blocks of tens. Brighter is more "
+    "similar; each map has its own scale. Dotted: a grid of 7 x 7. Rank "
+    "correlation of nearness with the inner product: "
+    f"{signed('order_near_drawn')} in untrained SeqPE, "
+    f"{signed('order_near_schooled')} after {LESSONS} steps of its losses; on "
+    f"places seven apart {signed('order_far_drawn')} and "
+    f"{signed('order_far_schooled')}.",
 )
 
 # %% tags=["remove-input"]
@@ -355,8 +357,8 @@ moving.show(
 
 # %% [markdown]
 # Here the losses order places that are far apart (rank correlation of nearness with the inner product
-# {num}`17_two_dimensions/order_far_schooled:+.2f`) but hardly neighbours ({num}`17_two_dimensions/order_near_schooled:+.2f`). The nearest
-# candidate is about seven cells away in the median; in the experiment below it is two.
+# {num}`17_two_dimensions/order_far_schooled:+.2f`) but hardly neighbours ({num}`17_two_dimensions/order_near_schooled:+.2f`). The candidate
+# nearest to an anchor is about seven cells away in the median here, and two cells in the experiment below.
 
 # %% tags=["hide-cell"]
 published = image_run("laptop", "seqpe/class")
@@ -371,9 +373,9 @@ for cells, sampler in drawn_by.items():
 # %% [markdown]
 # ## Three ways to be larger
 #
-# A picture with more patches can be **upscaled**: the same thing has more pixels, so each patch sees a smaller part of it. On a larger
-# **canvas** every patch sees what it saw before, but somewhere else. If a picture is **spread**, its two things are further apart than in
-# training.
+# A picture with more patches can be **upscaled**: the same thing has more pixels, so each patch shows a smaller part of it. On a larger
+# **canvas** the thing keeps its size but lies somewhere else. A picture of two things can also be **spread**: the two things are then
+# further apart than in training.
 
 # %% tags=["hide-input"]
 config = image_run("smoke", "axial-rope/direction")
@@ -430,11 +432,11 @@ figures.show(
 # Eleven small classifiers were trained on 7 x 7 patches with six seeds and read at 14 x 14:
 #
 # - **No places**, a **learned** table, a **sinusoid**, and **axial RoPE**.
-# - A **separated** sinusoid with one position stream for rows and one for columns: as wide as the others, which costs nothing
-#   ({verdict}`a-stream-for-rows-and-one-for-columns-cost-nothing: held`), or *wide*, with about as many parameters.
+# - A **separated** sinusoid with one position stream for rows and one for columns: either as wide as the others, which costs no accuracy
+#   ({verdict}`a-stream-for-rows-and-one-for-columns-cost-nothing: held`), or *wide*, with about as many parameters as the dense sinusoid.
 # - **Shifts**: the sinusoid and axial RoPE with {term}`random offsets <random-offset training>` in a tenth of the steps, to coordinates
 #   below 30.
-# - **SeqPE, digits alone**: a term of the score, without losses and offsets. **SeqPE, score**: the same with both losses and the same
+# - **SeqPE, digits alone**: SeqPE as a term of the score, without losses or offsets. **SeqPE, score**: the same with both losses and the same
 #   offsets.
 # - **SeqPE, multiplied**: the released image form, which multiplies queries and keys by a map in every layer, with the same losses and
 #   offsets.
@@ -442,49 +444,49 @@ figures.show(
 # SeqPE's losses and offsets reach every row and column of the larger grids. So the claims on larger grids compare it with the sinusoid
 # and axial RoPE *with* offsets.
 #
-# As a control we shuffle the places at test time. At the trained grid, every method with places then names fewer classes than the model
-# that never had any, and guesses directions.
+# As a control we shuffle the places at test time. On the trained grid, every method with places then classifies fewer pictures correctly
+# than the model without places, and is at chance for directions.
 #
 # `````{dropdown} Details: the bar for directions, and what SeqPE has seen
 # Edges reveal something about directions. A model that sees the place of only one of the two things can be right in
-# {num}`17_two_dimensions/one_place` of the pictures at 7 x 7 patches, in {num}`17_two_dimensions/one_place_spread` spread over 14 x 14,
-# and in {num}`17_two_dimensions/one_place_canvas` on a canvas of 14 x 14. So the rules ask for more than chance (on the canvas only for a
-# quarter, which is too low).
+# {num}`17_two_dimensions/one_place` of the pictures at 7 x 7 patches, in {num}`17_two_dimensions/one_place_spread` spread over 14 x 14, and
+# in {num}`17_two_dimensions/one_place_canvas` on a canvas of 14 x 14. So the rules set their bar above chance. (On the canvas their bar is
+# only a quarter, which is too low.)
 #
 # SeqPE's losses see every point below 30, about twice the largest grid, as in the release. The random offsets of a run put some patch on
-# {num}`images/seqpe/direction/covered_cells:.0%` of the cells that they can reach, but the grid on only
-# {num}`17_two_dimensions/places_drawn` of its {num}`17_two_dimensions/places_of_grid` places.
+# {num}`images/seqpe/direction/covered_cells:.0%` of the cells that they can reach, but they put the grid as a whole on only
+# {num}`17_two_dimensions/places_drawn` of its {num}`17_two_dimensions/places_of_grid` possible places.
 # `````
 #
 # ## Upscaled: fit the places
 #
-# Axial RoPE and the sinusoid, dense or separated, read upscaled clothes better with fitted places
-# ({verdict}`upscaled-images-want-fitted-places: held`, {numref}`fig-points-records`). Fitted, they beat the model
-# without places; with a growing grid they do not.
+# Axial RoPE and the sinusoid, dense or separated, classify upscaled clothes better with fitted places
+# ({verdict}`upscaled-images-want-fitted-places: held`, {numref}`fig-points-records`). With fitted places they beat the model without
+# places; with a growing grid they do not.
 #
-# We expected SeqPE to lead on upscaled images, for classes ({verdict}`seqpe-is-ahead-on-upscaled-images-class: refuted`)
-# and for directions ({verdict}`seqpe-is-ahead-on-upscaled-images-direction: refuted`). With a growing grid, axial RoPE
-# with the same random offsets names as many classes as SeqPE ({num}`images/axial-rope-shifts/class/upscaled-14/grow:.1%±`). So it may be
-# the growing grid that holds SeqPE back, and not the digits.
+# We expected SeqPE to lead on upscaled images, for classes ({verdict}`seqpe-is-ahead-on-upscaled-images-class: refuted`) and for directions
+# ({verdict}`seqpe-is-ahead-on-upscaled-images-direction: refuted`). With a growing grid, axial RoPE with the same random offsets classifies
+# as many pictures correctly as SeqPE ({num}`images/axial-rope-shifts/class/upscaled-14/grow:.1%±`). So it may be the growing grid that
+# holds SeqPE back, and not the digits.
 #
 # ## Canvas: no encoding survives
 #
 # **For classes, places do not help.** Every method with places has a lower mean on the canvas than the model without places, which falls
 # from {num}`images/none/class/accuracy:.1%±` to {num}`images/none/class/canvas-14/grow:.1%±`. We expected SeqPE's score term to lead
-# ({verdict}`seqpe-is-ahead-on-a-larger-canvas-class: undecided`). It is the nearest, with
-# {num}`images/seqpe/class/canvas-14/grow:.1%±`, but with shuffled patches it names as many.
+# ({verdict}`seqpe-is-ahead-on-a-larger-canvas-class: undecided`). SeqPE's score term comes closest to the model without places, with
+# {num}`images/seqpe/class/canvas-14/grow:.1%±`, but it does as well with shuffled places.
 #
-# **For directions one needs places.** Axial RoPE with random offsets is right in
-# {num}`images/axial-rope-shifts/direction/canvas-14/grow:.1%±`, SeqPE's score term in {num}`images/seqpe/direction/canvas-14/grow:.1%±`,
-# less than one place alone would allow. We expected it to lead here too
-# ({verdict}`seqpe-is-ahead-on-a-larger-canvas-direction: refuted`).
+# **For directions a model needs places.** Axial RoPE with random offsets is right in
+# {num}`images/axial-rope-shifts/direction/canvas-14/grow:.1%±` of the pictures. SeqPE's score term is right in
+# {num}`images/seqpe/direction/canvas-14/grow:.1%±`, fewer than a model could get right if it saw the place of only one of the two things.
+# We expected SeqPE to lead here too ({verdict}`seqpe-is-ahead-on-a-larger-canvas-direction: refuted`).
 #
 # **SeqPE needs its training.** Losses and random offsets together help the score term on larger grids for classes
 # ({verdict}`losses-and-shifts-carry-seqpe-class: held`) and perhaps for directions
 # ({verdict}`losses-and-shifts-carry-seqpe-direction: undecided`).
 #
-# **The released form is no better.** On the canvas it names fewer classes than the score term, and as many directions as the sinusoid.
-# Six seeds cannot say whether it leads a sinusoid with the same offsets
+# **The released form is no better.** On the canvas SeqPE, multiplied, classifies fewer pictures correctly than the score term, and is right
+# about as many directions as the sinusoid. Six seeds cannot say whether it beats a sinusoid with the same offsets
 # ({verdict}`digits-do-more-than-shift-steps: undecided`).
 #
 # ## A grid that moves
@@ -548,11 +550,12 @@ figures.show(
     "and partly recovers every twenty cells. Axial RoPE falls slowly to almost nothing "
     "and is back at about 63. Digits alone are mostly right at every multiple of ten "
     "and say the opposite in between.",
-    caption="When the square moves, every encoding repeats itself. Digits alone are "
-    f"right in {right_at['seqpe-plain'][10::10].mean():.0f} percent of the cases at "
-    f"multiples of ten and in {right_at['seqpe-plain'][5::10].mean():.0f} half way "
-    "between. Live, one seed. Grey: chance, and upright one full turn of the second "
-    "pair of a head.",
+    caption="When the square moves, every encoding repeats itself. SeqPE with digits "
+    f"alone is right in {right_at['seqpe-plain'][10::10].mean():.0f} percent "
+    "of the cases at multiples of ten and in "
+    f"{right_at['seqpe-plain'][5::10].mean():.0f} half way between. Live, one "
+    "seed. Grey lines: chance (horizontal) and one full turn of the second "
+    "pair of a head (vertical).",
 )
 
 # %% tags=["hide-cell"]
@@ -569,13 +572,13 @@ assert turned[five].mean() > of_digits[five].mean() + 20
 assert opposite_at["sinusoidal"][8:12].mean() > 40
 
 # %% [markdown]
-# **Each encoding repeats itself.** The digits model never saw another first digit and reads only the second. Moved by ten, nearly all is
-# as before. Moved by five, 10 to 12 look like 0 to 2, before 6 to 9, and the order turns round. A rotation by $\omega$ a cell is back
-# after $2\pi/\omega$ cells; here the pair with a tenth of a radian decides. The sinusoid is partly back every twenty cells, the length of
-# its second wave.
+# **Each encoding repeats itself.** The model with digits alone never saw another first digit, so it reads only the second. After a move by
+# ten, nearly everything looks as before. After a move by five, the cells 10 to 12 look like 0 to 2, which come before 6 to 9, so the order
+# is reversed. A rotation by $\omega$ per cell repeats after $2\pi/\omega$ cells; here the pair that turns by a tenth of a radian decides.
+# The sinusoid partly recovers every twenty cells, the length of its second wave.
 #
-# So answers far below chance are often turned round, not lost. We therefore move the trained pictures in four ways: by 10 rows and
-# columns, or by 13 and 17, which random offsets and losses cover; and by 60, or by 63 and 77, which nothing in training covers.
+# So where accuracy is far below chance, the answers are often reversed, not lost. We therefore move the trained pictures in four ways: by
+# 10 rows and columns, or by 13 and 17, which random offsets and losses cover; and by 60, or by 63 and 77, which nothing in training covers.
 
 # %% tags=["hide-input"]
 BY = {
@@ -636,25 +639,26 @@ figures.show(
     "All methods lose much at some move. Digits alone keep most answers at moves by 10 "
     "and 60, waves keep more at the other two.",
     caption=f"{told}. The trained grid, moved: means over seeds, 95 % t intervals, "
-    "every seed a tick. Upright bars: the trained place. Blue: random offsets and "
-    "losses reach there, if a method has them. Filled: the digits are those of "
-    "training. Grey line: chance.",
+    "every seed a tick. Vertical bars: accuracy at the trained place. Blue: "
+    "moves that random offsets and losses cover, in methods that have them. "
+    "Filled: moves that leave the last digits as in training. Grey line: "
+    "chance.",
 )
 
 # %% [markdown]
 # **Digits alone repeat by tens here too.** They are right in {num}`images/seqpe-plain/direction/moved-covered-aligned:.1%±` of the
 # directions when moved by 10 and in {num}`images/seqpe-plain/direction/moved-covered-misaligned:.1%±` by 13 and 17. Losses and random
-# offsets lessen this. We expected SeqPE to name classes equally well wherever its training covered the grid
+# offsets lessen this. We expected SeqPE to classify equally well wherever its training covered the grid
 # ({verdict}`seqpe-reads-covered-places-alike-class: refuted`), but at no move is it as good as at the trained place.
 #
-# **Rotations turn the answer round.** Moved by 10, axial RoPE is right in only
-# {num}`images/axial-rope/direction/moved-covered-aligned:.1%±` of the directions, far fewer than a guess. By 13 and 17 it is right in
-# {num}`images/axial-rope/direction/moved-covered-misaligned:.1%±`.
+# **Rotations reverse the answer.** When the pictures are moved by 10, axial RoPE is right in only
+# {num}`images/axial-rope/direction/moved-covered-aligned:.1%±` of the directions, far fewer than by guessing. When they are moved by 13 and
+# 17, it is right in {num}`images/axial-rope/direction/moved-covered-misaligned:.1%±`.
 #
 # `````{dropdown} Details: the four moves favour different encodings
-# Moved by 10 or 60, digits are as in training, but the fastest wave, of one radian a cell, is about half a turn off. Moved by 13 or 63 it
-# is nearly back, by 17 or 77 a quarter of a turn off. So the moves by 10 and 60 favour digits. The fastest pair may be why axial RoPE
-# fails there (not tested); the tiny model above depends on another pair.
+# After a move by 10 or 60, the last digits are as in training, but the fastest wave, of one radian per cell, is about half a turn off.
+# After 13 or 63 this wave has nearly completed its turns, and after 17 or 77 it is a quarter of a turn off. So the moves by 10 and 60
+# favour digits. The fastest pair may be why axial RoPE fails there (not tested); the tiny model above depends on another pair.
 #
 # For directions we expected SeqPE to be as good at all seen coordinates
 # ({verdict}`seqpe-reads-covered-places-alike-direction: refuted`) and at those never seen
@@ -735,9 +739,9 @@ if len(there) == len(table) and profile == "laptop":  # what the text above says
 # %% [markdown]
 # ## Three dimensions
 #
-# Two things lie in a cube of cells. In which of six directions is the second from the first? The trained cube has 6 cells along an edge;
-# we read cubes of 9 and of 12. On the *canvas* the two things are as near as in training, so only indices are new, and with random
-# offsets not even these. *Spread*, distances are new too.
+# Two things lie in a cube of cells. In which of six directions is the second from the first? The trained cube has 6 cells along an edge; we
+# read cubes of 9 and of 12. On the *canvas* the two things are as near to each other as in training, so only indices are new, and for
+# models with random offsets not even these. If the things are *spread*, distances are new too.
 
 # %% tags=["hide-input"]
 cube = experiments.get("volumes").table(profile)
@@ -779,7 +783,7 @@ figures.show(
 )
 
 # %% [markdown]
-# All encodings learn three axes. **The sinusoid reaches furthest in these runs.** With random offsets it is right in
+# All encodings learn the task on three axes. **The sinusoid reaches furthest in these runs.** With random offsets it is right in
 # {num}`volumes/sinusoidal-shifts/canvas-12:.1%±` of the cases on the canvas of 12 cells, SeqPE in {num}`volumes/seqpe/canvas-12:.1%±`.
 #
 # We expected SeqPE to lead in larger cubes ({verdict}`seqpe-is-ahead-in-larger-cubes: refuted`). Its losses and offsets do
@@ -788,15 +792,15 @@ figures.show(
 # `````{dropdown} Details: runs, rates and offsets
 # {num}`17_two_dimensions/cube_runs` of {num}`17_two_dimensions/cube_declared` runs exist. Without losses and offsets SeqPE is right in
 # {num}`volumes/seqpe-plain/canvas-12:.1%±` on the same canvas. The learning rate of each method is the best of three in the trained cube
-# (`volume_screen`). This says little, because {num}`17_two_dimensions/screen_right` of {num}`17_two_dimensions/screen_tried` trials with
-# places answer every question.
+# (`volume_screen`). This choice says little, because {num}`17_two_dimensions/screen_right` of {num}`17_two_dimensions/screen_tried` trials
+# of methods with places answer every question correctly.
 # `````
 #
 # ## What had to change
 #
-# "Without requiring manual architectural redesign" is a statement about code, so we count code. For each family a model was built on one,
-# two and three axes and took a step of training. We count the settings that change, and the lines of the family's own files that run only
-# on more axes.
+# "Without requiring manual architectural redesign" is a statement about code, so we count code. For each family of encodings we built a
+# model on one, two and three axes and trained it for one step. We count the settings that change with the number of axes, and the lines of
+# the family's own files that run only on more axes.
 
 # %% tags=["hide-input"]
 # Counted once, by code that has left the package: the file names its commit.
@@ -849,7 +853,8 @@ figures.show_table(
     caption="What changes with the number of axes. From one to two, SeqPE needs "
     f"{numbers['seqpe_lines_2']:.0f} more lines. RoPE needs "
     f"{numbers['rope_lines_2']:.0f} if it begins as the class of one axis, "
-    f"{numbers['axial_rope_lines_2']:.0f} if as the axial one. ALiBi has no form.",
+    f"{numbers['axial_rope_lines_2']:.0f} if as the axial one. ALiBi has no "
+    "form for more axes.",
     formats=dict.fromkeys(CHANGED, ".0f"),
 )
 try:
@@ -864,23 +869,23 @@ assert numbers["ropes_apart"] < 1e-9  # one function, two counts
 assert encodings.on_axes("seqpe", 2).dims == 2
 
 # %% [markdown]
-# **SeqPE stays the same encoding.** The abstract says that it needs no redesign by hand
-# ({verdict}`no-manual-redesign: partly`). A few lines are new, and {num}`17_two_dimensions/seqpe_training_2:.0f` settings
-# of its *training* change, where the other families change none. Most of these settings follow from two: the trained grid and the range
-# of the coordinates.
+# **SeqPE stays the same encoding.** The abstract says that it needs no redesign by hand ({verdict}`no-manual-redesign: partly`). But a few
+# lines are new, and {num}`17_two_dimensions/seqpe_training_2:.0f` settings of its *training* change, while the other families change none.
+# Most of these settings follow from two: the trained grid and the range of the coordinates.
 #
-# **For RoPE it depends on where one begins.** The abstract says that expert designs must be modified
+# **For RoPE it depends on the form that one starts from.** The abstract says that expert designs must be modified
 # ({verdict}`expert-designs-must-be-modified: partly`). For two axes, RoPE as in {doc}`chapter 4 <04_rotation>` has to be
 # replaced by the axial class, which is another encoding with {num}`17_two_dimensions/rope_lines_2:.0f` new lines. But the axial class is
 # the same function on one axis, and needs {num}`17_two_dimensions/axial_rope_lines_2:.0f` new lines. The sinusoid needs no other encoding
 # either. ALiBi has no form for two axes.
 #
-# Both rules were written after the counts, and once more because the first ones compared SeqPE only with the two classes of RoPE.
+# Both rules were written after the counts. They were rewritten once, because the first version compared SeqPE only with the two classes of
+# RoPE.
 #
 # `````{dropdown} Details: how it was counted, and what was not
 # A tracer noted which lines ran. The counts were made once, on the code of commit `14f3a40`, whose `sepnb/adaptation.py` holds the
 # tracer. On one axis the logits of the two classes of RoPE differ by {num}`17_two_dimensions/ropes_apart:.1g` at most, with the same
-# weights. A count of code cannot say whether the axial form or the string of several coordinates was the larger idea.
+# weights. A count of code cannot say which was the larger idea, the axial form of RoPE or the string of several coordinates.
 #
 # SeqPE's files ask {num}`17_two_dimensions/seqpe_questions` times whether there is one axis, which a count of lines does not see.
 # {func}`sepnb.training.seqpe_losses.grid_losses` derives most settings of its losses as the release does. The sinusoid has
@@ -910,26 +915,26 @@ numbers["screen_right"], numbers["screen_tried"] = int(right), len(tried)
 # 1. **Upscaled pictures are read better with fitted places.** SeqPE, whose grid only grows here, does not lead on them.
 # 2. **On a canvas of twice the side no method with places is as good as at the trained size.** We had claimed that axial
 #    RoPE would be ({verdict}`axial-rope-survives-a-larger-canvas: refuted`).
-# 3. **The released image form of SeqPE does not lead.** At the trained grid it names {num}`images/seqpe-multiply/class/accuracy:.1%±` of
-#    the classes, fewer than every other method with places. The source says that SeqPE leads in image classification
+# 3. **The released image form of SeqPE does not lead.** On the trained grid it classifies {num}`images/seqpe-multiply/class/accuracy:.1%±`
+#    of the pictures correctly, fewer than every other method with places. The source says that SeqPE leads in image classification
 #    ({verdict}`seqpe-leads-in-image-classification: not reproduced`).
-# 4. **More axes need no other encoding, in SeqPE or in axial RoPE.**
+# 4. **With more axes, SeqPE and axial RoPE both remain the same encoding.**
 #
 # **Limits.** Small images, one small model, and {num}`17_two_dimensions/pictures_drawn:,` training pictures, less than one pass over
 # Fashion-MNIST; the release makes hundreds. Learning rates were chosen with one seed. The encoder has 32 columns (released: 384). The
 # code was counted by its authors.
 #
 # `````{dropdown} Details: further limits
-# We did not try a class token that moves along, or a mean over patches. For directions SeqPE's learning rate is a quarter of that of
-# digits alone; we do not know what a rate does to other places.
+# We did not try a class token that moves along, or a mean over patches. For directions SeqPE's learning rate is a quarter of that of digits
+# alone; we do not know how the rate affects accuracy at other places.
 #
-# The literature has forms of ALiBi for images, but its definition gives none. Axial RoPE has base 10,000, as in text, while a smaller
-# base is usual in images; the fastest pair would be the same. RoPE-Mixed {cite:p}`heo2024`, whose pairs turn by both coordinates, was not
-# tried.
+# The literature has forms of ALiBi for images, but its definition gives none. Our axial RoPE has base 10,000, as in text, while a smaller
+# base is usual for images; a smaller base would not change the fastest pair. RoPE-Mixed {cite:p}`heo2024`, whose pairs turn by both
+# coordinates, was not tried.
 # `````
 #
 # **What would change our mind.** SeqPE ahead of the sinusoid with the same offsets on a canvas, in both tasks, after a longer training or
-# at the released sizes. Classes on a canvas that are named better with true places than with shuffled ones. A third axis that needs new
+# at the released sizes. Pictures on a canvas that are classified better with true places than with shuffled ones. A third axis that needs new
 # code.
 #
 # ## Exercises
@@ -942,8 +947,8 @@ between = 1 + grid_positions(14, 14, fit=(7, 7))
 assert abs((between[1, 1] - between[0, 1]).item() - 6 / 13) < 1e-12
 
 # %% [markdown]
-# **2. (medium)** We compare points by their product with one third point. From which of its mirror images can a sinusoid of two
-# coordinates not distinguish a point?
+# **2. (medium)** We compare points by the inner product of their embeddings with that of a fixed third point. Which mirror images of a
+# point have the same product with the third point as the point itself, if the embedding is a sinusoid of two coordinates?
 
 # %% tags=["hide-cell"]
 # Solution. From those in the row and in the column of the third point, because the
@@ -987,9 +992,9 @@ assert tree.sizes == [1, 7, 7, 49] and sum(tree.sizes) == 64 and seven.numel() =
 # ## Details
 #
 # {num}`17_two_dimensions/image_runs` of {num}`17_two_dimensions/image_declared` runs on images exist, and each record has every reading of
-# its model. The first table says what is new to each method. *Index*: a coordinate that no step and no loss had. *Length*: more patches.
-# *Distance*: rows or columns further apart than in training, or closer than 1. The distance of patches from the class token does not
-# count.
+# its model. The first table says what is new to each method. *Index*: a coordinate that no training step and no loss contained. *Length*:
+# more patches. *Distance*: patches whose rows or columns are further apart than in training, or closer than 1. The distance of patches from
+# the class token does not count.
 
 # %% tags=["hide-input"]
 sides = []

@@ -15,12 +15,13 @@
 #
 # **Finding.** Small models can find a fact far back in a long text, and they need no position dimensions for it. RoPE, read with the
 # frequencies of YaRN and not trained any further, finds {num}`needle/rope/far/yarn:.0%` of the *needles* (facts hidden in a long text) that
-# are four to eight trained lengths back, and nearly all recalled values and latest values. Without YaRN the same weights find
-# {num}`needle/rope/far/native:.0%` of the needles. So the model had learned to search, and the unfamiliar distances stopped it.
+# are four to eight trained lengths back. It also finds nearly all answers of two recall tasks. Without YaRN the same weights find
+# {num}`needle/rope/far/native:.0%` of the needles. So the model had learned to search, but unfamiliar distances stopped it.
 #
-# Training can show far distances too. A separated model that met them in gaps between positions finds
-# {num}`needle/separated-content-gap/far/native:.0%` of these needles, its dense twin {num}`needle/sinusoidal-content-gap/far/native:.0%`.
-# So separation does not help here. We had claimed that it would ({verdict}`needle-separation-finds-more: refuted`).
+# A model can also be trained for far distances. A separated model that was trained with gaps between positions, and whose scores have a
+# content-to-position term, finds {num}`needle/separated-content-gap/far/native:.0%` of these needles. Its dense twin finds
+# {num}`needle/sinusoidal-content-gap/far/native:.0%`. So separation does not help here. We had claimed that it would
+# ({verdict}`needle-separation-finds-more: refuted`).
 #
 # **The doubt.** To find a name is not to understand a text. No model here reliably answers questions about a story from that far back, and
 # RoPE with YaRN does no better than a guess ({num}`questions/rope/far/yarn:.0%`).
@@ -155,13 +156,13 @@ figures.show(
 
 # %% [markdown]
 # > **Question.** A model was trained on short texts. Now it reads a long one in which the answer is far back. Does it find the answer, or
-# > does it merely not break?
+# > does it only keep a low loss?
 #
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: about 15 s of one CPU core at any profile; nothing is downloaded. The records:
-#   `sepnb run needle mqar latest_value indirect_index questions`, each after its sweep, one to four minutes a run, on ELTeC and bAbI
-#   (`sepnb data eltec-eng babi`).
+#   `sepnb run needle mqar latest_value indirect_index questions`, each after its learning-rate sweep. A run takes one to four minutes; the
+#   texts are ELTeC and bAbI (`sepnb data eltec-eng babi`).
 # - **You need**: {doc}`chapter 6 <06_longer_contexts>` for context extensions and the window, {doc}`far distances <93_far_distances>` for
 #   random positions, position gaps and the content-to-position term, {doc}`chapter 18 <18_seqpe_stream>` for SeqPE.
 # - **You will learn**: how a needle is hidden and scored, what a guess finds, why a task must be learned before its failure means anything,
@@ -169,21 +170,22 @@ figures.show(
 # - **Claims tested**: those on these tasks are on {doc}`the claims page </book/claims>`.
 # ```
 #
-# Perplexity cannot tell whether far text is used, because in novels it hardly helps ({doc}`chapter 12 <12_extrapolators>`). A task can,
-# because we know where its answer is. Here a method *uses* far text if
+# Perplexity cannot tell whether far text is used, because far text hardly helps in novels ({doc}`chapter 12 <12_extrapolators>`). A task
+# can tell, because we know where its answer is. In this chapter a method *uses* far text if
 #
-# 1. it has learned the task: inside the trained length $L$ it finds at least ninety-five in a hundred answers;
-# 2. in texts of $8L$ it finds ninety in a hundred of the answers that are $4L$ to $8L$ back, and ninety in a hundred of all answers;
-# 3. attending only to the last $L$ tokens, it finds no more of the far ones than the best guess.
+# 1. it has learned the task: inside the trained length $L$ it finds at least ninety-five percent of the answers;
+# 2. in texts of $8L$ it finds at least ninety percent of the answers that are $4L$ to $8L$ back, and at least ninety percent of all answers;
+# 3. if it attends only to the last $L$ tokens, it finds no more of the far answers than the best guess.
 #
-# All three must hold in the mean and in five of six seeds. The use is *refuted* if a one-sided test over the seeds puts a share in 2 below
-# ninety. Before the records the rule asked only for the far answers.
+# All three must hold in the mean and in five of six seeds. *Uses* is *refuted* if a one-sided test over the seeds puts one of the shares of
+# condition 2 below ninety percent. As it was written before the records, the rule asked only for the far answers; the share of all answers
+# was added later.
 #
 # ## Needle in a haystack
 #
-# **Models find distant needles with YaRN, or with gaps and a content-to-position term.** YaRN needs no training. *Gaps* are jumps in the
-# positions of short training texts, which show the distances of long ones. The *term* lets the content of a query choose a distance; here
-# it comes with a sinusoid of short period.
+# **Models find most distant needles with YaRN, or with gaps in training, best together with a content-to-position term.** YaRN needs no
+# training. *Gaps* are jumps in the positions of short training texts, so that the model meets the distances of long texts. The *term* lets
+# the content of a query choose a distance; here it is used together with a sinusoid of short period.
 
 # %% tags=["hide-input"]
 maps(
@@ -203,13 +205,14 @@ maps(
 )
 
 # %% [markdown]
-# **It is not the separation.** The dense twin has more parameters. But a separated model as large as the dense twin finds no more needles
-# than the small one, and the dense twin finds as many ({verdict}`needle-dense-twin-does-as-well-at-equal-parameters: held`). RoPE with
-# gaps, which lacks the term, finds fewer. So of two dense models one does as well ({verdict}`needle-dense-twins-do-as-well: partly`).
+# **Separation is not what helps.** The dense twin of the separated model has more parameters. But a wider separated model, as large as the
+# dense twin, finds no more needles than the smaller separated one, and the dense twin still does as well
+# ({verdict}`needle-dense-twin-does-as-well-at-equal-parameters: held`). We compared two dense models with the separated one: the dense twin
+# does as well, but RoPE with gaps, which lacks the term, finds fewer needles ({verdict}`needle-dense-twins-do-as-well: partly`).
 #
-# Gaps alone do much of the work. The term helps to learn the task at all: without it {num}`19_far_text/gap_learned_separated` separated
-# runs learn it, with it every run does. Altogether {num}`19_far_text/needle_learned` learned the task, and {num}`19_far_text/needle_uses`
-# uses far needles when it is read without changes.
+# Gaps alone do much of the work. The term helps the model to learn the task at all: without the term,
+# {num}`19_far_text/gap_learned_separated` separated runs learn the task; with it, every run does. Altogether
+# {num}`19_far_text/needle_learned` learned the task, and {num}`19_far_text/needle_uses` uses far needles when read without changes.
 
 # %% tags=["hide-input"]
 SMALL = {
@@ -241,20 +244,21 @@ without = of["needle"].values("separated-gap", "accuracy/native/1x")
 numbers["gap_learned_separated"] = f"{(without >= 0.95).sum()} of {len(without)}"
 
 # %% [markdown]
-# **The doubt: near needles.** The separated model loses needles in the *last* $L$ of such a text. It finds
+# **The doubt: near needles.** In texts of $8L$ the separated model misses needles in the *last* $L$. It finds
 # {num}`needle/separated-content-gap/near/native:.0%` of them, its dense twin {num}`needle/sinusoidal-content-gap/near/native:.0%`. So six
-# seeds leave open whether it uses its text ({verdict}`needle-a-separated-model-uses: undecided`). Larger models do not have this
-# loss, but they are exploratory, with three seeds and without YaRN.
+# seeds leave open whether it meets our definition of using far text ({verdict}`needle-a-separated-model-uses: undecided`). Larger models do
+# not miss near needles, but their runs are exploratory, with three seeds and without YaRN.
 #
 # Our sources say four things about needles:
 #
 # - Baselines struggle beyond their trained length ({verdict}`needle-baselines-struggle: reproduced`).
 # - A window does a little better, most of all near the end of the text ({verdict}`needle-window-better-near-the-end: reproduced`).
-# - Scaled frequencies find many more needles ({verdict}`needle-scaled-rope-improves: partly`). All but position interpolation do.
-# - NTK-based rules generalise to longer texts ({verdict}`needle-ntk-generalises: undecided`). Two of three do not; for YaRN it is
+# - RoPE with scaled frequencies finds many more needles ({verdict}`needle-scaled-rope-improves: partly`). All rules except position
+#   interpolation do.
+# - NTK-based rules generalise to longer texts ({verdict}`needle-ntk-generalises: undecided`). Two of the three rules do not; for YaRN it is
 #   open.
 #
-# Compare any two methods, and ways of reading them:
+# Here you can compare any two methods, and any two ways of reading them:
 
 # %% tags=["hide-input"]
 depths = tasks["needle"].rows(profile, "depth")
@@ -280,9 +284,9 @@ chooser.show(
 #
 # The test became known through the maps of Kamradt {cite:p}`kamradt2023`: one sentence is put into a long text of another kind, and the
 # model is asked for it. Our tiny models read bytes, so a needle here is a capital and three digits in braces, hidden in novels that
-# training never saw. Each text holds four, or a model could copy its only digits without reading the question.
+# training never saw. Each text holds four needles, because with one needle a model could copy the only digits without reading the question.
 #
-# `needle` draws the places; the question is the start of one of them, once more:
+# `needle` draws the places of the needles; the question repeats the start of one needle:
 #
 # ```{literalinclude} ../../sepnb/evaluation/tasks/needle.py
 # :pyobject: needle
@@ -330,8 +334,9 @@ for at in np.flatnonzero(sample.scored[0]):
     assert sample.tokens[0, source] == right
 
 # %% [markdown]
-# **By hand: what does a guess find?** Any digit is right in one case of ten. It is better to name the digits of any of the four needles. A
-# quarter of the time it is the right needle, and otherwise a digit is right by luck in a tenth: $\tfrac14 + \tfrac34 \cdot \tfrac1{10}$.
+# **By hand: what does a guess find?** A random digit is right one time in ten. It is better to name the digits of one of the four needles
+# at random. A quarter of the time it is the right needle, and otherwise a digit is still right by luck one time in ten:
+# $\tfrac14 + \tfrac34 \cdot \tfrac1{10}$.
 
 # %%
 samples = needle(hay, 4000, 128, seed=seed)
@@ -347,17 +352,17 @@ assert abs(samples.chance["random source"] - by_hand) < 0.01
 #
 # ## Recall and the latest value
 #
-# **Training at far positions teaches recall. The latest of several values is harder.** In *recall* {cite:p}`arora2023` a text holds keys,
-# each followed by its value, and noise; then each key is asked. In *the latest value* a key is written several times, and only its last
-# value is right, so order matters.
+# **Training at far positions teaches recall. The latest of several values is harder.** In *recall* {cite:p}`arora2023` a text holds noise
+# and keys, each followed by its value; at the end it asks for the value of each key. In *the latest value* a key is written several times,
+# and only its last value is right, so order matters.
 #
-# The separated model that was trained at random positions recalls {num}`mqar/separated-randomised/far/native:.1%` of the far values and
-# uses them ({verdict}`mqar-a-separated-model-uses: held`). Of the far latest values it finds
+# The separated model that was trained at random positions recalls {num}`mqar/separated-randomised/far/native:.1%` of the far values and so
+# uses far text ({verdict}`mqar-a-separated-model-uses: held`). Of the far latest values it finds
 # {num}`latest_value/separated-randomised/far/native:.0%`.
 #
-# We had expected a separated model to use far latest values too ({verdict}`latest-value-a-separated-model-uses: refuted`). Read
-# without changes no method does, although {num}`19_far_text/latest_value_learned` learned the task; {num}`19_far_text/mqar_uses` use far
-# values in recall. Only RoPE with the frequencies of YaRN or of Llama 3 uses both.
+# We had expected a separated model to use far latest values too ({verdict}`latest-value-a-separated-model-uses: refuted`). Without changes
+# at reading time no method does, although {num}`19_far_text/latest_value_learned` learned the task. In recall, {num}`19_far_text/mqar_uses`
+# use far values without changes. Only RoPE with the frequencies of YaRN or of Llama 3 uses far values in both tasks.
 
 # %% tags=["hide-input"]
 DRAWN = (
@@ -374,35 +379,36 @@ figures.show(
     alt="Share of answers found against the length of the text, up to sixteen trained "
     "lengths, for recall and for the latest value; one line a method, thin ones for "
     "its seeds, dotted the best guess.",
-    caption="With YaRN RoPE keeps both tasks up to sixteen trained lengths; random "
-    "positions keep recall better than the latest value. All answers of a text count, "
-    "near and far. Thin lines are seeds, thick ones their means, dotted is the best "
-    "guess that needs no position. A line that is low at 1 was not learned and says "
-    "nothing about longer texts.",
+    caption="With YaRN, RoPE keeps solving both tasks up to sixteen trained lengths. "
+    "Models trained at random positions keep recall better than the latest "
+    "value. All answers of a text count, near and far. Thin lines are seeds, "
+    "thick ones their means, dotted is the best guess that needs no position. "
+    "A line that is low at 1 was not learned and says nothing about longer "
+    "texts.",
 )
 
 # %% [markdown]
-# **Is it the separation?** For recall this is open. In both pairs of models that learned it the separated one finds more far values than
-# the dense sinusoid, by {num}`mqar/separated-gap minus sinusoidal-gap/far/native:.2f±` with gaps and by
-# {num}`mqar/separated-randomised minus sinusoidal-randomised/far/native:.2f±` at random positions. The claim asks for both
-# ({verdict}`mqar-separation-finds-more: undecided`).
+# **Does separation help?** For recall this is open. In both pairs of models that learned recall, the separated model finds more far values
+# than the dense sinusoid, by {num}`mqar/separated-gap minus sinusoidal-gap/far/native:.2f±` with gaps and by
+# {num}`mqar/separated-randomised minus sinusoidal-randomised/far/native:.2f±` at random positions. The claim asks for a clear lead in every
+# pair ({verdict}`mqar-separation-finds-more: undecided`).
 #
-# It is open, too, whether dense twins such as RoPE with gaps recall as many ({verdict}`mqar-dense-twins-do-as-well: undecided`).
+# It is also open whether dense twins such as RoPE with gaps recall as many values ({verdict}`mqar-dense-twins-do-as-well: undecided`).
 #
-# A separated model finds more far latest values than its dense twin ({verdict}`latest-value-separation-finds-more: held`). But
-# this rests on one pair, with the term and gaps, in which neither finds enough: {num}`latest_value/separated-content-gap/far/native:.0%`
-# and {num}`latest_value/sinusoidal-content-gap/far/native:.0%`.
+# A separated model finds more far latest values than its dense twin ({verdict}`latest-value-separation-finds-more: held`). But this rests
+# on one pair of models, with the term and gaps, in which neither model finds enough to count as use:
+# {num}`latest_value/separated-content-gap/far/native:.0%` and {num}`latest_value/sinusoidal-content-gap/far/native:.0%`.
 #
 # **At random positions a separated model learns order in fewer steps than a dense one that adds the same sinusoid**
-# ({verdict}`separation-learns-order-sooner: held`). While texts are still half as long,
-# {num}`19_far_text/order_while_short_separated` separated runs find ninety-five in a hundred latest values, and
-# {num}`19_far_text/order_while_short_sinusoidal` of the dense sinusoid. Exploratory: with the content-to-position term the lead is gone.
+# ({verdict}`separation-learns-order-sooner: held`). Training begins with texts of half the length. By the end of this phase
+# {num}`19_far_text/order_while_short_separated` separated runs find ninety-five percent of the latest values, and
+# {num}`19_far_text/order_while_short_sinusoidal` runs of the dense sinusoid do. Exploratory: with the content-to-position term the lead is
+# gone.
 #
 # **The doubt: a model can learn that large indices mean questions.** At random positions the separated model loses values *near* the
-# question, because in training only questions had the highest indices ({verdict}`near-answers-are-lost-by-index: held`). In
-# texts of $8L$ it finds {num}`mqar/separated-randomised/near/native:.0%` of them. Read at the lower three quarters of the positions it
-# finds
-# {num}`mqar/separated-randomised/near/lower:.0%`.
+# question, because in training only questions had the highest indices ({verdict}`near-answers-are-lost-by-index: held`). In texts of $8L$
+# it finds {num}`mqar/separated-randomised/near/native:.0%` of them. If the same texts are read at positions from the lower three quarters
+# of the range, it finds {num}`mqar/separated-randomised/near/lower:.0%`.
 #
 # A model without any encoding still recalls {num}`mqar/none/far/native:.0%` of the far values. We had expected it to equal the strict model
 # ({verdict}`recall-needs-no-position: refuted`).
@@ -421,7 +427,7 @@ for short in ("separated", "sinusoidal"):
 # %% [markdown]
 # ### The two tasks as text
 #
-# One reader serves both tasks, since a later pair overwrites an earlier one. It must agree with every answer of the generators.
+# One short function solves both tasks, because a later pair overwrites an earlier one. It must agree with every answer of the generators.
 
 
 # %%
@@ -458,18 +464,18 @@ for name, (task, words) in MADE.items():
         assert written(line, line[-1])[-1] == answer
 
 # %% [markdown]
-# A guess is right in {num}`19_far_text/guess_mqar:.0%` of the questions of recall, if it names any value of the text. For the latest value
-# it is right in {num}`19_far_text/guess_latest_value:.0%`, if it names any value of the right key.
+# In recall, a guess that names any value of the text is right in {num}`19_far_text/guess_mqar:.0%` of the questions. In the latest value, a
+# guess that names any value of the right key is right in {num}`19_far_text/guess_latest_value:.0%`.
 #
 # ## What and where
 #
-# **A separated model finds most of what is some places from a name, although no layer of it adds place and shift.** Inside the trained
-# length it finds {num}`indirect_index/separated-sinusoidal/accuracy/native/1x:.0%` of the answers, the dense sinusoid
-# {num}`indirect_index/sinusoidal/accuracy/native/1x:.0%` and RoPE {num}`indirect_index/rope/accuracy/native/1x:.0%`.
+# **A separated model can find most words that lie a given number of places from a name, although none of its MLPs sees both the place and
+# the shift.** Inside the trained length it finds {num}`indirect_index/separated-sinusoidal/accuracy/native/1x:.0%` of the answers, the
+# dense sinusoid {num}`indirect_index/sinusoidal/accuracy/native/1x:.0%` and RoPE {num}`indirect_index/rope/accuracy/native/1x:.0%`.
 #
 # The task, *indirect indexing* {cite:p}`gopalakrishnan2025`, asks for what is up to four places to the left or right of a name. Content
-# finds the name, another word gives the shift, and their sum is a place. In a separated model each MLP reads one stream, and place and
-# shift are in different ones, so one would expect it to fail.
+# finds the name and so its place, another word gives the shift, and place plus shift is where the answer is. In a separated model each MLP
+# reads one stream, and place and shift are in different streams, so one would expect the model to fail.
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(7.6, 3.6))
@@ -482,22 +488,22 @@ figures.show(
     alt="Share of answers found against the step of training, for models that mix the "
     "streams nowhere, in the MLP, or everywhere. The separated ones rise early and at "
     "once, the dense ones slowly; all but RoPE fall where texts become longer.",
-    caption="Some runs of separated models learn to go some places from a name early "
-    "and at once; dense models learn it slowly. Answers found on held-out texts as "
-    "long as those of training at that step. Thin lines are seeds, thick ones their "
-    "means.",
+    caption="Some runs of separated models learn indirect indexing early and "
+    "suddenly; dense models learn it slowly. Answers found on held-out texts "
+    "as long as those of training at that step. Thin lines are seeds, thick "
+    "ones their means.",
 )
 
 # %% [markdown]
-# Seeds of one model are further apart than these means. So six seeds leave open whether the separated model does as well as the dense one
+# The seeds of one model differ by more than these means do. So six seeds leave open whether the separated model does as well as the dense one
 # ({verdict}`a-separated-model-adds-shifts: undecided`), and whether it does better than RoPE
 # ({verdict}`a-separated-model-adds-shifts-before-rope: undecided`).
 #
-# They also leave open whether the separated model would need a joint MLP ({verdict}`adding-shifts-needs-a-joint-mlp: undecided`),
+# Six seeds also leave open whether the separated model would need a joint MLP ({verdict}`adding-shifts-needs-a-joint-mlp: undecided`),
 # and whether a joint MLP helps more than a wider model ({verdict}`a-joint-mlp-is-more-than-size: undecided`).
 #
-# **The doubt: perhaps nobody adds anything.** A head for each distance could bring every name its neighbours, and the rest is content. We
-# did not look. By our bar no model has learned the task, so nothing follows for longer texts.
+# **The doubt: perhaps no model adds anything.** One head per distance could bring every name its neighbours, and the rest could be done by
+# content. We did not look inside the models. By our bar no model has learned the task, so nothing follows for longer texts.
 
 # %%
 SHIFTS = [f"{k:+d}" for k in (*range(-4, 0), *range(1, 5))]
@@ -527,7 +533,7 @@ maps(
     },
     what="questions answered",
     seen="At sixteen lengths most are, except at the end for ALiBi and SeqPE.",
-    caption="From eight trained lengths on models answer no better than a guess, "
+    caption="From eight trained lengths on, models answer no better than a guess, "
     "except near the end of a story with ALiBi, SeqPE or a window.",
 )
 
@@ -539,18 +545,18 @@ maps(
 # - RoPE with scaled frequencies does ({verdict}`questions-scaled-rope-uses: not reproduced`).
 # - SeqPE does ({verdict}`questions-seqpe-uses: refuted`).
 #
-# It is open whether dense twins answer as well as the separated model ({verdict}`questions-dense-twins-do-as-well: undecided`): only
-# RoPE could be compared.
+# It is open whether dense twins answer as well as the separated model ({verdict}`questions-dense-twins-do-as-well: undecided`), because
+# only RoPE learned the task and could be compared.
 #
 # The abstract of SeqPE says that in long-context question answering it surpasses strong baselines in exact match
-# ({verdict}`questions-seqpe-surpasses-strong-baselines: not reproduced`). Over $8L$ it answers
+# ({verdict}`questions-seqpe-surpasses-strong-baselines: not reproduced`). In texts of $8L$ our SeqPE answers
 # {num}`questions/seqpe/accuracy/native/8x:.0%` of all questions, fewer than ALiBi ({num}`questions/alibi/accuracy/native/8x:.0%`). We do
 # not know which benchmark the abstract means.
 #
 # ### How a story is stretched
 #
 # The stories of bAbI {cite:p}`weston2015` are simulated: persons go to places, and questions ask where somebody is. We take stories of at
-# most two statements and stretch them by sentences of other stories about other persons and things.
+# most two statements and stretch them with sentences from other stories, about other persons and things.
 
 # %%
 L = 48  # words, of a laptop's run
@@ -588,22 +594,23 @@ for times in answers.TIMES:
     print(f"{times:2d} L: without the question, by rarity {np.mean(hits):.0%}")
 
 # %% [markdown]
-# At $L$ this finds {num}`19_far_text/rarest_1x:.0%`, at $16L$ {num}`19_far_text/rarest_16x:.0%`. Such a reader must still look at the whole
-# text. So a far answer that is found shows that far text is used, but not that the question is understood.
+# In texts of $L$ this rule finds {num}`19_far_text/rarest_1x:.0%` of the answers, in texts of $16L$ {num}`19_far_text/rarest_16x:.0%`. Such
+# a reader must still look at the whole text. So a far answer that is found shows that far text is used, but not that the question is
+# understood.
 
 # %% [markdown]
 # ## What would change our mind
 #
-# - **YaRN for the others.** Only RoPE was read with other frequencies here. {doc}`Chapter 13 <13_slow_down>` slows separated and dense
-#   models down, too, in recall and with latest values. RoPE is still ahead.
+# - **YaRN for the others.** Here only RoPE was read with other frequencies. {doc}`Chapter 13 <13_slow_down>` also slows down the positions
+#   of separated and dense models, on recall and on the latest value; RoPE is still ahead there.
 # - **Larger models**, with more seeds, YaRN and the other tasks, could change the order of the methods.
-# - **A longer training**, or other positions, might make a model use far latest values, or far answers in stories.
+# - **Longer training**, or other training positions, might make a model use far latest values, or far answers in stories.
 # - **Fairer stories.** If fillers also named the persons who are asked for, the same models might fail sooner.
 #
-# **Limits.** The models have two layers of width 64 and were trained on texts of 48 to 128 tokens. *Not learned* means within the same
-# steps for all, at the learning rate that one seed chose. Answers far back may be at indices that were trained, which flatters absolute
-# encodings. Few latest values are that far back, {num}`19_far_text/asked_far:.0f` a run. Concatenation, and a dense model with the term and
-# no added sinusoid, the best in text, were not tried.
+# **Limits.** The models have two layers of width 64 and were trained on texts of 48 to 128 tokens. *Not learned* means not learned within a
+# number of steps that is the same for all methods, at a learning rate chosen with one seed. An answer far back may lie at an index that was
+# trained, which favours absolute encodings. Few latest values are $4L$ to $8L$ back, {num}`19_far_text/asked_far:.0f` a run. We did not try
+# concatenation, or a dense model with the term and without an added sinusoid, which did best on novels.
 
 # %% tags=["hide-cell"]
 asked = tasks["latest_value"].rows(profile, "distance")
@@ -611,7 +618,7 @@ asked = asked[asked.times == 8].sort_values("start").n if len(asked) else asked
 numbers["asked_far"] = asked.iloc[-1] if len(asked) else NOT_RUN
 
 # %% [markdown]
-# All methods, in every way in which they were read:
+# The folded tables list all methods, in every way in which they were read.
 
 # %% tags=["hide-cell"]
 for name in FOUR:
@@ -654,7 +661,7 @@ if profile == "laptop":
 # %% [markdown]
 # ## Exercises
 #
-# **1. (easy)** How often is the whole answer of a needle, three digits, right by naming a random one of the four needles?
+# **1. (easy)** A guess names one of the four needles at random. How often is its whole answer, three digits, right?
 
 # %% tags=["hide-cell"]
 # Solution. A quarter, and hardly more by luck: far above the cube of the chance of one
@@ -664,7 +671,7 @@ print(f"{whole:.3f} against {by_hand**3:.3f}")
 assert whole > by_hand**3
 
 # %% [markdown]
-# **2. (medium)** Why must the haystack not hold a brace before a capital? What would the generator say?
+# **2. (medium)** Why must the haystack never contain a brace followed by a capital? What does the generator do if it does?
 
 # %% tags=["hide-cell"]
 # Solution. It could be taken for a needle, and the question would have two answers.

@@ -13,10 +13,10 @@
 # %% [markdown]
 # # 20. Cost and speed
 #
-# **Finding.** Separation saves multiply-adds, but no memory traffic. With a quarter of the width for position, a training step
-# is {num}`20_cost_and_speed/step_separated:.2f` times as fast as a dense one in the separated model and
-# {num}`20_cost_and_speed/step_strict:.2f` times in the strict one. In a text of 32,768 tokens, where nearly all work is
-# attention, separation alone gives a factor of {num}`reading_cost/separated-at-32768/speed:.2f`.
+# **Finding.** Separation alone saves multiply-adds, but hardly any memory traffic. With a quarter of the width for position, a training
+# step of the separated model is {num}`20_cost_and_speed/step_separated:.2f` times as fast as a step of the dense model, and a step of the
+# strict model {num}`20_cost_and_speed/step_strict:.2f` times as fast. In a text of 32,768 tokens, where nearly all work is attention, the
+# separated model is {num}`reading_cost/separated-at-32768/speed:.2f` times as fast.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -78,7 +78,8 @@ if there:
         f"{told if pairs else ''}The steps save {saved} of the time that their "
         "multiply-adds would save. Markers are medians of paired ratios, with "
         "quartiles. Coloured bars end at the limit by multiply-adds. Grey ticks are "
-        "the same limit at the rate that attention has on this machine."
+        "the limit if attention takes the share of time that it really takes on this "
+        "machine."
     )
 figures.show(
     fig,
@@ -100,16 +101,16 @@ figures.show(
 #   your machine and keeps nothing.
 # - **You need**: {doc}`chapter 10 <10_strict>` for the strict model and its tables.
 # - **You will learn**: when a machine waits for products and when for bytes.
-# - **Claims tested**: each has its verdict beside it, which leads to its rule. Timings have no seeds: a bound holds if three quarters of
+# - **Claims tested**: each verdict is shown in the text and links to its rule. Timings have no seeds: a bound holds if three quarters of
 #   the rounds are inside it, and fails if three quarters are outside. All bounds were committed before their records.
 # ```
 #
 # ## How it is measured
 #
-# A time belongs to a machine and an hour, but a ratio of two times need not. So two pieces of work take turns on one thread,
-# and we show medians of their ratios, with quartiles. We count CPU time, because elapsed time measures the neighbours on a
-# shared machine. A step is forward and backward through the blocks, without the optimiser. Every block computes every stream,
-# so no model is cheaper than its formula.
+# A time depends on the machine and on the hour, but a ratio of two times depends on them much less. So the two computations that we compare
+# take turns on one thread, and we show medians of their ratios, with quartiles. We measure CPU time, because on a shared machine elapsed
+# time also measures what other users do. A step is forward and backward through the blocks, without the optimiser. Every block computes
+# every stream, so no model is cheaper than its formula.
 #
 # ## What it multiplies
 #
@@ -148,20 +149,20 @@ figures.show(
     "shares of position. Lines for strict start near those for separated at batch 1 "
     "and rise to a plateau; lines for separated are level.",
     caption="Eight texts already give most of what sharing the position branch can "
-    "gain. Strict (solid) starts a little above separated (dotted), which shares "
-    "nothing.",
+    "gain. The strict model (solid) starts a little above the separated one "
+    "(dotted), which shares nothing.",
 )
 
 # %% [markdown]
 # ## Why not all of it is saved
 #
-# The steps gain less than that ({numref}`fig-cost-steps`). One reason is the kernel of attention, which separation leaves as it
-# is. It takes {num}`20_cost_and_speed/attention_share:.0%` of the dense step, although it has
-# {num}`20_cost_and_speed/attention_counted:.0%` of the multiply-adds. The grey ticks of the figure are the limit with that
-# share. They are close to what we measured without a compiler and with a quarter or less for position.
+# The measured steps gain less than these counts promise ({numref}`fig-cost-steps`). One reason is the kernel of attention, which separation
+# does not change. The kernel takes {num}`20_cost_and_speed/attention_share:.0%` of the time of the dense step, although it does only
+# {num}`20_cost_and_speed/attention_counted:.0%` of the multiply-adds. The grey ticks of the figure are the limit with that share of time.
+# They are close to what we measured without a compiler and with a quarter of the width or less for position.
 #
-# The rest may be bytes. An operation takes at least the time of its multiply-adds, and at least the time of what it reads and
-# writes. The longer of the two is its *roofline* {cite:p}`williams2009`:
+# The rest may be memory traffic. An operation takes at least the time of its multiply-adds, and at least the time that it needs to read and
+# write its bytes. The longer of the two is its *roofline* {cite:p}`williams2009`:
 #
 # ```{literalinclude} ../../sepnb/analysis/roofline.py
 # :pyobject: roofline
@@ -170,7 +171,7 @@ figures.show(
 # ```
 #
 # The *balance* of a machine is how many multiply-adds it does while it moves one byte. A product of $[m, k]$ and $[k, n]$ does
-# $mkn$ and moves $mk + kn + mn$ numbers, so a narrow map does fewer for each byte:
+# $mkn$ and moves $mk + kn + mn$ numbers, so a narrow map does fewer multiply-adds for each byte:
 
 
 # %%
@@ -187,7 +188,7 @@ by_hand = 2048 * 64 * 64 / (4 * (2 * 2048 * 64 + 64 * 64))
 assert product(64, 64) == by_hand
 
 # %% [markdown]
-# And this machine, in products of that size and in sums of two arrays:
+# We measure the balance of this machine with products of similar size and with sums of two arrays:
 
 # %%
 a, b = torch.randn(2048, 256), torch.randn(256, 1024)
@@ -204,7 +205,7 @@ print(f"a balance of {rate / bandwidth:.2f} multiply-adds a byte")
 
 # %% [markdown]
 # If a product does more multiply-adds per byte than this balance, the machine waits for its multiply-adds. If it does fewer,
-# the machine waits for bytes. The next figure adds this up over a whole step:
+# the machine waits for bytes. The next figure adds up the rooflines of all operations of a step:
 
 # %% tags=["hide-input"]
 work = {}
@@ -236,23 +237,24 @@ figures.show(
     alt="The limit of the speed-up against the balance of the machine. Both curves are "
     "level up to about three multiply-adds a byte, then fall; the one of the separated "
     "model to one, that of the strict one to about one and a fifth.",
-    caption="How much faster the step above can be, by rooflines. On a machine that "
-    f"waits for bytes (right) separated ends at {limits['separated'][-1]:.2f} and "
-    f"strict at {limits['strict'][-1]:.2f}, because a separated step moves "
-    f"{numbers['moved_separated']:.0%} of the dense step's bytes and a strict one "
-    f"{numbers['moved_strict']:.0%}.",
+    caption="How much faster than the dense step the steps above can be, by "
+    "rooflines. On a machine that waits for bytes (right) the separated step "
+    f"ends at {limits['separated'][-1]:.2f} and the strict one at "
+    f"{limits['strict'][-1]:.2f}, because a separated step moves "
+    f"{numbers['moved_separated']:.0%} of the dense step's bytes and a strict "
+    f"one {numbers['moved_strict']:.0%}.",
 )
 
 # %% [markdown]
 # **Separation saves arithmetic, not traffic.** A separated step moves {num}`20_cost_and_speed/moved_separated:.0%` of the bytes
-# of a dense one: its matrices are smaller, but what goes in and comes out is as wide as before. The strict step moves
+# of a dense one: its matrices are smaller, but their inputs and outputs are as wide as before. The strict step moves
 # {num}`20_cost_and_speed/moved_strict:.0%`, because most position vectors exist once for the whole batch. A GPU, whose balance
 # is much higher, should gain less at these widths. We timed none.
 #
 # ## What an encoding leaves
 #
-# A dense model pays for its encoding in every layer. Here one layer of attention is timed against torch's fused causal kernel
-# without positions ({doc}`chapter 7 <07_every_encoding>` has every number):
+# A dense model pays for its encoding in every layer. Here we time one layer of attention with each encoding against torch's fused causal
+# kernel without positions ({doc}`chapter 7 <07_every_encoding>` has every number):
 
 # %% tags=["hide-input"]
 shares = experiments.get("encoding_speed").table(profile)
@@ -322,14 +324,14 @@ for name, column in (("rope", "compiled"), ("cope", "compiled"), ("alibi", "ahea
 assert {length for _, length in TARGETS} == {512, 1024}
 
 # %% [markdown]
-# Compiled RoPE leaves {num}`20_cost_and_speed/rope_compiled_at_1024:.0%` of the speed. CoPE, whose score counts what it passes,
-# leaves {num}`20_cost_and_speed/cope_compiled_at_1024:.0%`. Our ALiBi is {num}`20_cost_and_speed/alibi_ahead_at_1024:.2f` times
-# as fast as that of x-transformers. A rotation comes before the fused kernel, and a fixed bias enters it as a mask. A trained
-# bias, or a score of another form, needs an explicit softmax.
+# Compiled RoPE leaves {num}`20_cost_and_speed/rope_compiled_at_1024:.0%` of the speed. CoPE, which computes positions by counting tokens
+# between query and key, leaves {num}`20_cost_and_speed/cope_compiled_at_1024:.0%`. Our ALiBi is
+# {num}`20_cost_and_speed/alibi_ahead_at_1024:.2f` times as fast as that of x-transformers. A rotation comes before the fused kernel, and a
+# fixed bias enters it as a mask. A trained bias, or a score of another form, needs an explicit softmax.
 #
 # ## What SeqPE adds
 #
-# SeqPE reads positions through a small encoder, which two losses train ({doc}`chapter 18 <18_seqpe_stream>`).
+# SeqPE computes position embeddings with a small encoder, which is trained with two extra losses ({doc}`chapter 18 <18_seqpe_stream>`).
 
 # %% tags=["hide-input"]
 cost = experiments.get("seqpe_cost").table(profile)
@@ -367,16 +369,16 @@ figures.show_table(
 )
 
 # %% [markdown]
-# **The encoder is cheap, but its score is not.** With the narrowest encoder, and losses in every step, positions take
-# {num}`seqpe_cost/width-32-every-1/share:.1%` of the time. But the whole step takes
-# {num}`seqpe_cost/width-32-every-1/longer:.2f` times as long as one without an encoding, because every query and key is longer
-# too.
+# **The encoder is cheap, but SeqPE's score term is not.** The narrowest encoder, with its maps and with losses in every step, takes
+# {num}`seqpe_cost/width-32-every-1/share:.1%` of the time of a training step. But the whole step takes
+# {num}`seqpe_cost/width-32-every-1/longer:.2f` times as long as a step without an encoding, because every query and key is longer too.
 #
 # ## Reading 32,768 tokens
 #
-# For one token the maps of a block cost $12 D^2$ multiply-adds at any length, and attention costs $N D$. At $D = 128$ and
-# $N = 32{,}768$ that is twenty times as much. Here one text is read without gradients, and the same tokens as four texts of a
-# quarter of the length. With maps alone both would take the same time, with attention alone the one text four times as long.
+# For one token the maps of a block cost $12 D^2$ multiply-adds at any length, and attention costs $N D$. At $D = 128$ and $N = 32{,}768$
+# attention costs about twenty times as much as the maps. We time how long it takes to read one text of this length without gradients, and
+# the same tokens as four texts of a quarter of the length. If only the maps counted, both would take the same time; if only attention
+# counted, the one long text would take four times as long.
 
 # %% tags=["hide-input"]
 reading = experiments.get("reading_cost").table(profile)
@@ -470,23 +472,23 @@ figures.show_table(
 )
 
 # %% [markdown]
-# RoPE takes {num}`reading_cost/rope-at-32768/growth:.2f` times as long for one text as for four. With a window of the trained
-# length it takes {num}`reading_cost/rope-window-at-32768/growth:.2f` times as long, and reads
-# {num}`reading_cost/rope-window-at-32768/speed:.1f` times as fast as the dense sinusoid without one.
+# RoPE takes {num}`reading_cost/rope-at-32768/growth:.2f` times as long for one text as for four. With a window of the trained length it
+# takes {num}`reading_cost/rope-window-at-32768/growth:.2f` times as long, and it reads {num}`reading_cost/rope-window-at-32768/speed:.1f`
+# times as fast as the dense sinusoid without a window.
 #
-# The separated model can save only in the maps, a twentieth of the arithmetic. The strict model can save more. Its position
+# The separated model can save only in the maps, which are about a twentieth of the arithmetic. The strict model can save more. Its position
 # heads look at positions only, so their work can be done beforehand for all texts (`model.position_tables`,
-# {doc}`chapter 10 <10_strict>`). A quarter of the heads then has nothing to do, and reading is
+# {doc}`chapter 10 <10_strict>`). A quarter of the heads then has nothing left to do, and reading is
 # {num}`reading_cost/strict-tables-at-32768/speed:.2f` times as fast as with the dense model.
 #
-# ALiBi reads at {num}`reading_cost/alibi-at-32768/speed:.2f` of the speed of the sinusoid, because torch's CPU kernel takes a
-# bias as a mask of all pairs, hidden ones included. Shorter texts share their mask, so one long text takes
-# {num}`reading_cost/alibi-at-32768/growth:.1f` times as long as four.
+# ALiBi reads at {num}`reading_cost/alibi-at-32768/speed:.2f` of the speed of the sinusoid, because torch's CPU kernel takes a bias as a
+# mask of all pairs, hidden ones included. The four shorter texts share one smaller mask, so the one long text takes
+# {num}`reading_cost/alibi-at-32768/growth:.1f` times as long as the four.
 #
 # ## Memory
 #
-# The largest part of the memory of a training is what autograd keeps for the backward pass. It can be counted exactly: each
-# kept tensor once, without the weights.
+# The largest part of the memory of a training is what autograd keeps for the backward pass. This part can be counted exactly: we count each
+# kept tensor once and leave out the weights.
 
 
 # %%
@@ -529,10 +531,10 @@ figures.show_table(
 assert numbers["kept_strict"] < 1 < numbers["kept_separated"]
 
 # %% [markdown]
-# **Separation saves little memory in training.** The separated model keeps {num}`20_cost_and_speed/kept_separated:.2f` times
-# what the dense one does: its vectors are as wide as before, and heads that read both streams join them once more. The strict
-# model keeps {num}`20_cost_and_speed/kept_strict:.2f` times as much. An encoding can weigh more than either. One layer of eight
-# heads, two texts of 512 tokens:
+# **Separation saves little memory in training.** The separated model keeps {num}`20_cost_and_speed/kept_separated:.2f` times what the dense
+# one does: its vectors are as wide as before, and heads that read both streams keep a joined copy of them as well. The strict model keeps
+# {num}`20_cost_and_speed/kept_strict:.2f` times what the dense one does. The choice of the encoding can matter more than either. The next
+# table is for one layer of eight heads and two texts of 512 tokens:
 
 # %% tags=["hide-input"]
 layer = TransformerConfig(Streams.dense(256), 1, 8, "none", max_length=512)
@@ -559,33 +561,29 @@ numbers |= {f"kept_{name}": heavier[name] for name in ("rope", "shaw", "cope")}
 
 # %% [markdown]
 # RoPE keeps {num}`20_cost_and_speed/kept_rope:.1f` times what a layer without an encoding does, Shaw
-# {num}`20_cost_and_speed/kept_shaw:.1f` times, CoPE {num}`20_cost_and_speed/kept_cope:.0f` times. The last two grow with the
-# length.
+# {num}`20_cost_and_speed/kept_shaw:.1f` times, CoPE {num}`20_cost_and_speed/kept_cope:.0f` times. The last two factors grow with the length.
 #
 # ## What to take away
 #
-# 1. **Separation saves arithmetic, not bytes.** A training step gains less than its multiply-adds promise, mostly because of
-#    the kernel of attention. A machine that waits for memory gains nothing from the separated model. The strict model saves
-#    both, as long as the texts of a batch share their positions.
+# 1. **Separation saves arithmetic, not bytes.** A training step gains less than its multiply-adds promise; one reason is the kernel of
+#    attention. By rooflines, a machine that waits for memory gains nothing from the separated model. The strict model saves both, as long
+#    as the texts of a batch share their positions.
 # 2. **In long texts attention is the price.** A token of a longer text costs more
-#    ({verdict}`a-longer-text-costs-more-a-token: reproduced`). With a window it costs the same.
-# 3. **In long texts only position tables made beforehand help.** Separation alone saves little time
-#    ({verdict}`separation-alone-saves-little-in-long-texts: held`). Position tables made beforehand save
-#    some.
-# 4. **The kernel decides what an encoding costs.** On a CPU compiled RoPE is nearly free
-#    ({verdict}`compiled-rope-is-nearly-free: held`), and our encodings are faster than those of
-#    x-transformers ({verdict}`ahead-of-x-transformers: held`). In a long text a bias of the distance costs at
-#    least half of the speed.
+#    ({verdict}`a-longer-text-costs-more-a-token: reproduced`). With a window it costs hardly more.
+# 3. **In long texts separation needs position tables made beforehand.** Separation alone saves little time
+#    ({verdict}`separation-alone-saves-little-in-long-texts: held`). With these tables the strict model saves some.
+# 4. **The kernel decides what an encoding costs.** On a CPU compiled RoPE is nearly free ({verdict}`compiled-rope-is-nearly-free: held`),
+#    and our encodings are faster than those of x-transformers ({verdict}`ahead-of-x-transformers: held`). In a long text ALiBi, a bias of
+#    the distance, costs at least half of the speed.
 #
 # **Limits.** One thread of one kind of CPU, float32, random weights. Times belong to the commit under each table. The rooflines
 # count what an eager step moves; a compiler moves less, and a cache makes some of it free.
 #
-# **What would change our mind.** A GPU on which a separated step of this size comes near the ratio of its multiply-adds.
+# **What would change our mind.** A GPU on which the speed-up of a separated step of this size comes near the ratio of the multiply-adds.
 #
 # ## Exercises
 #
-# **1. (easy)** How long must a text be, at $D = 128$, so that attention takes as many multiply-adds as the maps of a dense
-# block?
+# **1. (easy)** At $D = 128$, how long must a text be for attention to take as many multiply-adds as the maps of a dense block?
 
 # %% tags=["hide-cell"]
 # Solution. N D = 12 D^2, so N = 12 D.
@@ -605,7 +603,7 @@ assert product(64, 64, rows=10**6) == 64 / 8 / (1 + 64 / (2 * 10**6))
 print(f"at {64 / 8:.0f} multiply-adds a byte")
 
 # %% [markdown]
-# **3. (medium)** Strict texts that each begin at an index of their own cannot share the position branch. By the counts, how
+# **3. (medium)** In a strict model, texts that each begin at an index of their own cannot share the position branch. By the counts, how
 # much of the gain is left?
 
 # %% tags=["hide-cell"]
