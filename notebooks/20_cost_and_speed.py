@@ -13,10 +13,10 @@
 # %% [markdown]
 # # 20. Cost and speed
 #
-# **Finding.** Separation alone saves multiply-adds, but hardly any memory traffic. With a quarter of the width for position, a training
-# step of the separated model is {num}`20_cost_and_speed/step_separated:.2f` times as fast as a step of the dense model, and a step of the
-# strict model {num}`20_cost_and_speed/step_strict:.2f` times as fast. In a text of 32,768 tokens, where nearly all work is attention, the
-# separated model is {num}`reading_cost/separated-at-32768/speed:.2f` times as fast.
+# **Finding.** Separation alone saves multiply-adds, but no memory traffic; the strict model saves both. With a quarter of the width for
+# position, a training step of the separated model is {num}`20_cost_and_speed/step_separated:.2f` times as fast as a step of the dense
+# model, and a step of the strict model {num}`20_cost_and_speed/step_strict:.2f` times as fast. In a text of 32,768 tokens, where nearly all
+# work is attention, the separated model is {num}`reading_cost/separated-at-32768/speed:.2f` times as fast.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -75,11 +75,11 @@ if there:
     told = f"Strict is faster than separated in {ahead} of {len(pairs)} shapes. "
     saved = f"{min(reached):.0%} to {max(reached):.0%}"
     told = (
-        f"{told if pairs else ''}The steps save {saved} of the time that their "
-        "multiply-adds would save. Markers are medians of paired ratios, with "
-        "quartiles. Coloured bars end at the limit by multiply-adds. Grey ticks are "
-        "the limit if attention takes the share of time that it really takes on this "
-        "machine."
+        f"{told if pairs else ''}The measured steps save {saved} of the time that "
+        "their multiply-adds alone would save. Markers are medians of paired ratios, "
+        "with quartiles. Coloured bars end at the limit by multiply-adds. Grey ticks "
+        "are the limit if attention takes the share of time that it really takes on "
+        "this machine."
     )
 figures.show(
     fig,
@@ -100,7 +100,7 @@ figures.show(
 #   `sepnb run speed seqpe_cost reading_cost` and `make bench KEEP=laptop`, about two hours of an idle core. `sepnb bench` times
 #   your machine and keeps nothing.
 # - **You need**: {doc}`chapter 10 <10_strict>` for the strict model and its tables.
-# - **You will learn**: when a machine waits for products and when for bytes.
+# - **You will learn**: when a machine waits for its multiply-adds and when it waits for memory.
 # - **Claims tested**: each verdict is shown in the text and links to its rule. Timings have no seeds: a bound holds if three quarters of
 #   the rounds are inside it, and fails if three quarters are outside. All bounds were committed before their records.
 # ```
@@ -110,7 +110,7 @@ figures.show(
 # A time depends on the machine and on the hour, but a ratio of two times depends on them much less. So the two computations that we compare
 # take turns on one thread, and we show medians of their ratios, with quartiles. We measure CPU time, because on a shared machine elapsed
 # time also measures what other users do. A step is forward and backward through the blocks, without the optimiser. Every block computes
-# every stream, so no model is cheaper than its formula.
+# every stream, so no model does less work than its formula counts.
 #
 # ## What it multiplies
 #
@@ -246,10 +246,10 @@ figures.show(
 )
 
 # %% [markdown]
-# **Separation saves arithmetic, not traffic.** A separated step moves {num}`20_cost_and_speed/moved_separated:.0%` of the bytes
-# of a dense one: its matrices are smaller, but their inputs and outputs are as wide as before. The strict step moves
-# {num}`20_cost_and_speed/moved_strict:.0%`, because most position vectors exist once for the whole batch. A GPU, whose balance
-# is much higher, should gain less at these widths. We timed none.
+# **Separation saves arithmetic, not traffic.** A separated step moves {num}`20_cost_and_speed/moved_separated:.0%` of the bytes of a dense
+# one: its matrices are smaller, but their inputs and outputs are as wide as before. The strict step moves
+# {num}`20_cost_and_speed/moved_strict:.0%`, because most position vectors exist once for the whole batch. A GPU, whose balance is much
+# higher, should gain less at these widths. We did not time one.
 #
 # ## What an encoding leaves
 #
@@ -326,8 +326,8 @@ assert {length for _, length in TARGETS} == {512, 1024}
 # %% [markdown]
 # Compiled RoPE leaves {num}`20_cost_and_speed/rope_compiled_at_1024:.0%` of the speed. CoPE, which computes positions by counting tokens
 # between query and key, leaves {num}`20_cost_and_speed/cope_compiled_at_1024:.0%`. Our ALiBi is
-# {num}`20_cost_and_speed/alibi_ahead_at_1024:.2f` times as fast as that of x-transformers. A rotation comes before the fused kernel, and a
-# fixed bias enters it as a mask. A trained bias, or a score of another form, needs an explicit softmax.
+# {num}`20_cost_and_speed/alibi_ahead_at_1024:.2f` times as fast as that of x-transformers. A rotation is applied before the fused kernel,
+# and a fixed bias is given to the kernel as a mask. A trained bias, or a score of another form, needs an explicit softmax.
 #
 # ## What SeqPE adds
 #
@@ -519,9 +519,9 @@ figures.show_table(
         }
         for name, (whole, kept) in held.items()
     ),
-    caption="What training holds, for D = 256 with 64 for position, four blocks, 8 "
-    "texts of 256 tokens, in float32. The separated model has fewer weights but keeps "
-    "more; the strict one has less of both.",
+    caption="What training keeps in memory, for D = 256 with 64 for position, four "
+    "blocks, 8 texts of 256 tokens, in float32. The separated model has fewer "
+    "weights but keeps more; the strict one has less of both.",
     formats={
         "weights, gradients, AdamW (MB)": ".1f",
         "kept for the backward pass (MB)": ".1f",
@@ -531,10 +531,10 @@ figures.show_table(
 assert numbers["kept_strict"] < 1 < numbers["kept_separated"]
 
 # %% [markdown]
-# **Separation saves little memory in training.** The separated model keeps {num}`20_cost_and_speed/kept_separated:.2f` times what the dense
-# one does: its vectors are as wide as before, and heads that read both streams keep a joined copy of them as well. The strict model keeps
-# {num}`20_cost_and_speed/kept_strict:.2f` times what the dense one does. The choice of the encoding can matter more than either. The next
-# table is for one layer of eight heads and two texts of 512 tokens:
+# **Separation alone saves little memory in training.** The separated model keeps {num}`20_cost_and_speed/kept_separated:.2f` times what the
+# dense one does: its vectors are as wide as before, and heads that read both streams keep a joined copy of them as well. The strict model
+# keeps {num}`20_cost_and_speed/kept_strict:.2f` times what the dense one does. The choice of the encoding can matter more than either. The
+# next table is for one layer of eight heads and two texts of 512 tokens:
 
 # %% tags=["hide-input"]
 layer = TransformerConfig(Streams.dense(256), 1, 8, "none", max_length=512)
@@ -573,11 +573,11 @@ numbers |= {f"kept_{name}": heavier[name] for name in ("rope", "shaw", "cope")}
 # 3. **In long texts separation needs position tables made beforehand.** Separation alone saves little time
 #    ({verdict}`separation-alone-saves-little-in-long-texts: held`). With these tables the strict model saves some.
 # 4. **The kernel decides what an encoding costs.** On a CPU compiled RoPE is nearly free ({verdict}`compiled-rope-is-nearly-free: held`),
-#    and our encodings are faster than those of x-transformers ({verdict}`ahead-of-x-transformers: held`). In a long text ALiBi, a bias of
-#    the distance, costs at least half of the speed.
+#    and our encodings are faster than those of x-transformers ({verdict}`ahead-of-x-transformers: held`). In a long text ALiBi, whose bias
+#    this kernel takes as a mask of all pairs, costs more than half of the speed.
 #
-# **Limits.** One thread of one kind of CPU, float32, random weights. Times belong to the commit under each table. The rooflines
-# count what an eager step moves; a compiler moves less, and a cache makes some of it free.
+# **Limits.** One thread of one kind of CPU, float32, random weights. Times are those of the commit named in the records at the end of the
+# page. The rooflines count what an eager step moves; a compiler moves less, and a cache makes some of it free.
 #
 # **What would change our mind.** A GPU on which the speed-up of a separated step of this size comes near the ratio of the multiply-adds.
 #

@@ -13,8 +13,8 @@
 # %% [markdown]
 # # Training for far distances
 #
-# {doc}`Chapter 13 <13_slow_down>` slows positions down after training. This page shows the model far positions during training, and a
-# training step costs no more than one on short texts.
+# {doc}`Chapter 13 <13_slow_down>` slows positions down after training. On this page models see far positions during training, although a
+# training step costs no more than on short texts.
 #
 # **Finding.** Two things together let a model read novels of eight trained lengths nearly as well as through a sliding window. *Position
 # gaps*, jumps in the positions of short training texts, make far distances familiar, and a score that reads distances by waves can use
@@ -174,11 +174,11 @@ for sampler in (RandomOffset(64), RandomOffset(64, per="sequence")):
 # offsets loses {num}`recipes/separated-offsets/native-at-1m minus native/1x:+.2f` bits per byte against index 0. The short period alone
 # does not help either ({num}`recipes/separated-torus/native-at-1m minus native/1x:+.2f`).
 #
-# Offsets alone do not let a model survive either; we had claimed that they do ({verdict}`random-offsets-survive: refuted`). In texts of
+# Offsets alone do not let a model survive either; we had claimed that they would ({verdict}`random-offsets-survive: refuted`). In texts of
 # $8L$, whose indices the offsets did show, the separated sinusoid is {num}`recipes/separated-offsets/gap/native/8x:+.2f` above its sliding
 # window, because the number of keys and their distances are new.
 #
-# Short period, offsets and a window together reach the sliding-window baseline, also at index 1,000,000
+# A separated model with short periods, offsets and a window reaches its sliding-window baseline, also at index 1,000,000
 # ({verdict}`the-torus-and-a-window-reach-the-oracle: held`). With all keys visible such a separated model is
 # {num}`recipes/separated-torus-offsets/gap/native/8x:+.3f` above it.
 
@@ -293,7 +293,7 @@ for row in batch.positions:
 assert (np.diff(batch.positions[:, :4]) == 1).all()
 
 # %% [markdown]
-# Gaps repair a model whose score reads distances. Trained with them, the separated model with the term is
+# Gaps repair most of the failure of a model whose score reads distances. Trained with gaps, the separated model with the term is
 # {num}`recipes/separated-phase-gaps/gap/native/8x:+.3f` above its sliding window and the dense one
 # {num}`recipes/dense-phase-gaps/gap/native/8x:+.3f`. Six seeds leave open whether both survive
 # ({verdict}`the-phase-read-with-true-gaps-survives: undecided`).
@@ -311,10 +311,10 @@ assert (np.diff(batch.positions[:, :4]) == 1).all()
 #
 # In a control (*hidden*, in selection only) the same chunks have their distance hidden, so that indices past $L$ are new as well.
 #
-# **{term}`Toeplitz distillation`** teaches a position branch without text. In the untied model the positional part of every score is a
-# function of two indices, and of nothing else. The teacher is the least-squares $f$ in $S_{ij} \approx r_i + f(i - j)$ inside the trained
-# length, where the row constants $r_i$ are free because a softmax does not see them. The student, which sees a few indices from far out, is
-# trained to give $f(\min(i - j, L - 1))$ ({func}`sepnb.training.toeplitz.clamp_loss`). It does not help: the distilled model is
+# **{term}`Toeplitz distillation`** trains a position branch without reading any text. In the untied model the positional part of every
+# score is a function of two indices, and of nothing else. The teacher is the least-squares $f$ in $S_{ij} \approx r_i + f(i - j)$ inside
+# the trained length, where the row constants $r_i$ are free because a softmax does not see them. The student, which sees a few far indices,
+# is trained to give $f(\min(i - j, L - 1))$ ({func}`sepnb.training.toeplitz.clamp_loss`). It does not help: the distilled model is
 # {num}`recipes/untied-constant-clamp/gap/native/8x:+.2f` bits per byte above its sliding window, it loses
 # {num}`recipes/untied-constant-clamp/native-at-1m minus native/1x:+.2f` at index 1,000,000, and inside the trained length the distillation
 # costs {num}`recipes/untied-constant-clamp minus untied-constant/bits_per_byte:+.2f`.
@@ -322,8 +322,8 @@ assert (np.diff(batch.positions[:, :4]) == 1).all()
 #
 # ## What survived
 #
-# With all keys visible, only variants trained with position gaps stay below the bound on average. The names of variants in the records are
-# made of these words:
+# Of the variants, with all keys visible, only those trained with position gaps stay below the bound on average. The names of variants in
+# the records are made of these words:
 #
 # | word | means |
 # |---|---|
@@ -405,9 +405,10 @@ figures.show(
 #
 # **We could not show that any variant uses far text.** Even RoPE and the separated sinusoid, trained on texts of $8L$ in chapter 12, gain
 # less from far text than the rule asks for ({num}`extrapolation/rope-long/gap/native/8x:+.3f` and
-# {num}`extrapolation/separated-sinusoidal-long/gap/native/8x:+.3f`). The reason may be the text, or too short a training. So we cannot test
-# whether gaps teach a model to use far text ({verdict}`true-gaps-teach-use: not testable here`). Exploratory: the lowest loss in the last
-# bin is that of the dense model with the term and *without* gaps, attending only to the last $L$ bytes.
+# {num}`extrapolation/separated-sinusoidal-long/gap/native/8x:+.3f` bits per byte over their sliding windows). The reason may be the text,
+# or that training was too short. So we cannot test whether gaps teach a model to use far text
+# ({verdict}`true-gaps-teach-use: not testable here`). Exploratory: the lowest loss in the last bin is that of the dense model with the term
+# and *without* gaps, attending only to the last $L$ bytes.
 #
 # **What it costs inside the trained length.** Offsets cost a separated model with a short-period sinusoid
 # {num}`recipes/separated-torus-offsets minus separated-torus/bits_per_byte:+.3f` bits per byte. Gaps cost a separated model with the term
@@ -500,18 +501,19 @@ assert np.isclose(slowest, 2 * small.length)
 # - With position gaps a seed *trains* on other bytes than without. All variants of a seed are tested on the same bytes.
 # `````
 #
-# `````{dropdown} More windows give the same gaps, but for one that lies at the bound
+# `````{dropdown} More windows give the same result, except for one model at the bound
 # *Survives* is read at stride 1 on {num}`12_extrapolators/windows_tight` long windows a seed. A check that was made after the records, and
-# is not part of any rule, uses the sliding window of stride $L/2$ on {num}`12_extrapolators/windows_part` windows. There RoPE with gaps is
-# at {num}`recipes/rope-gaps/native/8x minus oracle-coarse/8x:+.3f`, and the separated model with short-period sinusoid, content-to-position
-# term and gaps, at RoPE's parameters, at {num}`recipes/separated-torus-phase-long-gaps-wide/native/8x minus oracle-coarse/8x:+.3f`.
+# is not part of any rule, uses the sliding window of stride $L/2$ on {num}`12_extrapolators/windows_part` windows. There RoPE with position
+# gaps is at {num}`recipes/rope-gaps/native/8x minus oracle-coarse/8x:+.3f`, and the separated model with the short-period sinusoid, the
+# content-to-position term, position gaps and as many parameters as RoPE is at
+# {num}`recipes/separated-torus-phase-long-gaps-wide/native/8x minus oracle-coarse/8x:+.3f`.
 #
-# The exception, which lies at the bound, is the separated model trained with a second chunk from another novel
-# ({verdict}`far-distances-need-no-true-text: undecided`). Its last bin is at
+# The exception is the separated model trained with a second chunk from another novel
+# ({verdict}`far-distances-need-no-true-text: undecided`). In the last bin it is at
 # {num}`recipes/separated-phase-gaps-other/native/8x minus oracle-coarse/8x:+.3f±`.
 # `````
 #
-# All variants that were run, on fresh seeds and the test text. The words in the names are those under *What survived*.
+# The table has all variants that were run, on fresh seeds and the test text. The words in their names are explained under *What survived*.
 
 # %% tags=["hide-cell"]
 COLUMNS = {
@@ -538,9 +540,9 @@ figures.show_table(
 )
 
 # %% [markdown]
-# The variants were chosen among {num}`93_far_distances/recipes_screened` of {num}`93_far_distances/recipes_declared` declared ones, with one
-# seed on the *validation* text; twins and controls were added. Those trials are the records of `recipe_screen`, and the records of
-# `recipe_sweep` have the learning rates that were tried. `experiments.get("recipe_screen").table("laptop")` loads them.
+# We ran {num}`93_far_distances/recipes_screened` of {num}`93_far_distances/recipes_declared` declared variants with one seed on the
+# *validation* text, and chose among them; twins and controls were added. Those trials are the records of `recipe_screen`, and the records
+# of `recipe_sweep` have the learning rates that were tried. `experiments.get("recipe_screen").table("laptop")` loads the trials.
 
 # %% tags=["hide-cell"]
 screen = experiments.get("recipe_screen").table(profile)
