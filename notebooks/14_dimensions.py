@@ -13,11 +13,12 @@
 # %% [markdown]
 # # 14. How many dimensions does position need?
 #
-# **Finding.** It depends on what the model is asked. To recall a value that was written once, RoPE needs one fast pair of columns in each
-# head: at sixteen trained lengths it finds {num}`stretched_mqar/rope-8th/accuracy/native/16x:.0%` of the values with nothing changed, and
-# RoPE on all columns {num}`stretched_mqar/rope/accuracy/native/16x:.0%`. To find the *latest* of several values is a question of order, and
-# one pair is not enough for it: it finds {num}`stretched_latest_value/rope-8th/accuracy/native/1x:.0%` inside the trained length and
-# {num}`stretched_latest_value/rope-8th/accuracy/native/16x:.0%` at sixteen. A fast and a slow pair do both once positions are slowed down
+# **Finding.** It depends on what the model is asked. To recall a value that was written once, one fast pair of columns in each head is
+# enough for RoPE: at sixteen trained lengths it finds {num}`stretched_mqar/rope-8th/accuracy/native/16x:.0%` of the values with nothing
+# changed, and RoPE on all columns {num}`stretched_mqar/rope/accuracy/native/16x:.0%`. To find the *latest* of several values is a question
+# of order, and one pair is not enough for it: it finds {num}`stretched_latest_value/rope-8th/accuracy/native/1x:.0%` inside the trained
+# length and, at sixteen, {num}`stretched_latest_value/rope-8th/accuracy/native/16x:.0%`, little more than a guess among the values of the
+# key ({num}`stretched_latest_value/rope-8th/chance/random source/16x:.0%`). A fast and a slow pair do both once positions are slowed down
 # ({num}`stretched_mqar/rope-partial/accuracy/stretched/16x:.1%` and {num}`stretched_latest_value/rope-partial/accuracy/stretched/16x:.0%`).
 #
 # In novels one pair of columns is not enough. There the loss falls as more columns turn, and most of the gain comes early:
@@ -135,6 +136,9 @@ for ax, title, table in zip(axes, TITLES, (found, newest), strict=True):
     ax.set_title(title, fontsize=10.5)
     figures.label_lines(ax)
 axes[0].set_ylabel("values found")
+GUESS = "chance/random source/16x"
+if len(newest.values("rope", GUESS)):
+    axes[1].axhline(newest.mean("rope", GUESS), color=figures.FAINT, linewidth=1)
 figures.show(
     fig,
     name="fig-dimensions-recall",
@@ -144,9 +148,10 @@ figures.show(
     "sixteen trained lengths. Right, for the latest of several values, all lines "
     "fall, to a half with an eighth and to a twentieth with a quarter.",
     caption="One fast pair in each head recalls what was written once, sixteen times "
-    "further and with nothing changed, and it cannot tell which of several values "
-    "came last. Values found by RoPE on shares of the columns, by the length of the "
-    "text in trained lengths L. Means of twelve seeds."
+    "further and with nothing changed; of several values it finds the last one less "
+    "often. Values found by RoPE on shares of the columns, by the length of the text "
+    "in trained lengths L. Thin line: a guess among the values of the key. Means of "
+    "twelve seeds."
     if axes[0].lines
     else figures.NOT_RUN,
 )
@@ -166,9 +171,9 @@ figures.show(
 #
 # ## What public models do
 #
-# This book gives position its own columns in the whole model. Current models do a part of this, in queries and keys alone. Few of them let
-# position act in every column of every layer. The table has what eight public models do, read from their configurations in the
-# *transformers* library {cite:p}`huggingface2026`.
+# This book gives position its own columns in the whole model. Many current models do a part of this, in queries and keys alone. The table
+# has what eight public models do; none of them lets position act in every column of every layer. The numbers are read from their
+# configurations in the *transformers* library {cite:p}`huggingface2026`.
 
 # %% tags=["hide-input"]
 PUBLIC = (  # model, columns that turn, columns of a query, in which layers, how
@@ -522,32 +527,40 @@ figures.show_table(
 )
 
 # %% [markdown]
-# 1. **One fast pair does not learn the task.** Inside the trained length it finds
+# 1. **One fast pair learns the task less well.** Inside the trained length it finds
 #    {num}`stretched_latest_value/rope-8th/accuracy/native/1x:.0%` of the latest values, and two fast pairs find
 #    {num}`stretched_latest_value/p-rope-quarter/accuracy/native/1x:.0%`. A fast and a slow pair find as many as all columns, and so does
 #    half of the columns. We had claimed that each share does ({verdict}`ladder-latest-value-a-share-is-enough-inside: partly`). A fast wave
-#    goes round every few symbols, so by itself it cannot say which of two keys is nearer; a slow wave can. Without changes one fast pair
-#    and two still find {num}`stretched_latest_value/rope-8th/accuracy/native/16x:.0%` at $16L$, more than any other model of the table. We
+#    goes round every few symbols, so by itself it says little about which of two keys is nearer; a slow wave says more. Without changes one
+#    fast pair and two find {num}`stretched_latest_value/rope-8th/accuracy/native/16x:.0%` at $16L$. A guess among the values of the key
+#    finds {num}`stretched_latest_value/rope-8th/chance/random source/16x:.0%`, and all other models of the table find less than this guess. We
 #    had claimed nine tenths for one pair, if it learns the task
 #    ({verdict}`ladder-latest-value-one-pair-finds-unchanged: not testable here`).
-# 2. **A slow pair makes an unchanged model worse.** At $8L$ RoPE on a quarter and on half finds fewer latest values than RoPE on all columns,
-#    and on an eighth it finds more ({verdict}`ladder-latest-value-unchanged-a-share-finds-more: partly`, we had claimed more for all three).
+# 2. **A slow pair beside a fast one makes an unchanged model worse.** At $8L$ two fast pairs find
+#    {num}`stretched_latest_value/p-rope-quarter/accuracy/native/8x:.0%`, a fast and a slow one
+#    {num}`stretched_latest_value/rope-partial/accuracy/native/8x:.0%`. But slow pairs are not all that counts: RoPE on all columns has the
+#    most of them and finds {num}`stretched_latest_value/rope/accuracy/native/8x:.0%`. RoPE on a quarter and on half finds fewer latest
+#    values than on all columns, and on an eighth it finds more ({verdict}`ladder-latest-value-unchanged-a-share-finds-more: partly`, we had
+#    claimed more for all three).
 # 3. **Slowed down, a fast and a slow pair do best.** They find {num}`stretched_latest_value/rope-partial/accuracy/stretched/16x:.1%±` at
 #    $16L$, all columns {num}`stretched_latest_value/rope/accuracy/stretched/16x:.1%±` and half of them
-#    {num}`stretched_latest_value/rope-half/accuracy/stretched/16x:.1%±`. We had claimed that each share finds as many as all columns, within
-#    three points; a quarter does, and half does not ({verdict}`ladder-latest-value-slowed-a-share-finds-as-often: partly`). In recall the
-#    same two pairs, slowed down, find {num}`stretched_mqar/rope-partial/accuracy/stretched/16x:.1%`. That they are best in both tasks was not
-#    planned as a claim (exploratory).
+#    {num}`stretched_latest_value/rope-half/accuracy/stretched/16x:.1%±`. We do not know why half does worse than both. We had claimed that
+#    each share finds as many as all columns, within three points; a quarter does, and half does not
+#    ({verdict}`ladder-latest-value-slowed-a-share-finds-as-often: partly`). An eighth, which did not learn the task by our rule, finds
+#    {num}`stretched_latest_value/rope-8th/accuracy/stretched/16x:.0%`; there sharper attention may do more than slower positions. In recall
+#    the same two pairs, slowed down, find {num}`stretched_mqar/rope-partial/accuracy/stretched/16x:.1%`. That they are best in both tasks
+#    was not planned as a claim (exploratory).
 #
-# Both tasks together suggest that fast pairs and slow pairs do different work. A fast pair tells neighbours apart, and a longer text does
-# not disturb it. A slow pair tells near from far, and it has to be slowed down for a longer text. We have not looked into the heads to see
-# whether they use the pairs in this way.
+# Both tasks together suggest that fast pairs and slow pairs do different work. A fast pair tells neighbours apart, which is enough to
+# recall, also in a longer text. A slow pair tells near from far, and it has to be slowed down for a longer text. We have not looked into
+# the heads to see whether they use the pairs in this way.
 
 # %% tags=["hide-cell"]
 # What the sentences say.
-if profile == "laptop" and len(LATEST) == 6:
+if profile == "laptop" and len(LATEST) == 7:
     at_16 = {name: newest.mean(name, "accuracy/native/16x") for name in LATEST.values()}
-    assert max(at_16, key=at_16.get) in ("rope-8th", "p-rope-quarter")
+    above = {name for name in at_16 if at_16[name] > newest.mean(name, GUESS)}
+    assert above == {"rope-8th", "p-rope-quarter"}
     slowed = {
         name: newest.mean(name, "accuracy/stretched/16x") for name in LATEST.values()
     }
@@ -731,19 +744,21 @@ torch.testing.assert_close(slow(tokens), wanted, rtol=0, atol=1e-9)
 #
 # 1. **Look at the waves before the share.** To find again what was written once, one fast wave was enough here, and then nothing had to be
 #    slowed down in longer texts. To find what was written last took a slow wave as well, and the slow wave has to be slowed down.
-# 2. **In text, a quarter to a half of the columns is enough** if you need the others, for a shared cache for instance. It costs little
-#    inside the trained length. To read further in novels, context extensions worked best with all columns.
+# 2. **In text, a quarter to a half of the columns costs little** inside the trained length, if you need the others, for a shared cache for
+#    instance. To read further in novels, context extensions worked best with all columns.
 # 3. **Check order.** A model that survives in long texts need not depend on the order of their words.
 #
-# **Limits.** Both tasks are made up, and their texts have eight keys at every length. The pairs differ in number and in speed: no model
-# with slow pairs alone was trained, and a fast and a slow pair means one radian and a hundredth of it, with nothing tried in between. In
-# text there is one size, one kind of text and one short training. A head has 16 or 32 columns here and up to 512 in the models of the
-# table, so an eighth is one or two pairs here and may be 32 there: what counts may be the number of pairs and not the share. Of the fifteen
-# models that `ladder_text` declares eight have runs. The decoupled key, layers without position, FoX and the other widths of a position
-# stream wait.
+# **Limits.** Both tasks are made up, and their texts have equally many keys at every length. The models learned them in 1,500
+# steps, <!-- given: the steps of a laptop's run --> and longer training may close the gap of the fast pairs. The pairs differ in number and
+# in speed: no model with slow pairs alone was trained, and a fast and a slow pair means one radian and a hundredth of it, with nothing
+# tried in between. In text there is one size, one kind of text and one short training. A head has 16 or 32 columns here and up to 512 in
+# the models of the table, so an eighth is one or two pairs here and may be 32 there: what counts may be the number of pairs and not the
+# share. Of the fifteen models that `ladder_text` declares eight have runs. The decoupled key, layers without position, FoX and the other
+# widths of a position stream wait.
 #
 # **What would change our mind.** A model whose pairs are all slow and that finds latest values, or one whose pairs are all fast and that
-# does: then the two kinds of pairs do not do different work. In text, a larger head in which an eighth is as good as all.
+# finds as many as RoPE on all columns: then the two kinds of pairs do not do different work. In text, a larger head in which an eighth is
+# as good as all.
 #
 # **What is not new here.** Partial rotation is in use since GPT-NeoX, and {cite:t}`khan2026` vary the share. {cite:t}`barbero2025` found
 # that trained models use fast pairs for the tokens just before, and rotate these pairs alone. {cite:t}`liu2024` saw that a small base lets
