@@ -471,7 +471,7 @@ figures.show(
 #    wave in it the model finds {num}`stretched_mqar/separated-sinusoidal-one/accuracy/native/16x:.0%`. That is far more than with eight waves,
 #    but we had claimed nine tenths ({verdict}`ladder-mqar-one-wave-recalls-unchanged: refuted`). Its positions are as little new as those of
 #    RoPE with one pair.
-# 5. **In a separated model newness is not the reason.** A last model was trained to test this. Its stream has all eight waves, but its
+# 5. **In a separated model newness is not the whole reason.** A last model was trained to test this. Its stream has all eight waves, but its
 #    positions begin again after each 32 symbols, so a longer text has no new position at all. We had claimed that this model recalls as often
 #    as one with a single wave, within three points ({verdict}`ladder-mqar-repeated-waves-recall-unchanged: refuted`). It finds
 #    {num}`stretched_mqar/separated-sinusoidal-repeated/accuracy/native/16x:.0%`. Part of this may be that two symbols of a short text already
@@ -492,6 +492,7 @@ chords = 2 * np.sin(slow * (later - (L - 1)) / 2)
 assert np.isclose(newness(slow), chords.mean())
 assert np.isclose(newness(np.repeat(slow, 2)), newness(slow))
 assert newness(np.array([2 * np.pi / 32])) < 1e-9
+assert newness(EIGHT, period=L // 2) == 0 < newness(EIGHT, period=2 * L)
 
 # %% [markdown]
 # So for RoPE newness is a rule that fits the models we have, and we do not know whether it is a reason. The columns without position are not
