@@ -1,17 +1,18 @@
 """How many dimensions does position need? In novels `ladder_text`, from no position to all columns;
 `removed_text`, position taken away after training; `opened_text`, a separated model trained on as the dense
 model that computes it. In recall, and where the latest of several values is asked for, RoPE on a share of the
-columns, in `stretched_mqar` and `stretched_latest_value`.
+columns, in `stretched_mqar` and `stretched_latest_value`; in `each_pair_mqar` and `each_pair_latest_value`,
+the same models with one pair stopped, or slowed down alone.
 
 Written before the records; but for what a remark says, no trial had been seen.
 """
 
 from functools import partial
 
-from sepnb.claims.asks import each, levels, pairs
+from sepnb.claims.asks import changes, each, levels, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.language_model import BAR
-from sepnb.claims.recall import LEARNT
+from sepnb.claims.recall import DOES, LEARNT
 from sepnb.records.verdicts import SURVIVES
 
 ALL = "rope"
@@ -48,6 +49,14 @@ _latest = partial(
     parts=True,
     remark="What the same models recall had been seen, and in this task no model with few columns.",
 )
+_each_pair = partial(
+    Claim,
+    floors=(LEARNT,),
+    higher_is_better=True,
+    parts=True,
+    remark="What the same models find as trained and slowed down had been seen, and none with one pair that "
+    "was stopped or slowed down alone.",
+)
 _removed = partial(
     Claim,
     experiment="experiment/removed_text",
@@ -56,6 +65,26 @@ _removed = partial(
     remark="One seed had been seen, of runs whose rates texts of 8 L had chosen.",
 )
 _opened = partial(Claim, experiment="experiment/opened_text", floors=(BAR,), parts=True)
+TWO_PAIRS = "rope-partial"
+FAST_STOPPED, SLOW_STOPPED = "accuracy/stopped-1/1x", "accuracy/stopped-2/1x"
+SLOW_SLOWED = "accuracy/slowed-2/16x"
+
+
+def slow_pair_alone(task: str) -> dict[str, Claim]:
+    """Whether the slow pair is all that has to be slowed down, in `each_pair_<task>`."""
+    return {
+        f"each-pair-{task.replace('_', '-')}-the-slow-pair-is-all-to-slow": _each_pair(
+            f"RoPE with a fast and a slow pair {DOES[task]} at sixteen trained lengths as often with the "
+            f"slow pair alone slowed down as with both, within 3 points, and more often than with neither, "
+            f"logits scaled by log n in each",
+            [
+                *changes(TWO_PAIRS, [(SLOW_SLOWED, "accuracy/slowed-all/16x")], low=-0.03),
+                *changes(TWO_PAIRS, [(SLOW_SLOWED, "accuracy/log/16x")], low=0.0),
+            ],
+            experiment=f"experiment/each_pair_{task}",
+        )
+    }
+
 
 CLAIMS = {
     "ladder-text-a-share-of-the-columns-is-enough": _of(
@@ -133,6 +162,26 @@ CLAIMS = {
         "value of a key at sixteen trained lengths as often as RoPE on all of them, within 3 points",
         pairs(each(f"{{}} - {ALL}", OF_SMALL), "accuracy/stretched/16x", low=-0.03),
     ),
+    "each-pair-mqar-recall-needs-the-fast-pair": _each_pair(
+        "RoPE with a fast and a slow pair recalls values inside the trained length as often with the slow "
+        "pair stopped, within 3 points, and less than half of them with the fast pair stopped",
+        [
+            *changes(TWO_PAIRS, [(SLOW_STOPPED, "accuracy/native/1x")], low=-0.03),
+            *levels(TWO_PAIRS, FAST_STOPPED, high=0.5),
+        ],
+        experiment="experiment/each_pair_mqar",
+    ),
+    "each-pair-latest-value-order-needs-both-pairs": _each_pair(
+        "RoPE with a fast and a slow pair finds, inside the trained length, at least 10 points fewer latest "
+        "values with the slow pair stopped, and less than half of them with the fast pair stopped",
+        [
+            *changes(TWO_PAIRS, [(SLOW_STOPPED, "accuracy/native/1x")], high=-0.1),
+            *levels(TWO_PAIRS, FAST_STOPPED, high=0.5),
+        ],
+        experiment="experiment/each_pair_latest_value",
+    ),
+    **slow_pair_alone("mqar"),
+    **slow_pair_alone("latest_value"),
     "removed-text-costs-nothing-inside": _removed(
         "A trained model, RoPE or separated, that is tuned without position pays no more inside the trained "
         "length than one that is tuned alike with it, within 0.01 bits",

@@ -216,7 +216,7 @@ def _stretched(task: str) -> TaskExperiment:
 
 EXPERIMENTS = tuple(map(_stretched, TASKS))
 READ = next(experiment for experiment in EXPERIMENTS if experiment.task == "mqar")
-"""That whose trained models are read in other ways too, here and in `score_terms`."""
+"""That whose trained models are read in other ways too, here, in `score_terms` and in `each_pair`."""
 
 
 @dataclass(frozen=True)
