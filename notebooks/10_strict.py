@@ -972,8 +972,6 @@ for name, fields in wrong.items():
         raise AssertionError(f"{name} must be refused")
 
 # %% [markdown]
-# ### Time
-#
 # Fewer operations need not mean less time; {doc}`chapter 20 <20_cost_and_speed>` measures both.
 #
 # ## Is strict free?

@@ -820,7 +820,7 @@ figures.show(
 )
 
 # %% [markdown]
-# ### A table that nobody writes to
+# ### A position stream that no layer changes
 #
 # A position stream that no layer changes is a table. If the score also has no cross terms between position and content (an
 # {term}`untied model`), what is left need not be called separated. It is a dense transformer as wide as the sem stream with one more term

@@ -13,24 +13,23 @@
 # %% [markdown]
 # # 15. Positions as digits
 #
-# **Finding.** A network that reads a position digit by digit has an embedding for every position. Before training, these embeddings
-# reflect shared digits, not distance. Position 600 shares four of five digits with 500, and their cosine is
+# **Finding.** A network that reads positions digit by digit has an embedding for every string of digits. Before training, these embeddings
+# reflect shared digits more than distance. Written with five digits, 600 shares four with 500, and their cosine is
 # {num}`15_digits/cosine_600:.2f`. The neighbour 499 shares two, and its cosine with 500 is {num}`15_digits/cosine_499:.2f`.
 #
 # ```{admonition} Part III in short
 # :class: note
-# Part III has four chapters, this one included, and follows one idea to its end: SeqPE writes a position as a string of digits and lets a
-# small encoder read it, so that every index has an embedding.
+# Part III has four chapters, this one included. SeqPE writes a position as a string of digits, and a small encoder turns the string into an
+# embedding.
 #
 # - **This chapter**: what such an encoder computes before any training.
-# - {doc}`Chapter 16 <16_two_losses>`: its contrastive loss makes distances between embeddings follow distances between positions. What its
+# - {doc}`Chapter 16 <16_two_losses>`: the contrastive loss makes distances between embeddings follow distances between positions. What the
 #   distillation loss adds is open.
-# - {doc}`Chapter 17 <17_two_dimensions>`: on images larger than those of training, SeqPE does not lead. The best methods there fit the
-#   patches of the larger image into the trained grid.
-# - {doc}`Chapter 18 <18_seqpe_stream>`: in the position stream of a separated model, the losses of SeqPE hurt at unfamiliar indices, and
+# - {doc}`Chapter 17 <17_two_dimensions>`: on images larger than those of training, SeqPE does not lead.
+# - {doc}`Chapter 18 <18_seqpe_stream>`: in the position stream of a separated model, the losses of SeqPE hurt far from index 0, and
 #   the model fails on longer texts.
 #
-# If you came for the main line of the book, go on with {doc}`chapter 19 <19_far_text>`.
+# The main line of the book continues in {doc}`chapter 19 <19_far_text>`.
 # ```
 
 # %% tags=["parameters"]
@@ -113,9 +112,9 @@ figures.show(
     "The sinusoid has one peak at 500 and falls on both sides. The curve of the "
     "untrained encoder is high and uneven and jumps at the hundreds; the marked point "
     "at 499 is lower than the one at 600.",
-    caption="Seen from 500 by an untrained encoder, 600 looks more similar "
+    caption="To an untrained encoder, 600 looks more similar to 500 "
     f"(cosine {seen[600]:.2f}) than the neighbour 499 ({seen[499]:.2f}), because it "
-    "shares more digits. The sinusoid is most similar to its neighbours. Dotted lines: "
+    "shares more digits. For the sinusoid, neighbours are most similar. Dotted lines: "
     "the hundreds.",
 )
 
@@ -123,10 +122,10 @@ figures.show(
 # > **Question.** Can a network read a position digit by digit, so that every position has an embedding and no table has to grow? And what
 # > do such embeddings say about distance before any training?
 #
-# A table of positions learns what is needed, but it ends at its last row. Sinusoids, ALiBi's slopes and rotations never end, but they learn
-# nothing. T5's buckets and KERPLE's curves learn and never end, but they know only distances. SeqPE {cite:p}`li2025` writes the position in
-# digits and lets a small network read them. In this chapter we look at that network before training. {term}`SeqPE` also trains the network
-# with two losses, the subject of {doc}`the next chapter <16_two_losses>`.
+# A table of positions is learned, but it ends at its last row. Sinusoids, ALiBi's slopes and rotations never end, but they are not learned.
+# T5's buckets and KERPLE's curves are learned and never end, but they know only distances. {term}`SeqPE` {cite:p}`li2025` lets a small
+# network read the digits of the position. In this chapter we look at that network before training. SeqPE trains it with two losses, the
+# subject of {doc}`the next chapter <16_two_losses>`.
 #
 # ```{admonition} Before you start
 # :class: note
@@ -143,10 +142,9 @@ figures.show(
 #
 # ## What a table cannot do
 #
-# A table of $L$ rows has no row $L$ ({doc}`chapter 12 <12_extrapolators>`). Its rows also share nothing: what a model learns at position
-# 7 changes row 7 only, so every index needs texts to learn from.
+# The rows of a table share nothing: what a model learns at position 7 changes row 7 only. So every index has to occur in training.
 #
-# We give a table and an encoder one step of gradient descent for position 1234. Which other embeddings move?
+# We take one gradient step for position 1234, in a table and in an encoder. How many other embeddings move?
 
 # %%
 positions = torch.arange(10_000)
@@ -175,10 +173,9 @@ assert numbers["moved_table"] == 0 and numbers["moved_encoder"] == 1
 
 # %% [markdown]
 # In the table {num}`15_digits/moved_table:.0%` of the other embeddings move. In the encoder {num}`15_digits/moved_encoder:.0%` move,
-# because all embeddings share its weights. Whether they move in a useful direction is another matter.
+# because all embeddings share its weights. Whether these changes are useful is not measured here.
 #
-# Tables also grow quickly: for $n$ axes with $p$ values each, a table needs $p^n$ rows, but a string of digits is only $n$ times as long as
-# for one axis.
+# Tables also grow quickly. For $n$ axes with $p$ values each, a table needs $p^n$ rows, but the string of digits is only $n$ times as long.
 
 # %%
 ranges = [("a text of 512", 512, 3, 1), ("20,000 positions", 20_000, 5, 1)]
@@ -195,7 +192,7 @@ figures.show_table(
     grown,
     formats=dict.fromkeys(grown.columns[1:], ",d"),
     caption="A table grows with the number of positions. The encoder only gains a "
-    "vector for each digit place and, with more than one axis, for each "
+    "vector for each digit place and, with several axes, for each "
     f"coordinate. Both have width {WIDTH}.",
 )
 
@@ -235,9 +232,8 @@ except ValueError as refused:
     print(refused)
 
 # %% [markdown]
-# A number can be recovered from its digits in any agreed order of the places, so that check alone would miss likelier mistakes. Without
-# padding, *99* and *100* have their ones in different places; padded on the right, *12* and *120* are the same string. So we also test that
-# each place has the same meaning in every string:
+# With padding on the right, *12* and *120* would be the same string. With padding on the left, each place has the same meaning in every
+# string:
 
 
 # %%
@@ -253,7 +249,7 @@ assert torch.equal(tens, torch.arange(1000) // 10 % 10)
 assert [left_aligned(p)[3] for p in (99, 100)] != [9, 0], "no place of the tens there"
 
 # %% [markdown]
-# At a carry, such as from 999 to 1000, neighbours have few digits in common.
+# At a carry, neighbours differ in several digits.
 
 # %% tags=["hide-input"]
 shown = torch.arange(996, 1004)
@@ -283,7 +279,7 @@ figures.show(
     "base 10 the row of 1000 is tinted in four places, the first row in none, every "
     "other row in one.",
     caption=f"From 999 to 1000, {numbers['carry']} of five digits change; on average "
-    f"over all strings {numbers['changes']:.2f} do. Tinted: digits that differ from "
+    f"over all neighbours {numbers['changes']:.2f} do. Tinted: digits that differ from "
     "the row above.",
 )
 
@@ -292,9 +288,9 @@ moving.show(
     "odometer",
     {"most": 100_000, "start": 999},
     name="moving-odometer",
-    alt="A position as the wheels of an odometer; the wheels that turn on the way to "
-    "the next position are coloured, and a chart shows how many digits change around "
-    "it. The reader chooses position and base.",
+    alt="An odometer shows a position. The wheels that turn at the next position are "
+    "coloured, and a chart shows how many digits change around it. The reader chooses "
+    "position and base.",
     instead="the figure above, around 1,000",
 )
 
@@ -304,9 +300,8 @@ moving.show(
 #
 # ## The encoder
 #
-# Each digit becomes a vector, to which a vector for its place is added and, with several coordinates, one for its coordinate. A last slot
-# holds the same learned vector for every position. A small causal transformer reads the slots from left to right, and the state of the
-# last slot becomes the embedding:
+# Each digit becomes a vector. We add a vector for its place and, with several coordinates, one for its coordinate. A last slot holds the
+# same learned vector for every position. A small causal transformer reads the slots, and the state of the last slot becomes the embedding:
 #
 # $$
 # \begin{aligned}
@@ -352,7 +347,7 @@ figures.show(
     "of 123. The other slots of layer 2 are grey.",
     caption="The encoder reads 123. Each slot sees itself and the slots on its left, "
     "so it depends only on the digits up to its own. Only the last slot of the last "
-    "layer is read; the grey boxes are never computed.",
+    "layer is read; the grey boxes can be left out.",
 )
 
 # %% [markdown]
@@ -393,11 +388,11 @@ numbers["width_models"] = SeqPE.width
 # At these sizes our encoders have {num}`15_digits/parameters_text:,` and {num}`15_digits/parameters_image:,` parameters, exactly as many as
 # the released modules.
 #
-# By default the encoder of this book has width {num}`15_digits/width_models`, five digits and {num}`15_digits/parameters_models:,`
-# parameters. (If the embedding is the position stream of a model, the encoder's last map is as wide as that stream.)
+# The default encoder of this book has width {num}`15_digits/width_models`, five digits and {num}`15_digits/parameters_models:,`
+# parameters. The encoders whose embeddings we compare below have width 64.
 #
-# An embedding must depend on every digit and not on the rest of the batch, and no two positions may have the same embedding. The last lines
-# of the cell show that the place vectors tell the encoder the order of the digits.
+# An embedding must depend on every digit but not on the rest of the batch. No two positions may have the same embedding. The cell tests
+# this on samples.
 
 # %%
 drawn = encoder()
@@ -419,8 +414,8 @@ assert not torch.allclose(reversed_places([12_300]), drawn([12_300])), "places c
 # %% [markdown]
 # ## Read shared beginnings only once
 #
-# If they are read one by one, 512 positions of five digits give each layer 3,072 slots. But under the causal mask a slot depends only on
-# the digits up to its own. *00118* and *00123* share their first three digits, so their first three slots are equal in every layer. The
+# Read separately, 512 positions of five digits give each layer 3,072 slots. But under the causal mask a slot depends only on the digits up
+# to its own. *00118* and *00123* share their first three digits, so their first three slots are equal in every layer. The
 # distinct beginnings of many strings form a tree.
 
 # %% tags=["hide-input"]
@@ -457,8 +452,8 @@ figures.show(
 )
 
 # %% [markdown]
-# So we compute each node of the tree once and add a last slot for each position. In the last layer we compute only these last slots
-# (`SequentialPositionEncoder.forward`). Values and gradients stay the same:
+# So we compute each node of the tree once and add a last slot for each position. In the last layer we compute only these last slots. Values
+# and gradients stay the same up to rounding:
 
 # %%
 some = torch.arange(3000, 3064)
@@ -505,9 +500,9 @@ costs = pd.DataFrame(rows)
 figures.show_table(
     costs,
     formats={"digits": ",d", "nodes": ",d"} | dict.fromkeys(saved, ".2f"),
-    caption="Neighbours share most of their beginnings, random positions far fewer. "
-    "Digits of all strings, nodes of their tree, and how many times fewer "
-    "multiply-adds are needed.",
+    caption="Neighbours share more beginnings than random positions. Columns: digits "
+    "of all strings, nodes of their tree, and the factors by which multiply-adds "
+    "fall.",
 )
 saving = costs.set_index("positions")[list(saved)]
 by_tree, ratio = (saving[name] for name in saved)
@@ -517,15 +512,13 @@ numbers["saved_random"] = ratio["512 at random below 20,000"]
 assert numbers["saved_window"] > 3 and numbers["saved_random"] < numbers["saved_window"]
 
 # %% [markdown]
-# On a window of 512 the tree saves a factor of {num}`15_digits/saved_tree`, and tree and last slot together
-# {num}`15_digits/saved_window:.2f`. On random positions, which the two losses mostly draw, the two together save a factor of
-# {num}`15_digits/saved_random:.2f`.
+# On the positions 0 to 511, the tree saves a factor of {num}`15_digits/saved_tree`. The tree and the last slot together save
+# {num}`15_digits/saved_window:.2f`. On random positions, they save {num}`15_digits/saved_random:.2f`.
 #
-# All sequences of a batch and all layers share their positions. So a training step runs the encoder once for the text, once for everything
-# that the two losses draw, and once more for the teacher of the distillation. At inference the embeddings are kept in a table if it fits
-# (`sepnb.seqpe.injection.HELD`).
+# All sequences of a batch and all layers use the same embeddings. So a training step runs the encoder once for the text and twice for the
+# two losses.
 #
-# Nothing loops over positions. Here an encoder of eight columns reads a million of them:
+# An encoder of width 8 reads a million positions without a loop over single positions:
 
 # %%
 million, read = torch.arange(10**6), []
@@ -546,7 +539,7 @@ print(f"all of them read: {whole / part:.0f} times 1,000 by the definition")
 # %% [markdown]
 # ## Before any training
 #
-# {numref}`fig-digits-from-500` shows the neighbourhood of 500 as one untrained encoder sees it. Other initialisations show the same:
+# {numref}`fig-digits-from-500` shows one untrained encoder. All initialisations that we drew rank 600 above 499:
 
 # %%
 numbers["cosine_499"], numbers["cosine_600"] = seen[499].item(), seen[600].item()
@@ -596,22 +589,22 @@ told.insert(0, "embeddings", [*names, "random table (control)"])
 figures.show_table(
     told,
     formats=dict.fromkeys(columns, ".2f"),
-    caption="Left, the mean cosine of pairs with 0 to 3 equal digits of five. Right, "
-    "the rank correlation of cosine and nearness, for all pairs and for those without "
-    "an equal digit.",
+    caption="Left: mean cosine of pairs with 0 to 3 of five digits equal. Right: rank "
+    "correlation of cosine and nearness (minus the distance), for all pairs and "
+    "for those without an equal digit.",
 )
 kept = ("cosine_none_equal", "cosine_three_equal", "rank_near", "rank_near_alone")
 numbers |= dict(zip(kept, drawings.mean(axis=0)[[0, 3, 4, 5]].tolist(), strict=True))
 
 # %% [markdown]
-# Each shared digit brings two positions nearer: the mean cosine is {num}`15_digits/cosine_none_equal:.2f` with no digit in common and
-# {num}`15_digits/cosine_three_equal:.2f` with three. Nearness correlates with the cosine at {num}`15_digits/rank_near:.2f`, because near
-# positions tend to share their leading digits.
+# Each shared digit makes two embeddings more similar: the mean cosine is {num}`15_digits/cosine_none_equal:.2f` with no digit in common and
+# {num}`15_digits/cosine_three_equal:.2f` with three. Nearness correlates with the cosine at {num}`15_digits/rank_near:.2f`, probably
+# because near positions tend to share leading digits.
 #
-# Among pairs without a common digit, the same correlation is only {num}`15_digits/rank_near_alone:.2f`. A random table shows neither effect.
+# Among pairs without a common digit, the correlation is only {num}`15_digits/rank_near_alone:.2f`. A random table shows neither effect.
 #
-# This matters for windows too. If a window is moved by 1,000, its low digits stay the same and only one high digit differs. If it is moved
-# by 384, every carry falls somewhere else.
+# Shared digits matter for windows too. If the first window is moved by 1,000, only one high digit changes. If it is moved by 384, every
+# carry falls somewhere else.
 
 # %%
 STARTS = {"first window": 0, "moved by 1,000": 1000, "moved by 384": 384}
@@ -659,27 +652,26 @@ figures.show(
     "window and the one moved by 1,000 have the same dark band towards the end. In the "
     "one moved by 384 the bands are elsewhere. The image of a random table is dark "
     "except for its diagonal.",
-    caption="Moved by 1,000, a window looks like the first one to an untrained "
-    "encoder; moved by 384 it does not. Colour shows the cosine of two positions in a "
+    caption="To an untrained encoder, a window moved by 1,000 looks like the first "
+    "one; one moved by 384 does not. Colour shows the cosine of two positions in a "
     f"window. Likeness to the first window: {aligned.mean():.2f} when moved by 1,000 "
     f"(mean of {N_DRAWN} initialisations), {misaligned.mean():.2f} by 384, "
     f"{by_chance:.2f} for a random table.",
 )
 
 # %% [markdown]
-# {numref}`fig-digits-windows` is a warning. The *likeness* of two windows is the correlation of the inner products inside them. SeqPE's
-# distillation loss wants far windows to look like the trained one. But a window of 128 that starts at a multiple of 1,000 looks like the
-# trained one before any training, because its low digits are the same. (A window moved by 100, less than its length, has a likeness of
-# {num}`15_digits/like_short:.2f`, between the two.) So a test at round starts shows shared digits, not learning. This book therefore keeps
-# round starts apart from others and shows the untrained encoder next to the trained one.
+# In {numref}`fig-digits-windows`, the *likeness* of two windows is the correlation of the inner products inside them. SeqPE's distillation
+# loss is meant to make far windows look like the trained one. But the window that starts at 1,000 looks like the first one before any
+# training, because its low digits are the same. (A window moved by 100, less than its length, has a likeness of
+# {num}`15_digits/like_short:.2f`, between the two.) So a test at round starts alone cannot tell learning from shared digits. This book
+# therefore separates round starts from others and shows the untrained encoder next to the trained one.
 #
 # Inside the first window, nearness and inner product have a Spearman correlation of {num}`15_digits/order:.2f` in the untrained encoder and
-# of {num}`15_digits/order_sinusoid:.2f` in the sinusoid. The two losses have to improve on the untrained encoder.
+# of {num}`15_digits/order_sinusoid:.2f` in the sinusoid.
 #
 # ## Any number of coordinates
 #
-# The release handles one or two coordinates. Here there can be any number, each with its own range. A position with too many digits is
-# refused with a clear message, while the release fails in the indexing of a list.
+# The release handles one or two coordinates. Here there can be any number, each with its own range.
 
 # %%
 video = encoder(dims=3, digits=(4, 2, 2))  # frames, rows, columns
@@ -695,12 +687,12 @@ folded.dim.weight.zero_()
 torch.testing.assert_close(folded(points), video(points), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The last lines show that Dim in {eq}`eq-digits-encoder` is redundant, because Place already knows the coordinate. We keep it, at $n w$
-# numbers, because the release has it.
+# The last lines show that Dim in {eq}`eq-digits-encoder` is redundant, because each place belongs to one coordinate. We keep Dim because
+# the release has it.
 #
 # ## Details: what the released code does differently
 #
-# The folded cells compute the column *measured here* of the table below.
+# The folded cells compute the column *measured here* of the table.
 
 
 # %% tags=["hide-input"]
@@ -733,7 +725,7 @@ passes = [noisy(chosen) for _ in range(2)]
 numbers["dropout_apart"] = float((passes[0] - passes[1]).norm() / passes[0].norm())
 
 # %% [markdown]
-# Some differences concern how a model is trained and read. To measure them, we need a small language model with SeqPE's score term.
+# Some differences concern how a model is trained and read. We measure them in a small language model with SeqPE in the attention scores.
 
 
 # %% tags=["hide-input"]
@@ -840,27 +832,22 @@ assert numbers["contrastive_released"] > 3 * numbers["contrastive_chance"]
 assert abs(numbers["reduction_ratio"] - 32) < 1e-6
 
 # %% [markdown]
-# `````{dropdown} Details: the first two rows, in words
-# **First weights.** With the released deviation at width 64, the scores in the contrastive loss would hardly differ, because we also divide
-# them by the root of $D$. If deviation and products are both as released, a narrow encoder does learn ({doc}`chapter 16 <16_two_losses>`).
+# The first two rows belong together: if the deviation and the products are both as released, a narrow encoder does learn ({doc}`chapter 16
+# <16_two_losses>`).
 #
-# **Inner products.** Without the division, the products differ by tens of nats, and the candidate whose numeral looks most like that of the
-# anchor wins, near or not. (One initialisation, 16 anchors, uniform candidates.)
-#
-# Both released forms are options: `std`, and `scale` and `reduction` of the losses.
-# `````
+# The losses in the second row are from one initialisation, with 16 anchors and uniform candidates.
 #
 # ## What to take away
 #
 # 1. In digits, every position up to $b^W - 1$ has an embedding, with any number of coordinates. All positions share the weights, so a
-#    step for one moves all others, wanted or not.
-# 2. If shared beginnings are computed once, and in the last layer only the slots that are read, the encoder needs
-#    {num}`15_digits/saved_window:.2f` times fewer multiply-adds on a window, with the same result up to rounding.
-# 3. Before training the embeddings reflect digits, not distance. So a window that is moved by a power of ten longer than itself looks like
-#    the first one, and tests at far positions must not start only at round numbers.
+#    gradient step for one moves all others.
+# 2. Computing shared beginnings once, and in the last layer only the last slot, divides the multiply-adds on the positions 0 to 511 by
+#    {num}`15_digits/saved_window:.2f`. The result is the same up to rounding.
+# 3. Before training, the embeddings reflect digits more than distance. The window moved by 1,000 looks like the first one. So tests at far
+#    positions must not start only at round numbers.
 #
-# **Limits.** Nothing here is trained, and all embeddings that we compare come from one width and from initial weights of our choice. We
-# measure inner products, as the losses do, whereas a model reads the embeddings through a map.
+# **Limits.** Nothing here is trained. All embeddings that we compare have one width and initial weights of our choice. We measure cosines
+# and, as the losses do, inner products. But a model reads the embeddings through a map.
 #
 # **What would change our mind.** An untrained encoder for which windows at other starts are as similar to the first window as those at
 # round starts. Or two digit strings for one position below $b^W$.
@@ -897,7 +884,7 @@ print(nodes, vectors)
 assert min(nodes, key=nodes.get) == 32 and min(vectors, key=vectors.get) == 2
 
 # %% [markdown]
-# **3. (medium)** Give the encoder the least significant digit first. Which slots are still shared, and how much is saved on 0 to 511?
+# **3. (medium)** Give the encoder the least significant digit first. Which beginnings of the positions 0 to 511 are still shared?
 
 # %% tags=["hide-cell"]
 # Solution. All first digits differ within ten neighbours; from the third digit on,

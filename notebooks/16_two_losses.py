@@ -13,8 +13,8 @@
 # %% [markdown]
 # # 16. Two losses and a space
 #
-# **Finding.** SeqPE's contrastive loss makes distances between embeddings follow distances between positions. We look at windows of
-# neighbouring positions away from the trained window. There the rank correlation between the two kinds of distance is
+# **Finding.** SeqPE's contrastive loss makes distances between embeddings follow distances between positions. We look at windows outside
+# the trained one, in the range from which both losses draw positions. There the rank correlation between the two kinds of distance is
 # {num}`seqpe_distances/contrastive/drawn/distance/misaligned:.2f` before training and
 # {num}`seqpe_distances/contrastive/distance/misaligned:.2f` after training with the contrastive loss alone. After training with the
 # distillation loss alone, it is {num}`seqpe_distances/distillation/distance/misaligned:.2f`.
@@ -104,8 +104,9 @@ if len(again.values("contrastive", "distance/misaligned")):
     told = (
         "With the contrastive loss, alone or with the distillation, distances of "
         "embeddings follow distances of positions in every group (left). Inner "
-        "products do so clearly only for positions spread over the whole range "
-        "(right). Windows elsewhere do not begin at round numbers. Markers: means; "
+        "products follow nearness clearly only for positions spread over the whole "
+        "range (right). Windows elsewhere begin below 20,000, not at round numbers. "
+        "Markers: means; "
         "bars: 95 % t intervals; ticks: seeds."
     )
 figures.show(
@@ -114,31 +115,33 @@ figures.show(
     alt="Dot plots of rank correlations for an encoder before training and after three "
     "trainings, in four groups of positions. On the left, for distances, the two "
     "trainings with the contrastive loss are right of the others in every group. On "
-    "the right, for inner products, only with spread positions.",
+    "the right, for inner products, they clearly are only for spread positions, and "
+    "in the trained window they are left of the others.",
     caption=told,
 )
 
 # %% [markdown]
-# > **Question.** Which of SeqPE's two losses puts the embeddings of positions into order? And does the order reach positions where the
+# > **Question.** Which of SeqPE's two losses orders the embeddings by position? And does the order reach positions where the
 # > losses never drew anything?
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 25 s of one CPU core at any profile, most of it for two tiny trainings; no GPU is used, nothing is downloaded. The
-#   records: `sepnb run seqpe_geometry`, 54 runs of about a minute on one core, and `sepnb run seqpe_distances`, 18 more; no data.
+# - **Time**: about 25 s of one CPU core at any profile; no GPU, no downloads. The records: `sepnb run seqpe_geometry`, 54 runs of about a
+#   minute on one core, and `sepnb run seqpe_distances`, 18 more.
 # - **You need**: {doc}`chapter 15 <15_digits>`, or its takeaways; softmax and cross-entropy.
-# - **You will learn**: what each loss asks for, and what it ignores, and how to distinguish a learned geometry from shared digits.
-# - **Claims tested**: each verdict is shown in the text and links to its rule. Six rules were committed before the first record; in one of
-#   them, the condition that voids a comparison changed later. The rules on distances were written after seeds 1 to 6 had been seen, and are
-#   judged on seeds 7 to 12.
+# - **You will learn**: what each loss asks for and what it ignores; how to tell a learned geometry from shared digits.
+# - **Claims tested**: six rules were committed before the first record. Before the rule on far positions was written, a trial with one seed
+#   had been seen. In another rule, the condition that voids a comparison changed later. Two rules on distances were written after seeds 1
+#   to 6 had been seen, and are judged on seeds 7 to 12.
 # - **Of the source** we read the abstract and the released code, not the paper itself.
 # ```
 #
 # ## Why two losses
 #
 # The encoder of {doc}`chapter 15 <15_digits>` reads numerals, and `1000` looks more like `2000` than like `999`. So SeqPE {cite:p}`li2025`
-# trains it with two losses besides that of the task. The *contrastive* loss makes near positions similar. The *distillation* loss makes the
-# inside of a far window look like the inside of the trained one.
+# trains it with two losses besides that of the task. The *contrastive* loss is meant to make embeddings of near positions similar. The
+# *distillation* loss is meant to make windows elsewhere look, inside, like the *trained window*: the first positions, where a model reads
+# its texts.
 #
 # ## The contrastive loss: which one is nearest?
 #
@@ -158,8 +161,7 @@ figures.show(
 # :dedent:
 # ```
 #
-# By hand, with one column: the anchor is 5, with embedding 1. The candidates are 9, 3 and 6, with embeddings 2, 1 and 3. The third is
-# nearest.
+# By hand, with one column: the anchor 5 has embedding 1. The candidates 9, 3 and 6 have embeddings 2, 1 and 3. The third is nearest.
 
 # %%
 anchor, candidates = torch.tensor([5]), torch.tensor([[9, 3, 6]])
@@ -177,10 +179,10 @@ assert moved == by_function
 print(f"by hand {by_hand:.4f}, by the function {by_function.item():.4f}")
 
 # %% [markdown]
-# The last check shows a limit: the loss asks only which candidate is nearest, not how far away the others are.
+# As the last check shows, the loss asks only which candidate is nearest, not how far away the others are.
 #
-# The release has $s = 1$. But products grow with the number of columns $D$, so a wide untrained encoder starts far above $\log K$, the
-# loss of a blind guess. Our default is $s = 1/\sqrt D$:
+# The release has $s = 1$, but products grow with the number of columns $D$. A blind guess has a loss of $\log K$. Our default is $s =
+# 1/\sqrt D$:
 
 # %% tags=["hide-input"]
 guess = CandidateSampler((geo.LARGEST,), anchors=16, kinds=(("uniform", 1.0),))
@@ -206,8 +208,8 @@ figures.show_table(
 # ### Which questions are asked?
 #
 # The candidates decide what the encoder learns. In the release, four anchors in ten draw their candidates from anywhere. Up to a quarter of
-# these candidates are made by *editing the digits* of the anchor, and an edited candidate is never the right answer. The other six anchors
-# draw their candidates from one box of neighbouring positions, which can lie *anywhere*. How near is the right answer?
+# these candidates are made by *editing the digits* of the anchor, and an edited candidate is never the right answer. Each of the other six
+# draws its candidates from one box of neighbouring positions, which can lie *anywhere*. How near is the right answer?
 
 # %%
 sampled = {}
@@ -250,13 +252,14 @@ figures.show(
 
 # %% [markdown]
 # With candidates from anywhere, the right answer is a direct neighbour for only {num}`16_two_losses/neighbours_uniform:.1%` of the
-# anchors. A box anywhere is usually far away, so the question becomes which end of it is nearer. Only a box *around* the anchor asks
-# about neighbours ({num}`16_two_losses/neighbours_around:.0%` of the anchors). The release has no such box; here it is an ablation.
+# anchors. A box anywhere is usually far away, so the question becomes which end of it is nearer. With a box *around* the anchor, the right
+# answer is a direct neighbour more often ({num}`16_two_losses/neighbours_around:.0%` of the anchors). The release has no such box; we add
+# it as a variant.
 #
 # ## The distillation loss: look like the trained window
 #
 # The second loss is about *windows*. Take places $a$ inside the trained window and the same places in a window elsewhere, $a + \Delta$.
-# For each head $h$ of each window, compute all inner products and turn each row into a distribution:
+# In each window, and for each head $h$ (a block of columns), compute all inner products and turn each row into a distribution:
 #
 # $$
 # \begin{gathered}
@@ -266,8 +269,8 @@ figures.show(
 # \end{gathered}
 # $$ (eq-losses-distillation)
 #
-# The bar stops the gradient: the trained window is the *teacher*, and only the student moves. The loss is the mean over rows, heads and
-# windows ({func}`sepnb.seqpe.distillation_loss`):
+# The bar stops the gradient: it flows only through the window elsewhere, the student. The trained window is the *teacher*. The loss is the
+# mean over rows, heads and windows ({func}`sepnb.seqpe.distillation_loss`):
 #
 # ```{literalinclude} ../../sepnb/seqpe/losses.py
 # :pyobject: distillation_loss
@@ -275,7 +278,7 @@ figures.show(
 # :dedent:
 # ```
 #
-# What does this loss notice? Here are students made from one teacher:
+# What does this loss notice? Here is one teacher with several students:
 
 
 # %%
@@ -306,9 +309,9 @@ figures.show_table(
 )
 
 # %% [markdown]
-# The loss depends on the products inside a head, up to one constant, and on their scale, because the products are *raw*, as in the release.
-# It does not depend on direction, so each head of a far window may be rotated in any way. But a score of positions,
-# $W_q e_p \cdot W_k e_{p'}$, does depend on direction:
+# The loss depends only on the products inside each head, and adding one constant to all of them changes nothing. The products are *raw*, as
+# in the release, so their scale matters. Direction does not, so each head of a window elsewhere may be rotated in any way. But a score of
+# positions, $W_q e_p \cdot W_k e_{p'}$, depends on direction:
 
 # %%
 w_q, w_k = torch.randn(2, 8, 8, dtype=F64)
@@ -323,8 +326,8 @@ assert kd(home, home @ both_heads) < 1e-12
 assert (score(home) - score(home @ both_heads)).abs().max() > 1
 
 # %% [markdown]
-# Two things are easy to get wrong. Without the stop-gradient the teacher learns from the student. And the release divides by the number of
-# *entries*, $m^2$ for $m$ places, although a divergence is a sum over a row. So its weight of $0.1$ corresponds to a weight of $0.1/m$
+# Without the stop-gradient the teacher learns from the student. The release divides by the number of *entries*, $m^2$ for $m$ places,
+# although a divergence is a sum over a row. So its weight of $0.1$ corresponds to a weight of $0.1/m$
 # here. <!-- given: the released weight -->
 
 # %%
@@ -339,15 +342,11 @@ released = distillation_loss(teacher, student, 2, reduction="released")
 assert abs(rows / released - 5) < 1e-9  # m = 5 places
 
 # %% [markdown]
-# `````{dropdown} Details: the teacher must be the window that the model reads
-# In a step of random-offset training the model reads a window somewhere else, so our code skips the distillation. It raises an error if the
-# training has a kind of offset that it does not know, or if the teacher's window is longer than the text.
-# `````
 #
 # ### Shared digits are a trap
 #
-# A {term}`round start` is a multiple of a power of ten that is at least as long as the window. In a window at a round start the low digits
-# run as in the trained window. Figures and tables call such windows *aligned* and all others *misaligned*.
+# A {term}`round start` is a multiple of a power of the base, here ten, that is at least as long as the window. In a window at a round start
+# the low digits run as in the trained window. Such windows are *aligned*, and all others are *misaligned*.
 
 # %%
 torch.manual_seed(seed)
@@ -363,8 +362,9 @@ assert max(cost["aligned"]) < min(cost["misaligned"])
 print({group: np.round(found, 3).tolist() for group, found in cost.items()})
 
 # %% [markdown]
-# Windows at round starts look like the trained one before anything is learned: their distillation loss is
-# {num}`16_two_losses/drawn_aligned:.3f`, that of others {num}`16_two_losses/drawn_misaligned:.3f`. So we never average the two kinds.
+# Windows at round starts look like the trained one before anything is learned. Their distillation loss is
+# {num}`16_two_losses/drawn_aligned:.3f`, and that of other windows is {num}`16_two_losses/drawn_misaligned:.3f`. So we never average the
+# two kinds.
 #
 # ## A toy training
 #
@@ -445,20 +445,21 @@ figures.show(
     alt="Six heat maps of cosines between embeddings, above for sixty-four "
     "neighbouring positions, below for sixty-four spread over a thousand. Before "
     "training there is a plaid of shared digits. With the released candidates the "
-    "neighbours are all alike and the spread positions ordered. With half of the "
-    "anchors asking around themselves the neighbours form blocks of ten and the spread "
-    "positions repeat.",
+    "neighbours are all alike and the spread positions ordered. If half of the "
+    "anchors draw candidates around themselves, the neighbours form blocks of ten and "
+    "the spread positions repeat.",
     caption=f"After {STEPS} steps of a toy training, the released candidates have "
-    "ordered spread positions, and candidates around the anchor have ordered "
-    "neighbours. Colour shows the cosine of two embeddings. *Order*: rank correlation "
+    "ordered spread positions but hardly neighbours. If half of the anchors draw "
+    "candidates around themselves, it is the reverse. Colour shows the cosine of two "
+    "embeddings. *Order*: rank correlation "
     "of nearness with the inner product. Before training, shared digits make a plaid.",
 )
 
 # %% [markdown]
-# **In this toy training the encoder learns the order that it is asked about.** The released candidates order positions spread over the
+# **In this toy training the candidates decide which order the encoder learns.** The released candidates order positions spread over the
 # range ({num}`16_two_losses/live_far_released:+.2f`), but hardly the sixty-four neighbours ({num}`16_two_losses/live_near_released:+.2f`).
-# With the box around the anchor, the neighbours are ordered ({num}`16_two_losses/live_near_around:+.2f`), in blocks of ten. One seed proves
-# nothing, so the experiment below looks at both kinds of positions.
+# With boxes around half of the anchors, the neighbours are ordered ({num}`16_two_losses/live_near_around:+.2f`), in blocks of ten, but the
+# spread positions are not. One seed proves nothing; the experiment below has six.
 #
 # ### Products and distances
 #
@@ -481,11 +482,11 @@ assert abs(centred.distance - as_they_are.distance) < 1e-9
 # %% [markdown]
 # The order of the sixty-four neighbours is {num}`16_two_losses/live_near_released:+.2f` by products and
 # {num}`16_two_losses/live_distance_near` by distance. All embeddings of the window share one large vector, their mean, which makes up
-# {num}`16_two_losses/live_common` of the squared length. In the products this mean drowns out the rest, so small differences in length
-# decide the order. If the mean is removed, or if all embeddings are scaled to one length, products order positions much better.
+# {num}`16_two_losses/live_common` of the squared length. In the products this mean outweighs the rest, so small differences in length
+# decide the order. If the mean is removed, or if all embeddings are scaled to one length, the products order positions much better.
 #
-# Move the slider to go through the toy training with the released candidates. Each point is one of the spread positions, drawn in the plane
-# of the first two principal components.
+# Move the slider through the toy training with the released candidates. Each point is a spread position, in the plane of the first two
+# principal components.
 
 # %% tags=["hide-input"]
 last = lessons["released"][STEPS][1]
@@ -517,29 +518,28 @@ interactive.show(
 # %% [markdown]
 # ## The experiment
 #
-# `seqpe_geometry` trains encoders of 64 columns on positions below 20,000, with a trained window of 128. It measures them before and
-# after training, in six groups of positions:
+# `seqpe_geometry` trains encoders of 64 columns on the two losses alone: no text is read. The losses draw positions below 20,000, and the
+# trained window has 128. Encoders are measured before and after training, in six groups of positions:
 #
 # - the *trained* window;
 # - windows elsewhere below 20,000, at round starts (*aligned*) and at other starts (*misaligned*);
-# - both again past 20,000, where no loss reached (*never seen*);
+# - both again past 20,000, where the losses drew nothing (*never seen*);
 # - 128 positions *spread* over the range.
 #
 # The measures are
 #
 # - *distance*: the rank correlation of the distance of two positions with the Euclidean distance of their embeddings;
-# - *order*: that of their nearness with the inner product;
-# - *adjacency*: how often the largest product is that of a nearest neighbour;
+# - *order*: the rank correlation of the nearness of two positions with the inner product of their embeddings;
+# - *adjacency*: the share of positions whose largest product is with a direct neighbour;
 # - *likeness*: the correlation of a window's products with those of the trained window.
 #
 # ### The contrastive loss orders distances
 #
-# We first saw that the contrastive loss orders distances on seeds 1 to 6, when no rule asked about distances. So we wrote two rules about
-# them and then trained seeds 7 to 12 to judge these rules (`seqpe_distances`, {numref}`fig-losses-distances`). In the trained window the
+# The rules on distances are judged on seeds 7 to 12 (`seqpe_distances`, {numref}`fig-losses-distances`). In the trained window the
 # correlation is {num}`seqpe_distances/both/distance/trained:+.2f±` with both losses,
 # {num}`seqpe_distances/contrastive/distance/trained:+.2f±` with the contrastive loss alone and
-# {num}`seqpe_distances/distillation/distance/trained:+.2f±` with the distillation alone. Exploratory: past 20,000, where no loss reached,
-# the contrastive loss orders distances too.
+# {num}`seqpe_distances/distillation/distance/trained:+.2f±` with the distillation alone. Exploratory: the contrastive loss orders distances
+# past 20,000 too.
 #
 # ### Binary digits come first
 
@@ -571,7 +571,7 @@ if ran:
     told = (
         "Binary digits order distances best: they have the highest mean in "
         f"{most.count('base-2')} of {len(GROUPS)} groups of positions. Two groups are "
-        "shown; windows elsewhere do not begin at round numbers. Rows have decimal "
+        "shown. Rows have decimal "
         "digits and both losses unless they say otherwise."
     )
 else:
@@ -587,9 +587,9 @@ figures.show(
 )
 
 # %% [markdown]
-# Exploratory: binary digits have the highest mean in every group of positions, {num}`seqpe_geometry/base-2/distance/trained:+.2f±` in the
-# trained window against {num}`seqpe_geometry/both/distance/trained:+.2f±` with decimal digits. But at starts past 20,000 that are not
-# round, the lead is within the spread of the seeds. Also, binary strings have 17 digits and decimal ones five.
+# Exploratory: with binary digits the correlation in the trained window is {num}`seqpe_geometry/base-2/distance/trained:+.2f±`, against
+# {num}`seqpe_geometry/both/distance/trained:+.2f±` with decimal digits. But at starts past 20,000 that are not round, the lead is within
+# the spread of the seeds. Binary strings are also longer: 17 digits instead of five.
 #
 # ### Products order what is far apart
 
@@ -626,49 +626,51 @@ figures.show(
         else ""
     )
     + f"Left, with both losses: {far[0]} for spread positions, {near[0]} in misaligned "
-    "windows (those that do not begin at round numbers); with half of the anchors "
-    f"asking around themselves {far[1]} and {near[1]}. Right: how similar windows "
+    "windows (those that do not begin at round numbers). If half of the anchors draw "
+    f"candidates around themselves: {far[1]} and {near[1]}. Right: how similar windows "
     "elsewhere are to the trained one.",
 )
 
 # %% [markdown]
 # With both losses the order of spread positions rises from {num}`seqpe_geometry/both/drawn/order/spread:+.2f±` to
 # {num}`seqpe_geometry/both/order/spread:+.2f±`; the contrastive loss alone does nearly as well. In the *trained* window, where a model
-# would read its texts, the order fell in every seed from 7 to 12, to {num}`seqpe_distances/both/order/trained:+.2f±`.
+# would read its texts, the order fell in four of seeds 1 to 6 and in all of seeds 7 to 12, where it ended at
+# {num}`seqpe_distances/both/order/trained:+.2f±`.
 #
-# If half of the anchors get candidates from their own neighbourhood, the order in the trained window reaches
-# {num}`seqpe_geometry/around/order/trained:+.2f±`. But at starts that are not round, the largest product of a position belongs to a direct
-# neighbour for only {num}`seqpe_geometry/around/adjacency/misaligned:.2f±` of the positions (2 in 127 by chance).
+# If half of the anchors draw candidates around themselves, the order in the trained window reaches
+# {num}`seqpe_geometry/around/order/trained:+.2f±`. Even then, at starts that are not round, the largest product is with a direct neighbour
+# for only {num}`seqpe_geometry/around/adjacency/misaligned:.2f±` of the positions (2 in 127 by chance).
 #
 # ### Likeness to the trained window does not grow
 #
-# Before training, windows at round starts have a likeness of {num}`seqpe_geometry/both/drawn/likeness/aligned:+.2f±` to the trained
-# window, others {num}`seqpe_geometry/both/drawn/likeness/misaligned:+.2f±`. The distillation is meant to raise the latter, but both
-# losses change it by {num}`seqpe_geometry/both/likeness/misaligned minus drawn/likeness/misaligned:+.2f±`.
+# Before training, windows at round starts have a likeness of {num}`seqpe_geometry/both/drawn/likeness/aligned:+.2f±` to the trained window,
+# and other windows {num}`seqpe_geometry/both/drawn/likeness/misaligned:+.2f±`. The distillation is meant to raise the latter, but training
+# with both losses changes it by {num}`seqpe_geometry/both/likeness/misaligned minus drawn/likeness/misaligned:+.2f±`.
 #
 # The distillation alone changes it by {num}`seqpe_geometry/distillation/likeness/misaligned minus drawn/likeness/misaligned:+.2f±`. It
-# grows only if half of the anchors ask around themselves.
+# clearly grows in one variant only, where half of the anchors draw candidates around themselves.
 #
 # ## What to take away
 #
 # 1. **The contrastive loss aligns distances of embeddings with those of positions**, as the abstract says
-#    ({verdict}`the-contrast-aligns-distances: reproduced`). With both losses, distances agree inside a window as well
+#    ({verdict}`the-contrast-aligns-distances: reproduced`). With both losses they agree too, also in the trained window
 #    ({verdict}`the-losses-order-distances: held`).
-# 2. **Inner products follow positions that are far apart** ({verdict}`the-losses-order-far-positions: held`). We also expected them to
-#    follow the positions inside a window ({verdict}`the-losses-order-positions: undecided`), and the contrastive loss to be the reason
+# 2. **Inner products order positions that are far apart** ({verdict}`the-losses-order-far-positions: held`). We also expected them to order
+#    the positions inside a window ({verdict}`the-losses-order-positions: undecided`), and the contrastive loss to be the reason
 #    ({verdict}`contrast-alone-orders-positions: undecided`).
 # 3. **The use of the distillation is open.** With six seeds we cannot tell whether it repeats the geometry of the trained window elsewhere
-#    ({verdict}`distillation-carries-the-geometry: undecided`), or whether what the losses teach reaches positions on which no loss
-#    was computed ({verdict}`the-geometry-reaches-positions-never-seen: undecided`).
+#    ({verdict}`distillation-carries-the-geometry: undecided`). Nor can we tell whether what the losses teach inner products reaches
+#    positions that the losses never drew ({verdict}`the-geometry-reaches-positions-never-seen: undecided`).
 # 4. **Shared digits make even an untrained encoder look as if it had learned a geometry**
 #    ({verdict}`shared-digits-look-like-geometry: held`). So every figure of such a geometry should show an untrained encoder as well.
 #
-# **Limits.** The two losses are trained here without a task. With the gradient of a task, or after longer training, neighbours may be
-# ordered after all. All variants have one width, one learning rate and one schedule. {doc}`Chapter 18 <18_seqpe_stream>` trains models of
-# text.
+# **Limits.** The two losses are trained here without a task. With the gradient of a task, or after longer training, inner products may
+# order neighbours after all. All variants have one width, one learning rate and one schedule. {doc}`Chapter 18 <18_seqpe_stream>` trains
+# models of text.
 #
-# **What would change our mind.** An order of neighbours in the *trained* window that training raises by more than a tenth. Or, at starts
-# that are not round, a likeness more than a tenth higher with the distillation than without.
+# **What would change our mind.** With the released candidates, an order of inner products in the *trained* window that training raises by
+# more than a tenth. (If half of the anchors draw candidates around themselves, training already raises it by more.) Or, at starts that are
+# not round, a likeness more than a tenth higher with the distillation than without.
 #
 # ## Exercises
 #
@@ -740,8 +742,8 @@ assert abs(contrastive_loss(e @ both_heads, c, at, at_c) - plain) > 1e-3
 assert distillation_loss(e[None], (e @ both_heads)[None], 2) < 1e-12
 
 # %% [markdown]
-# **5. (hard)** Round starts keep the low digits. For base 16 and a window of 128, what is the smallest shift that does so? Is $1{,}000$
-# such a shift?
+# **5. (hard)** A shift to a round start keeps the low digits. For base 16 and a window of 128, what is the smallest such shift? Is
+# $1{,}000$ one?
 
 # %% tags=["hide-cell"]
 # Solution. The smallest power of the base that holds the window: 256. 1,000 =
@@ -765,15 +767,15 @@ assert alike[1_024] > alike[1_000]
 # %% [markdown]
 # ### Raw products, and a form free of scale
 #
-# The longer the embeddings, the sharper the softmax of the distillation. No setting fixes this sharpness, and training changes it. The
-# folded checks show the option `scale=None`, which makes the softmax independent of the length, and why this option is not the default.
+# The longer the embeddings, the sharper the softmax of the distillation, so training changes its sharpness. The option `scale=None` makes
+# the softmax independent of the length. The folded text shows why it is not the default.
 #
 # `````{dropdown} Details: how much a row of the teacher says
-# The option divides by the mean squared length of the teacher and applies the scale of attention. We measure how much a row of the
-# teacher's softmax says by how far the row is from uniform, in nats. In the toy training the embeddings of the window become longer and
-# more alike. With raw products the rows are {num}`16_two_losses/live_told_raw_drawn:.2f` nats from uniform before training and
+# The option divides by the mean squared length of the teacher and applies the scale of attention. We measure how far a row of the teacher's
+# softmax is from uniform, in nats. In the toy training the embeddings of the window become longer and more alike. With raw products the
+# rows are {num}`16_two_losses/live_told_raw_drawn:.2f` nats from uniform before training and
 # {num}`16_two_losses/live_told_raw_schooled:.2f` at the end. With the option they end at {num}`16_two_losses/live_told_free_schooled:.5f`
-# nats, and a uniform teacher teaches nothing. So raw products are the default.
+# nats, and a uniform teacher teaches only that all places be alike. So raw products are the default.
 #
 # In the records, too, both losses lengthen the embeddings of the trained window, from {num}`seqpe_geometry/both/drawn/norm/trained:.1f±`
 # to {num}`seqpe_geometry/both/norm/trained:.1f±`.

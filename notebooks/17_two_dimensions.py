@@ -121,12 +121,12 @@ figures.show(
     alt="Five panels of dots, a row for each method: share of right answers on larger "
     "pictures, every seed a tick, a line at chance. On upscaled pictures the methods "
     "with fitted places are far ahead of their own crosses, where the grid grows, and "
-    "of SeqPE. On a canvas all methods fall far below the trained size.",
+    "of SeqPE. On a canvas all methods are far below that.",
     caption="On upscaled pictures, fitted places (dots) are read better than a growing "
     f"grid (crosses) {fits}. Right answers at {WIDEST} x {WIDEST} patches after "
     f"training at {TRAINED} x {TRAINED}. On canvas and spread all grids grow, except "
-    "that of the learned table. Shifts: trained at random offsets too; multiplied: the "
-    "released image form. Grey line: chance. The highest mean: "
+    "that of the learned table. Shifts: also trained at random offsets; multiplied: "
+    "the released image form. Grey line: chance. The highest mean: "
     + "; ".join(f"{t}, {change}: {best[t, change]}" for t, change in VIEWS)
     + ".",
 )
@@ -137,20 +137,20 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 40 s of one CPU core at any profile; no GPU is used, and the live cells read handwritten digits that come with
-#   scikit-learn. The records: `sepnb run images`, 132 runs of about three minutes on one core, with Fashion-MNIST, and
-#   `sepnb run volumes`, 36 runs of less than a minute, no data.
+# - **Time**: about 40 s of one CPU core at any profile; no GPU is used. The live cells read the digits of scikit-learn. The records:
+#   `sepnb run images`, 132 runs of about three minutes on one core, with Fashion-MNIST, and `sepnb run volumes`, 36 runs of less than a
+#   minute, without data.
 # - **You need**: {doc}`chapter 4 <04_rotation>`, {doc}`chapter 15 <15_digits>` and {doc}`chapter 16 <16_two_losses>`, or their takeaways.
 # - **You will learn**: how encodings treat two coordinates, and in what ways a picture can be larger.
 # - **Claims tested** (see {doc}`/book/claims`): 15 on images and one on a cube, by rules committed before the first record. One rule of
-#   comparison has changed since then, as its entry on that page says. Two more claims count changes of code, by rules that were written
-#   after the counts.
+#   comparison has changed since then, as the claims page says. Two more claims count changes of code. Their rules were written after the
+#   counts.
 # - **Of the source** we read the abstract and the released code, not the paper itself.
 # ```
 #
-# SeqPE {cite:p}`li2025` writes a point as the digits of its coordinates, one coordinate after the other, and everything else stays the
-# same. Its abstract says that encodings designed by experts, among them RoPE {cite:p}`su2021` and ALiBi {cite:p}`press2022`, need extensive
-# modifications for new modalities. Here we test that on two and three axes.
+# SeqPE {cite:p}`li2025` writes a point as the digits of its coordinates, one coordinate after the other. Its abstract says that encodings
+# designed by experts, among them RoPE {cite:p}`su2021` and ALiBi {cite:p}`press2022`, need extensive modifications for new modalities. Here
+# we test that on two and three axes.
 #
 # ## What a place is
 #
@@ -158,8 +158,8 @@ figures.show(
 # begin at 1. The *class token*, whose last state gives the answer, is at the origin $(0, 0)$, where no patch ever is
 # ({func}`sepnb.encodings.grid_positions`, {class}`sepnb.models.ImageClassifier`).
 #
-# A larger grid **grows** if its patches are numbered onwards, to coordinates that were never trained. It is **fitted** if its patches are
-# squeezed into the trained grid: the corners keep their places, and the other patches lie between the trained places.
+# A larger grid **grows** if its patches are numbered onwards, to coordinates beyond the trained grid. It is **fitted** if its places are
+# squeezed into the trained grid: the corners stay at the trained corners, and most other patches lie between trained places.
 
 # %%
 size = im.SIZES["smoke"]
@@ -180,8 +180,7 @@ assert fitted[1].tolist() == [1, 1.5]
 #
 # ## Three embeddings of a point
 #
-# **Sinusoid.** Half of the columns hold the embedding of the row, the other half that of the column
-# ({func}`sepnb.encodings.grid_sinusoidal`):
+# **Sinusoid.** Half of the vector encodes the row, the other half the column ({func}`sepnb.encodings.grid_sinusoidal`):
 #
 # $$
 # p(r, c) = \bigl[\, p(r) \,\Vert\, p(c) \,\bigr], \qquad
@@ -190,7 +189,8 @@ assert fitted[1].tolist() == [1, 1.5]
 #
 # The kernels $k$ of the two coordinates are *added*. So a point is similar to its whole row and its whole column: a cross, not a disc.
 #
-# **Axial RoPE.** Half of the pairs of a head turn by the row, the others by the column ({func}`sepnb.encodings.apply_axial_rope`). The score is again a sum of a function of $r - r'$ and a function of $c - c'$, and each head can learn both functions. In the package:
+# **Axial RoPE.** Half of the pairs of a head turn by the row, the others by the column ({func}`sepnb.encodings.apply_axial_rope`). The
+# score is again a sum of a function of $r - r'$ and a function of $c - c'$, and each head can learn both functions. In the package:
 #
 # ```{literalinclude} ../../sepnb/encodings/axial.py
 # :pyobject: apply_axial_rope
@@ -198,7 +198,7 @@ assert fitted[1].tolist() == [1, 1.5]
 # :dedent:
 # ```
 #
-# The next cell checks that the kernel is a sum and not a product, and that a rotated score depends on differences alone.
+# The next cell checks that the kernels are added and that a rotated score depends on differences alone.
 
 # %%
 grid = grid_positions(9, 9)
@@ -356,9 +356,9 @@ moving.show(
 )
 
 # %% [markdown]
-# Here the losses order places that are far apart (rank correlation of nearness with the inner product
+# After this training the inner product orders places that are far apart (rank correlation with nearness
 # {num}`17_two_dimensions/order_far_schooled:+.2f`) but hardly neighbours ({num}`17_two_dimensions/order_near_schooled:+.2f`). The candidate
-# nearest to an anchor is about seven cells away in the median here, and two cells in the experiment below.
+# nearest to an anchor is about seven cells away in the median here, and two in the experiment below.
 
 # %% tags=["hide-cell"]
 published = image_run("laptop", "seqpe/class")
@@ -374,8 +374,8 @@ for cells, sampler in drawn_by.items():
 # ## Three ways to be larger
 #
 # A picture with more patches can be **upscaled**: the same thing has more pixels, so each patch shows a smaller part of it. On a larger
-# **canvas** the thing keeps its size but lies somewhere else. A picture of two things can also be **spread**: the two things are then
-# further apart than in training.
+# **canvas** the thing keeps its size but can lie anywhere. A picture of two things can also be **spread**: the two things keep their size
+# but can be further apart than in training.
 
 # %% tags=["hide-input"]
 config = image_run("smoke", "axial-rope/direction")
@@ -426,36 +426,37 @@ figures.show(
 # %% [markdown]
 # ## Two tasks, eleven models, one control
 #
-# *Class*: which of ten kinds of clothing is it? Patches say much about that wherever they are. *Direction*: is the second of two things
-# above, below, left or right of the first? Only places can say that.
+# *Class*: which of ten kinds of clothing is it? Patches say much about that even without their places. *Direction*: is the second of two
+# things above, below, left or right of the first? Only places can say that.
 #
-# Eleven small classifiers were trained on 7 x 7 patches with six seeds and read at 14 x 14:
+# For each task, eleven small classifiers were trained on 7 x 7 patches with six seeds and tested at 14 x 14:
 #
 # - **No places**, a **learned** table, a **sinusoid**, and **axial RoPE**.
-# - A **separated** sinusoid with one position stream for rows and one for columns: either as wide as the others, which costs no accuracy
-#   ({verdict}`a-stream-for-rows-and-one-for-columns-cost-nothing: held`), or *wide*, with about as many parameters as the dense sinusoid.
+# - A **separated** sinusoid with one position stream for rows and one for columns: either as wide as the others, which costs no accuracy on
+#   the trained grid ({verdict}`a-stream-for-rows-and-one-for-columns-cost-nothing: held`), or *wide*, with about as many parameters as the
+#   dense sinusoid.
 # - **Shifts**: the sinusoid and axial RoPE with {term}`random offsets <random-offset training>` in a tenth of the steps, to coordinates
 #   below 30.
-# - **SeqPE, digits alone**: SeqPE as a term of the score, without losses or offsets. **SeqPE, score**: the same with both losses and the same
-#   offsets.
-# - **SeqPE, multiplied**: the released image form, which multiplies queries and keys by a map in every layer, with the same losses and
-#   offsets.
+# - **SeqPE, digits alone**: SeqPE as a *term of the score*. Linear maps, the same in all layers, turn the embeddings of the digits into
+#   position queries and position keys. Each head adds their inner product to its score. There are no losses and no offsets. **SeqPE,
+#   score**: the same with both losses and the offsets of *shifts*. *SeqPE* without further words means this model.
+# - **SeqPE, multiplied**: the released image form, with the same losses and offsets. Every layer has maps of its own, and multiplies
+#   queries and keys by the position queries and keys.
 #
-# SeqPE's losses and offsets reach every row and column of the larger grids. So the claims on larger grids compare it with the sinusoid
+# SeqPE's losses and offsets cover the rows and columns of the larger grids. So the claims on larger grids compare it with the sinusoid
 # and axial RoPE *with* offsets.
 #
 # As a control we shuffle the places at test time. On the trained grid, every method with places then classifies fewer pictures correctly
 # than the model without places, and is at chance for directions.
 #
 # `````{dropdown} Details: the bar for directions, and what SeqPE has seen
-# Edges reveal something about directions. A model that sees the place of only one of the two things can be right in
+# A place near an edge reveals something about the direction. A model that sees the place of only one of the two things can be right in
 # {num}`17_two_dimensions/one_place` of the pictures at 7 x 7 patches, in {num}`17_two_dimensions/one_place_spread` spread over 14 x 14, and
-# in {num}`17_two_dimensions/one_place_canvas` on a canvas of 14 x 14. So the rules set their bar above chance. (On the canvas their bar is
-# only a quarter, which is too low.)
+# in {num}`17_two_dimensions/one_place_canvas` on a canvas of 14 x 14. So the rules set their bar above chance. On the canvas their bar is
+# only a quarter, which is too low.
 #
-# SeqPE's losses see every point below 30, about twice the largest grid, as in the release. The random offsets of a run put some patch on
-# {num}`images/seqpe/direction/covered_cells:.0%` of the cells that they can reach, but they put the grid as a whole on only
-# {num}`17_two_dimensions/places_drawn` of its {num}`17_two_dimensions/places_of_grid` possible places.
+# The random offsets of a run put some patch on {num}`images/seqpe/direction/covered_cells:.0%` of the cells that they can reach, but the
+# grid as a whole on only {num}`17_two_dimensions/places_drawn` of its {num}`17_two_dimensions/places_of_grid` possible places.
 # `````
 #
 # ## Upscaled: fit the places
@@ -466,35 +467,34 @@ figures.show(
 #
 # We expected SeqPE to lead on upscaled images, for classes ({verdict}`seqpe-is-ahead-on-upscaled-images-class: refuted`) and for directions
 # ({verdict}`seqpe-is-ahead-on-upscaled-images-direction: refuted`). With a growing grid, axial RoPE with the same random offsets classifies
-# as many pictures correctly as SeqPE ({num}`images/axial-rope-shifts/class/upscaled-14/grow:.1%±`). So it may be the growing grid that
-# holds SeqPE back, and not the digits.
+# about as many pictures correctly as SeqPE ({num}`images/axial-rope-shifts/class/upscaled-14/grow:.1%±`). So it may be the growing grid
+# that holds SeqPE back, and not the digits.
 #
-# ## Canvas: no encoding survives
+# ## Canvas: every encoding loses accuracy
 #
 # **For classes, places do not help.** Every method with places has a lower mean on the canvas than the model without places, which falls
-# from {num}`images/none/class/accuracy:.1%±` to {num}`images/none/class/canvas-14/grow:.1%±`. We expected SeqPE's score term to lead
-# ({verdict}`seqpe-is-ahead-on-a-larger-canvas-class: undecided`). SeqPE's score term comes closest to the model without places, with
+# from {num}`images/none/class/accuracy:.1%±` to {num}`images/none/class/canvas-14/grow:.1%±`. We expected SeqPE to lead here
+# ({verdict}`seqpe-is-ahead-on-a-larger-canvas-class: undecided`). SeqPE comes closest to the model without places, with
 # {num}`images/seqpe/class/canvas-14/grow:.1%±`, but it does as well with shuffled places.
 #
 # **For directions a model needs places.** Axial RoPE with random offsets is right in
-# {num}`images/axial-rope-shifts/direction/canvas-14/grow:.1%±` of the pictures. SeqPE's score term is right in
+# {num}`images/axial-rope-shifts/direction/canvas-14/grow:.1%±` of the pictures. SeqPE is right in
 # {num}`images/seqpe/direction/canvas-14/grow:.1%±`, fewer than a model could get right if it saw the place of only one of the two things.
-# We expected SeqPE to lead here too ({verdict}`seqpe-is-ahead-on-a-larger-canvas-direction: refuted`).
+# We expected SeqPE to lead ({verdict}`seqpe-is-ahead-on-a-larger-canvas-direction: refuted`).
 #
-# **SeqPE needs its training.** Losses and random offsets together help the score term on larger grids for classes
+# **Losses and random offsets help SeqPE.** Together they help on larger grids for classes
 # ({verdict}`losses-and-shifts-carry-seqpe-class: held`) and perhaps for directions
 # ({verdict}`losses-and-shifts-carry-seqpe-direction: undecided`).
 #
-# **The released form is no better.** On the canvas SeqPE, multiplied, classifies fewer pictures correctly than the score term, and is right
-# about as many directions as the sinusoid. Six seeds cannot say whether it beats a sinusoid with the same offsets
-# ({verdict}`digits-do-more-than-shift-steps: undecided`).
+# **The released form is worse for classes and better for directions.** On the canvas SeqPE, multiplied, classifies fewer pictures correctly
+# than SeqPE, score. It is right about more directions, about as many as the sinusoid. Six seeds cannot say whether it beats a sinusoid with
+# the same offsets ({verdict}`digits-do-more-than-shift-steps: undecided`).
 #
 # ## A grid that moves
 #
-# A larger grid has new indices, more patches and new distances at once. To see a new index alone, we move the trained grid. Three tiny
-# models learn the direction between two things in a square of 7 x 7 cells ({class}`sepnb.experiments.points.TwoThings`). Then the square
-# moves, by as many rows as columns, and the class token stays at the origin. For axial RoPE only the distance from the class token is
-# new.
+# A larger grid has new indices, more patches and new distances at once. To test new indices alone, we move the trained grid. Three tiny
+# models learn the direction between two things in a square of 7 x 7 cells ({class}`sepnb.experiments.points.TwoThings`). Then we move the
+# square by as many rows as columns. The class token stays at the origin. For axial RoPE only the distance from the class token is new.
 
 # %%
 square = TwoThings(axes=2, side=7)
@@ -550,7 +550,8 @@ figures.show(
     "and partly recovers every twenty cells. Axial RoPE falls slowly to almost nothing "
     "and is back at about 63. Digits alone are mostly right at every multiple of ten "
     "and say the opposite in between.",
-    caption="When the square moves, every encoding repeats itself. SeqPE with digits "
+    caption="When the square moves, accuracy falls and recovers in all three models. "
+    "SeqPE with digits "
     f"alone is right in {right_at['seqpe-plain'][10::10].mean():.0f} percent "
     "of the cases at multiples of ten and in "
     f"{right_at['seqpe-plain'][5::10].mean():.0f} half way between. Live, one "
@@ -572,13 +573,14 @@ assert turned[five].mean() > of_digits[five].mean() + 20
 assert opposite_at["sinusoidal"][8:12].mean() > 40
 
 # %% [markdown]
-# **Each encoding repeats itself.** The model with digits alone never saw another first digit, so it reads only the second. After a move by
-# ten, nearly everything looks as before. After a move by five, the cells 10 to 12 look like 0 to 2, which come before 6 to 9, so the order
-# is reversed. A rotation by $\omega$ per cell repeats after $2\pi/\omega$ cells; here the pair that turns by a tenth of a radian decides.
-# The sinusoid partly recovers every twenty cells, the length of its second wave.
+# **Each encoding repeats itself.** In training the first digit never changes, so the model with digits alone reads only the second. After a
+# move by ten, nearly everything looks as before. After a move by five, the cells 10 to 12 look like 0 to 2. These come before 6 to 9, so
+# the order is reversed. A rotation by $\omega$ per cell repeats after $2\pi/\omega$ cells. Here accuracy follows the pair that turns by a
+# tenth of a radian. The sinusoid partly recovers every twenty cells, the length of its second wave.
 #
-# So where accuracy is far below chance, the answers are often reversed, not lost. We therefore move the trained pictures in four ways: by
-# 10 rows and columns, or by 13 and 17, which random offsets and losses cover; and by 60, or by 63 and 77, which nothing in training covers.
+# So where accuracy is far below chance, these models often give the opposite answer. The size of the move matters, so we move the trained
+# pictures in four ways. Random offsets and losses cover the moves by 10 rows and columns and by 13 rows and 17 columns. Nothing in training
+# covers the moves by 60 and 60 and by 63 and 77.
 
 # %% tags=["hide-input"]
 BY = {
@@ -647,20 +649,21 @@ figures.show(
 
 # %% [markdown]
 # **Digits alone repeat by tens here too.** They are right in {num}`images/seqpe-plain/direction/moved-covered-aligned:.1%±` of the
-# directions when moved by 10 and in {num}`images/seqpe-plain/direction/moved-covered-misaligned:.1%±` by 13 and 17. Losses and random
-# offsets lessen this. We expected SeqPE to classify equally well wherever its training covered the grid
-# ({verdict}`seqpe-reads-covered-places-alike-class: refuted`), but at no move is it as good as at the trained place.
+# directions when moved by 10 and in {num}`images/seqpe-plain/direction/moved-covered-misaligned:.1%±` by 13 and 17. With losses and random
+# offsets accuracy is lower after moves by tens and higher after the others. We expected SeqPE to classify equally well wherever its
+# training covered the grid ({verdict}`seqpe-reads-covered-places-alike-class: refuted`), but at no move is it as good as at the trained
+# place.
 #
-# **Rotations reverse the answer.** When the pictures are moved by 10, axial RoPE is right in only
-# {num}`images/axial-rope/direction/moved-covered-aligned:.1%±` of the directions, far fewer than by guessing. When they are moved by 13 and
-# 17, it is right in {num}`images/axial-rope/direction/moved-covered-misaligned:.1%±`.
+# **Axial RoPE falls far below chance.** When the pictures are moved by 10, it is right in only
+# {num}`images/axial-rope/direction/moved-covered-aligned:.1%±` of the directions; its answers may be reversed, as in the tiny models. When
+# they are moved by 13 and 17, it is right in {num}`images/axial-rope/direction/moved-covered-misaligned:.1%±`.
 #
 # `````{dropdown} Details: the four moves favour different encodings
 # After a move by 10 or 60, the last digits are as in training, but the fastest wave, of one radian per cell, is about half a turn off.
 # After 13 or 63 this wave has nearly completed its turns, and after 17 or 77 it is a quarter of a turn off. So the moves by 10 and 60
-# favour digits. The fastest pair may be why axial RoPE fails there (not tested); the tiny model above depends on another pair.
+# favour digits. The fastest pair may be why axial RoPE fails there (not tested).
 #
-# For directions we expected SeqPE to be as good at all seen coordinates
+# For directions we expected SeqPE to be as good as on the trained grid at all seen coordinates
 # ({verdict}`seqpe-reads-covered-places-alike-direction: refuted`) and at those never seen
 # ({verdict}`seqpe-reaches-places-never-seen: refuted`).
 # `````
@@ -739,9 +742,9 @@ if len(there) == len(table) and profile == "laptop":  # what the text above says
 # %% [markdown]
 # ## Three dimensions
 #
-# Two things lie in a cube of cells. In which of six directions is the second from the first? The trained cube has 6 cells along an edge; we
-# read cubes of 9 and of 12. On the *canvas* the two things are as near to each other as in training, so only indices are new, and for
-# models with random offsets not even these. If the things are *spread*, distances are new too.
+# Two things lie in a cube of cells. In which of six directions does the second lie from the first? The trained cube has 6 cells along an
+# edge, and we test cubes of 9 and of 12. On the *canvas* the two things are as near to each other as in training, so only indices are new.
+# Models with random offsets have met most of these indices, but few of the cells. If the things are *spread*, distances can be new too.
 
 # %% tags=["hide-input"]
 cube = experiments.get("volumes").table(profile)
@@ -783,24 +786,23 @@ figures.show(
 )
 
 # %% [markdown]
-# All encodings learn the task on three axes. **The sinusoid reaches furthest in these runs.** With random offsets it is right in
+# All encodings learn the task on three axes. **The sinusoid is best in larger cubes.** With random offsets it is right in
 # {num}`volumes/sinusoidal-shifts/canvas-12:.1%±` of the cases on the canvas of 12 cells, SeqPE in {num}`volumes/seqpe/canvas-12:.1%±`.
 #
-# We expected SeqPE to lead in larger cubes ({verdict}`seqpe-is-ahead-in-larger-cubes: refuted`). Its losses and offsets do
-# help it there.
+# We expected SeqPE to lead in larger cubes ({verdict}`seqpe-is-ahead-in-larger-cubes: refuted`). Its losses and offsets help it there.
 #
 # `````{dropdown} Details: runs, rates and offsets
 # {num}`17_two_dimensions/cube_runs` of {num}`17_two_dimensions/cube_declared` runs exist. Without losses and offsets SeqPE is right in
 # {num}`volumes/seqpe-plain/canvas-12:.1%±` on the same canvas. The learning rate of each method is the best of three in the trained cube
-# (`volume_screen`). This choice says little, because {num}`17_two_dimensions/screen_right` of {num}`17_two_dimensions/screen_tried` trials
-# of methods with places answer every question correctly.
+# (`volume_screen`). This criterion hardly separates the rates, because {num}`17_two_dimensions/screen_right` of
+# {num}`17_two_dimensions/screen_tried` trials of methods with places answer every question correctly.
 # `````
 #
 # ## What had to change
 #
-# "Without requiring manual architectural redesign" is a statement about code, so we count code. For each family of encodings we built a
-# model on one, two and three axes and trained it for one step. We count the settings that change with the number of axes, and the lines of
-# the family's own files that run only on more axes.
+# The abstract says "without requiring manual architectural redesign". This is a statement about code, so we count code. For each family of
+# encodings we built a model on one, two and three axes and trained it for one step. We count the settings that change with the number of
+# axes, and the lines of the family's own files that run only on more axes.
 
 # %% tags=["hide-input"]
 # Counted once, by code that has left the package: the file names its commit.
@@ -875,21 +877,18 @@ assert encodings.on_axes("seqpe", 2).dims == 2
 #
 # **For RoPE it depends on the form that one starts from.** The abstract says that expert designs must be modified
 # ({verdict}`expert-designs-must-be-modified: partly`). For two axes, RoPE as in {doc}`chapter 4 <04_rotation>` has to be
-# replaced by the axial class, which is another encoding with {num}`17_two_dimensions/rope_lines_2:.0f` new lines. But the axial class is
-# the same function on one axis, and needs {num}`17_two_dimensions/axial_rope_lines_2:.0f` new lines. The sinusoid needs no other encoding
-# either. ALiBi has no form for two axes.
+# replaced by the axial class, which is another encoding with {num}`17_two_dimensions/rope_lines_2:.0f` new lines. But on one axis the axial
+# class is the same function as RoPE, and for two it needs {num}`17_two_dimensions/axial_rope_lines_2:.0f` new lines. The sinusoid needs no
+# other encoding either. ALiBi has no form for two axes.
 #
-# Both rules were written after the counts. They were rewritten once, because the first version compared SeqPE only with the two classes of
-# RoPE.
+# The rules were rewritten once, because their first version counted RoPE only in the form that changes its class.
 #
 # `````{dropdown} Details: how it was counted, and what was not
-# A tracer noted which lines ran. The counts were made once, on the code of commit `14f3a40`, whose `sepnb/adaptation.py` holds the
-# tracer. On one axis the logits of the two classes of RoPE differ by {num}`17_two_dimensions/ropes_apart:.1g` at most, with the same
-# weights. A count of code cannot say which was the larger idea, the axial form of RoPE or the string of several coordinates.
+# A tracer noted once which lines ran: `sepnb/adaptation.py` of commit `14f3a40`. On one axis the logits of the two classes of RoPE differ
+# by {num}`17_two_dimensions/ropes_apart:.1g` at most, with the same weights.
 #
-# SeqPE's files ask {num}`17_two_dimensions/seqpe_questions` times whether there is one axis, which a count of lines does not see.
-# {func}`sepnb.training.seqpe_losses.grid_losses` derives most settings of its losses as the release does. The sinusoid has
-# {num}`17_two_dimensions/sinusoidal_lines_2:.0f` more lines.
+# SeqPE's files ask {num}`17_two_dimensions/seqpe_questions` times whether there is one axis, which a count of lines does not see. The
+# sinusoid has {num}`17_two_dimensions/sinusoidal_lines_2:.0f` more lines.
 #
 # We did not count what only this chapter's models have: the class token's own vector, two digits in place of five, and, in the cube,
 # losses in every fourth step with four times their weights.
@@ -916,26 +915,26 @@ numbers["screen_right"], numbers["screen_tried"] = int(right), len(tried)
 # 2. **On a canvas of twice the side no method with places is as good as at the trained size.** We had claimed that axial
 #    RoPE would be ({verdict}`axial-rope-survives-a-larger-canvas: refuted`).
 # 3. **The released image form of SeqPE does not lead.** On the trained grid it classifies {num}`images/seqpe-multiply/class/accuracy:.1%±`
-#    of the pictures correctly, fewer than every other method with places. The source says that SeqPE leads in image classification
+#    of the pictures correctly, fewer than any other method with places. The source says that SeqPE leads in image classification
 #    ({verdict}`seqpe-leads-in-image-classification: not reproduced`).
 # 4. **With more axes, SeqPE and axial RoPE both remain the same encoding.**
 #
 # **Limits.** Small images, one small model, and {num}`17_two_dimensions/pictures_drawn:,` training pictures, less than one pass over
-# Fashion-MNIST; the release makes hundreds. Learning rates were chosen with one seed. The encoder has 32 columns (released: 384). The
-# code was counted by its authors.
+# Fashion-MNIST; the release makes hundreds of passes. Learning rates were chosen with one seed. The encoder has 32 columns (released: 384).
+# The code was counted by its authors.
 #
 # `````{dropdown} Details: further limits
-# We did not try a class token that moves along, or a mean over patches. For directions SeqPE's learning rate is a quarter of that of digits
-# alone; we do not know how the rate affects accuracy at other places.
+# We did not try a class token that moves with the patches, or a mean over patches. For directions SeqPE's learning rate is a quarter of
+# that of digits alone. We do not know how this affects accuracy at other places.
 #
-# The literature has forms of ALiBi for images, but its definition gives none. Our axial RoPE has base 10,000, as in text, while a smaller
-# base is usual for images; a smaller base would not change the fastest pair. RoPE-Mixed {cite:p}`heo2024`, whose pairs turn by both
-# coordinates, was not tried.
+# ALiBi's definition gives no form for images, but the literature has some. Our axial RoPE has base 10,000, as in text. A smaller base is
+# usual for images, but would not change the fastest pair. RoPE-Mixed {cite:p}`heo2024`, whose pairs turn by both coordinates, was not
+# tried.
 # `````
 #
 # **What would change our mind.** SeqPE ahead of the sinusoid with the same offsets on a canvas, in both tasks, after a longer training or
-# at the released sizes. Pictures on a canvas that are classified better with true places than with shuffled ones. A third axis that needs new
-# code.
+# at the released sizes. Pictures on a canvas that are classified better with true places than with shuffled ones. A third axis that needs
+# new code.
 #
 # ## Exercises
 #
@@ -947,8 +946,8 @@ between = 1 + grid_positions(14, 14, fit=(7, 7))
 assert abs((between[1, 1] - between[0, 1]).item() - 6 / 13) < 1e-12
 
 # %% [markdown]
-# **2. (medium)** We compare points by the inner product of their embeddings with that of a fixed third point. Which mirror images of a
-# point have the same product with the third point as the point itself, if the embedding is a sinusoid of two coordinates?
+# **2. (medium)** The embedding is a sinusoid of two coordinates. Take the inner product of a point's embedding with that of a fixed third
+# point. Which mirror images of the point give the same product?
 
 # %% tags=["hide-cell"]
 # Solution. From those in the row and in the column of the third point, because the
@@ -965,8 +964,8 @@ for mirror in (grid_sinusoidal(at, 32, dtype=F64) for at in mirrors):
     assert (point - mirror).norm() > 0.1
 
 # %% [markdown]
-# **3. (medium)** With axial RoPE, move all patches by the same rows and columns. What changes for the patches, and what for a class token
-# at the origin?
+# **3. (medium)** With axial RoPE, move all patches by the same number of rows and of columns. What changes for the patches, and what for a
+# class token at the origin?
 
 # %% tags=["hide-cell"]
 # Solution. Nothing changes among patches; the class token sees how far they are from
@@ -991,10 +990,9 @@ assert tree.sizes == [1, 7, 7, 49] and sum(tree.sizes) == 64 and seven.numel() =
 # %% [markdown]
 # ## Details
 #
-# {num}`17_two_dimensions/image_runs` of {num}`17_two_dimensions/image_declared` runs on images exist, and each record has every reading of
-# its model. The first table says what is new to each method. *Index*: a coordinate that no training step and no loss contained. *Length*:
-# more patches. *Distance*: patches whose rows or columns are further apart than in training, or closer than 1. The distance of patches from
-# the class token does not count.
+# {num}`17_two_dimensions/image_runs` of {num}`17_two_dimensions/image_declared` runs on images exist. The first table says what is new to
+# each method. *Index*: a coordinate that occurred in no training step and no loss. *Length*: more patches. *Distance*: patches whose rows
+# or columns are further apart than in training, or closer than 1. The distance of patches from the class token does not count.
 
 # %% tags=["hide-input"]
 sides = []
@@ -1058,7 +1056,7 @@ for task in im.TASKS:
         f"with shuffled places, and at {WIDEST} x {WIDEST} patches, where on canvas "
         "and spread the grid grows if it can; means over seeds and 95 % t intervals. A "
         "dash: the method has no such rule. CPU seconds of training were taken on "
-        "shared cores at different hours.",
+        "shared cores.",
         formats={"parameters": ",.0f", "CPU seconds": ".0f"},
     )
 

@@ -19,7 +19,7 @@
 # {num}`stretched_mqar/separated-sinusoidal/accuracy/stretched/16x:.0%`, and no weight is changed. A dense model that adds its positions
 # recalls {num}`stretched_mqar/sinusoidal/accuracy/stretched/16x:.0%`.
 #
-# Nothing here says that a separated model is better than RoPE. RoPE, slowed down in the same way, recalls
+# Nothing here says that a separated model is better than RoPE. RoPE, slowed down as well, recalls
 # {num}`stretched_mqar/rope/accuracy/stretched/16x:.0%`, and in novels it is ahead.
 #
 # ```{chapter-figure} 13_slow_down/fig-slow-recall
@@ -76,7 +76,7 @@ numbers = {}
 # has four times as many. But the separated model keeps a lead over a dense model with equally few waves
 # ({verdict}`stretched-mqar-it-is-not-the-number-of-waves: held`). Two questions are open: whether position next to content, with no weights
 # split, has this lead too ({verdict}`stretched-mqar-beside-beats-as-few-waves-added: undecided`), and whether the separated model recalls
-# as often as RoPE slowed down in the same way ({verdict}`stretched-mqar-as-often-as-slowed-rope: undecided`).
+# as often as slowed RoPE ({verdict}`stretched-mqar-as-often-as-slowed-rope: undecided`).
 #
 # Attention has to be sharpened as well, because longer texts have more keys. Sharper attention alone, with positions as in training, is not
 # enough ({verdict}`every-reading-log-alone-is-not-enough: held`): the separated model then finds
@@ -300,9 +300,9 @@ figures.show(
 # ```
 #
 # *Survives*: at most 0.03 bits per byte above its own sliding window, in every bin to eight trained lengths. <!-- given: the bounds -->
-# *Quality*: at most 0.02 above RoPE with a window in the last bin. *Price*: at most 0.03 above its base, <!-- given: the bounds -->
-# inside the trained length. The base is the method that it varies: for a dense model with the
-# content-to-position term the dense sinusoid, for a separated or strict model the dense model with the same encoding.
+# *Quality*: at most 0.02 above RoPE with a window in the last bin. *Price*: at most 0.03 above its base, <!-- given: the bounds --> inside
+# the trained length. The base is the method that it varies: for a dense model with the content-to-position term the dense sinusoid, for a
+# separated or strict model the dense model with the same encoding.
 #
 # Numbers are means over six seeds in bits per byte, and below zero is better. For survival the number is that of the last bin. *Uses* is
 # judged by tasks, over the far answers and over all answers. *Not learned* means that a task is not solved inside the trained length, so
@@ -347,8 +347,8 @@ assert (few.word, close.word) == ("not judged", "undecided")
 # %% [markdown]
 # ## What the sources say
 #
-# Every statement was written down before it was known whether it could be tested. Many are definitions, which
-# a chapter builds. Some could not be decided by any experiment. The rest are claims.
+# Every statement was written down before it was known whether it could be tested. Many are definitions, which a chapter builds. Some could
+# not be decided by any experiment. The rest are claims.
 
 # %% tags=["hide-input"]
 found = claims.source_map()
@@ -383,8 +383,7 @@ numbers["statements"] = len(found.statements)
 # 3. **A refutation holds at this scale.** *Not reproduced* says that models of this size, on these texts, contradict the statement. It does
 #    not say what a larger model does.
 #
-# **Limits.** Whoever writes a rule chooses what counts. Rules are printed with their commits, so that you can
-# disagree with one.
+# **Limits.** Whoever writes a rule chooses what counts. Rules are printed with their commits, so that you can disagree with one.
 #
 # **What would change our mind.** A record that can be replayed and that says otherwise, under a rule that was written before it.
 #
