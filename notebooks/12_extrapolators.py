@@ -621,8 +621,7 @@ numbers["easier_asked"] = len(answers) or NOT_RUN
 #
 # After the long training, too, context beyond eight bytes is worth at most {num}`12_extrapolators/beyond_most` bits per byte, where we had
 # asked for a tenth. So even at {term}`key bytes <key byte>`, whose loss falls most when a model sees more text {cite:p}`fang2024`, neither
-# the use of far text ({verdict}`key-bytes-use-far-context: not testable here`) nor that of its order
-# ({verdict}`the-order-of-far-words-matters: not testable here`) can be judged.
+# the use of far text nor that of its order can be judged.
 #
 # So these novels test only whether a model *breaks*. Part IV of the book uses tasks to ask whether a model uses what it reads.
 

@@ -459,8 +459,7 @@ figures.show(
 # **Below the limit, digit strings alone are nearly periodic.** Round starts there cost the separated model only
 # {num}`18_seqpe_stream/covered_aligned_plain:+.3f` bits per byte, and other starts cost
 # {num}`18_seqpe_stream/covered_misaligned_plain:+.2f`. Past the limit, round starts cost clearly more too. Random offsets reduce the cost
-# of other seen starts to {num}`18_seqpe_stream/covered_misaligned_shifts:+.2f`. We expected random offsets to help at both kinds of starts
-# ({verdict}`shift-steps-help-a-stream-of-digit-strings: refuted`), but at round starts there was hardly anything to gain.
+# of other seen starts to {num}`18_seqpe_stream/covered_misaligned_shifts:+.2f`. At round starts there is hardly anything to gain.
 #
 # **Added to random offsets, the two losses hurt.** At seen round starts the contrastive loss raises the cost from
 # {num}`18_seqpe_stream/covered_aligned_shifts:+.3f` to {num}`18_seqpe_stream/covered_aligned_contrastive:+.2f`; the distillation changes
@@ -924,7 +923,7 @@ numbers["score_longer_alibi"] = chapter_numbers.mean_of(alibi)
 # 1. **Added to random offsets, the two losses hurt the stream far from index 0.** They move seen round windows, which hardly move with
 #    random offsets alone. We expected the losses to help at indices never seen ({verdict}`the-losses-carry-the-stream-further: refuted`),
 #    but there they cost more in every seed.
-# 2. **Random offsets help even when both losses are used** ({verdict}`shift-steps-help-beside-the-losses: held`).
+# 2. **Random offsets help even when both losses are used.**
 # 3. **The stream does not survive in a longer text.** We had expected it to, with all keys visible ({verdict}`seqpe-survives: refuted`) or
 #    with a window ({verdict}`seqpe-and-a-window-survive: refuted`). Most of its gap comes from the index.
 # 4. **As a term of the score**, where the release has it, SeqPE beats the dense sinusoid. Inside the trained length it loses to RoPE, and

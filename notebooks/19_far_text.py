@@ -174,7 +174,8 @@ figures.show(
 # can tell, because we know where its answer is. In this chapter a method *uses* far text if
 #
 # 1. it has learned the task: inside the trained length $L$ it finds at least ninety-five percent of the answers;
-# 2. in texts of $8L$ it finds at least ninety percent of the answers that are $4L$ to $8L$ back, and at least ninety percent of all answers;
+# 2. in texts of $8L$ it finds at least ninety percent of the answers that are $4L$ to $8L$ back, and at least ninety percent of all
+#    answers;
 # 3. if it attends only to the last $L$ tokens, it finds at most three points more of the far answers than the best guess does.
 #
 # All three must hold in the mean and in five of six seeds. Use is *refuted* if a one-sided test over the seeds puts one of the shares of
@@ -358,10 +359,11 @@ assert abs(samples.chance["random source"] - by_hand) < 0.01
 # and keys, each followed by its value; at the end the model is asked for the value of each key. In *the latest value* a key is written
 # several times, and only its last value is right, so order matters.
 #
-# The separated model with the content-to-position term, trained with position gaps, recalls {num}`mqar/separated-content-gap/far/native:.1%`
-# of the far values and meets our rule for using far text ({verdict}`mqar-a-separated-model-uses: held`). The separated model that was trained
-# at random positions recalls {num}`mqar/separated-randomised/far/native:.1%`. It finds
-# {num}`latest_value/separated-randomised/far/native:.0%` of the far latest values.
+# The separated model with the content-to-position term, trained with position gaps, recalls
+# {num}`mqar/separated-content-gap/far/native:.1%` of the far values and meets our rule for using far text
+# ({verdict}`mqar-a-separated-model-uses: held`). The separated model that was trained at random positions recalls
+# {num}`mqar/separated-randomised/far/native:.1%`. It finds {num}`latest_value/separated-randomised/far/native:.0%` of the far latest
+# values.
 #
 # We had expected a separated model to use far latest values too ({verdict}`latest-value-a-separated-model-uses: refuted`). Without changes
 # at reading time no method does, although {num}`19_far_text/latest_value_learned` learned the task. In recall, {num}`19_far_text/mqar_uses`
@@ -498,12 +500,10 @@ figures.show(
 )
 
 # %% [markdown]
-# The seeds of one model differ by more than these means do. So six seeds leave open whether the separated model does as well as the dense one
-# ({verdict}`a-separated-model-adds-shifts: undecided`), and whether it does better than RoPE
-# ({verdict}`a-separated-model-adds-shifts-before-rope: undecided`).
+# The seeds of one model differ by more than these means do. So six seeds leave open whether the separated model does as well as the dense
+# one ({verdict}`a-separated-model-adds-shifts: undecided`), and whether it does better than RoPE.
 #
-# Six seeds also leave open whether the separated model would need a joint MLP ({verdict}`adding-shifts-needs-a-joint-mlp: undecided`),
-# and whether a joint MLP helps more than a wider model ({verdict}`a-joint-mlp-is-more-than-size: undecided`).
+# They also leave open whether the separated model would need a joint MLP.
 #
 # **The doubt: perhaps no model adds anything.** One head per distance could bring every name its neighbours, and the rest could be done by
 # content. We did not look inside the models. By our bar no model has learned the task, so nothing follows for longer texts.
@@ -548,8 +548,7 @@ maps(
 # - RoPE with scaled frequencies uses them ({verdict}`questions-scaled-rope-uses: not reproduced`).
 # - SeqPE uses them ({verdict}`questions-seqpe-uses: refuted`).
 #
-# It is open whether dense twins answer as well as the separated model ({verdict}`questions-dense-twins-do-as-well: undecided`), because of
-# the two dense models only RoPE learned the task and could be compared.
+# It is open whether dense twins answer as well as the separated model: of the two dense models only RoPE learned the task.
 #
 # The abstract of SeqPE says that in long-context question answering it surpasses strong baselines in exact match
 # ({verdict}`questions-seqpe-surpasses-strong-baselines: not reproduced`). In texts of $8L$ our SeqPE answers

@@ -154,12 +154,6 @@ TOLD_BY_RECORDS = {
         with_and_without,
         remark="Losses and offsets are not told apart.",
     ),
-    "digits-do-more-than-shift-steps": _images(
-        "SeqPE as released is ahead of a sinusoid with the same random offsets",
-        **above_chance(
-            pairs(each("seqpe-multiply/{} - sinusoidal-shifts/{}", TASKS), "canvas-14/grow", low=0.0)
-        ),
-    ),
     **of_both_tasks(
         "seqpe-reads-covered-places-alike-{}",
         "SeqPE tells {} alike wherever its training covered the grid",

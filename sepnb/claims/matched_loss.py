@@ -9,7 +9,7 @@ the untied model 0.033 below RoPE after a sixteenth of the bytes, at twice the w
 
 from functools import partial
 
-from sepnb.claims.asks import Unless, changes, gap, levels, pairs
+from sepnb.claims.asks import Unless, gap, levels, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.extrapolation import DENSE, FIVE, OURS
 from sepnb.claims.language_model import BAR
@@ -18,13 +18,6 @@ from sepnb.records.verdicts import SURVIVES
 TABLE = "experiment/matched_loss"
 
 CONSTANT, WIDE, TWIN = "untied-constant", "untied-constant-wide", "tupe"
-READERS = f"rope, {CONSTANT}, {TWIN}"
-
-HEARS = Unless(
-    levels(READERS, "beyond/8", low=0.1),
-    "a model gains less than 0.1 bits per byte from context beyond 8 bytes",
-)
-"""Else nothing is said of far context: who gains little from near context knows too little."""
 
 _of = partial(Claim, experiment=TABLE, floors=(BAR,))
 
@@ -80,16 +73,5 @@ CLAIMS = {
         pairs(f"{TWIN} - {WIDE}", high=0.02),
         unless=of_equal_parameters(f"{TWIN} - {WIDE}"),
         remark="The dense twin has the same term in its score and no position stream.",
-    ),
-    "key-bytes-use-far-context": _of(
-        "At the key bytes, models trained on short windows use what lies further back",
-        changes(READERS, [("key/replaced", "key/long")], low=0.02),
-        unless=HEARS,
-        remark="A gain does not tell use from being disturbed by foreign text.",
-    ),
-    "the-order-of-far-words-matters": _of(
-        "At the key bytes, the order of the words that lie further back matters",
-        changes(READERS, [("key/shuffled", "key/long")], low=0.02),
-        unless=HEARS,
     ),
 }

@@ -10,7 +10,7 @@ separated model at random positions found a quarter of the answers and SeqPE hal
 
 from sepnb.claims.asks import against, each
 from sepnb.claims.claim import Claim
-from sepnb.claims.recall import LEARNT, dense_twins, separated_uses, uses_claim
+from sepnb.claims.recall import LEARNT, separated_uses, uses_claim
 from sepnb.claims.uses import FAR
 
 TASK = "questions"
@@ -20,7 +20,6 @@ STRONG = "rope, alibi"
 
 CLAIMS = {
     "questions-a-separated-model-uses": separated_uses(TASK),
-    "questions-dense-twins-do-as-well": dense_twins(TASK),
     "questions-rope-uses": uses_claim(
         TASK, "RoPE answers questions at eight trained lengths as it was trained", "rope"
     ),

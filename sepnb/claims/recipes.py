@@ -2,17 +2,13 @@
 use the far past, and at what price.
 
 Written before its records, with what the sweep had shown: one seed, on the validation text. It chose the
-models that are compared. The rule on what position gaps teach was written anew when other models of the table
-had run, and before either side of most of its comparisons had: the models had differed from their base in the
-waves too, and the piece of another novel was left out.
+models that are compared.
 """
 
 from functools import partial
 
-from sepnb.claims import extrapolation
 from sepnb.claims.asks import Ask, changes, gap, levels, pairs
 from sepnb.claims.claim import Claim
-from sepnb.claims.extrapolation import FAR_TEXT_PAYS
 from sepnb.claims.language_model import BAR
 from sepnb.records.verdicts import SURVIVES
 
@@ -42,20 +38,6 @@ CLAIMS = {
         levels("dense-phase-gaps, separated-phase-gaps", *gap("native"), high=SURVIVES),
         remark="The term reaches up to 8 trained lengths.",
     ),
-    "true-gaps-teach-use": _of(
-        "Training with position gaps teaches a model to use the far past",
-        pairs(
-            "separated-phase-gaps - separated-phase-long, separated-phase-gaps - separated-phase-gaps-other, "
-            "dense-phase-gaps - dense-phase-long, dense-phase-gaps - dense-phase-gaps-other",
-            *("gain/4x", "gain/8x"),
-            low=0.0,
-        ),
-        source="ours, changed when some records were there",
-        beside={extrapolation.TABLE: extrapolation.TRAINED_LONG},
-        unless=FAR_TEXT_PAYS,
-        remark="The models compared are trained on contiguous text (`-long`), or with a second piece of "
-        "another novel (`-gaps-other`).",
-    ),
     "a-separated-model-stands-beside-rope": _of(
         "With as many parameters, a separated model matches RoPE behind a window",
         [
@@ -84,9 +66,5 @@ CLAIMS = {
         "To bear far keys it is enough to have trained on their distances",
         levels("separated-phase-gaps-other, dense-phase-gaps-other", *gap("native"), high=SURVIVES),
         remark="The second of two distant pieces in training is of another novel.",
-    ),
-    "the-position-stream-matters-beside-rope": _of(
-        "A stream of absolute positions still helps beside relative scores",
-        pairs("separated-rope - rope, separated-phase - dense-phase", high=0.0),
     ),
 }

@@ -44,11 +44,6 @@ CLAIMS = {
         over_drawn("both", "order", "spread"),
         remark="They are 128 positions spread evenly below the largest.",
     ),
-    "contrast-alone-orders-positions": _geometry(
-        "It is the contrastive loss that orders positions",
-        pairs("contrastive - distillation", f"order/{MISALIGNED}", low=0.1)
-        + over_drawn("contrastive", "order", MISALIGNED),
-    ),
     "distillation-carries-the-geometry": _geometry(
         "It is the distillation that repeats the geometry elsewhere",
         pairs("both - contrastive", f"likeness/{MISALIGNED}", f"likeness/{UNSEEN}", low=0.1),

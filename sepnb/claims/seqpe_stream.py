@@ -127,16 +127,6 @@ IN_BITS = {
         starts("never-seen"),
         unless=(HEARD, repairs("never-seen", "separated", "strict")),
     ),
-    "shift-steps-help-a-stream-of-digit-strings": _of(
-        "Random offsets help a stream of digit strings",
-        pairs("separated-seqpe-shifts - separated-seqpe-plain", *far("covered"), high=-0.03),
-        unless=repairs("covered", "separated"),
-    ),
-    "shift-steps-help-beside-the-losses": _of(
-        "Random offsets help beside the losses",
-        pairs("separated-seqpe - separated-seqpe-still", *far("covered"), high=-0.03),
-        unless=repairs("covered", "separated"),
-    ),
     "seqpe-beats-the-sinusoid-at-far-indices": _of(
         "At far indices SeqPE is better than a sinusoid",
         **better_far_away(*each("{}-seqpe - {}-sinusoidal-shifts", MODES)),

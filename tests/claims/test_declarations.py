@@ -84,9 +84,9 @@ MEANT = {
         "`separated-learned` | | gap to its own sliding window (sinusoidal, fourier, cyclic, learned and "
         "alibi, at 2x, 4x and 8x) | below 0.03"
     ],
-    "contrast-alone-orders-positions": [
-        "`contrastive` | `distillation` | order (misaligned) | above 0.1",
-        "`contrastive` | | order (misaligned, minus drawn) | above 0.1",
+    "the-contrast-aligns-distances": [
+        "`contrastive` | `distillation` | distance (misaligned) | above 0.1",
+        "`contrastive` | | distance (misaligned, minus drawn) | above 0.1",
     ],
     "a-seqpe-stream-stands-beside-rope": [
         "`separated-seqpe` | `rope` | bits per byte inside the trained length; native minus native window "

@@ -95,11 +95,9 @@ TURNED: dict[str, tuple[str, str]] = {
     "separation-steadies-the-content": ("undecided", LOUDER),
     "rope-leads-more-on-longer-sequences": ("not reproduced", FAILED),
     "random-offsets-survive": ("refuted", FAILED),
-    "the-position-stream-matters-beside-rope": ("refuted", IN_PART),
     "seqpe-is-ahead-on-a-larger-canvas-direction": ("refuted", IN_PART),
     "seqpe-is-ahead-of-an-interpolated-table": ("refuted", IN_PART),
     "seqpe-is-ahead-in-larger-cubes": ("refuted", FAILED),
-    "shift-steps-help-a-stream-of-digit-strings": ("refuted", IN_PART),
     "separation-helps-seqpe": ("refuted", FAILED),
     "seqpe-surpasses-strong-baselines": ("not reproduced", IN_PART),
     "seqpe-surpasses-them-past-the-length": ("not reproduced", FAILED),
@@ -114,7 +112,6 @@ TURNED: dict[str, tuple[str, str]] = {
     "needle-separation-finds-more": ("refuted", ALONE),
     "needle-baselines-struggle": ("reproduced", ALONE),
     "needle-ntk-generalises": ("undecided", BOTH),
-    "questions-dense-twins-do-as-well": ("undecided", ALONE),
     "the-constraint-makes-extrapolation-easier": ("undecided", EQUAL),
 }
 """Id of a claim: its verdict of today, and why it is another."""
