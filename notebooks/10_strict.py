@@ -154,7 +154,8 @@ figures.show(
 # [\,3 \,\Vert\, 7\,] \begin{pmatrix} 2 & 10 \\ 0 & 1 \end{pmatrix} = [\,6 \,\Vert\, 37\,] .
 # $$
 #
-# Changing the sem column from 5 to 7, as another word would, leaves the first column as it is. In the package a strict model differs from a separated one only in the field `mode`:
+# Changing the sem column from 5 to 7, as another word would, leaves the first column as it is. In the package a strict model differs from a
+# separated one only in the field `mode`:
 
 
 # %%
@@ -222,9 +223,11 @@ assert not separated.transformer.blocks[0].attention.query_key[0].weight[:8, 8:]
 # x^{(l)}_{\text{pos}} = f_l(\text{positions}, \text{mask}) .
 # $$ (eq-strict-positions)
 #
-# No text appears on the right-hand side. With a joint norm the induction would fail at its first step. To check both, we measure three models with *live* attention: separated, strict, and strict with a joint norm. The leak is the largest derivative of the final pos stream by the sem input, as in
-# {eq}`eq-streams-jacobian`. The other measure is the largest relative difference that two texts make to the pos stream, in any layer, in
-# float32. Here we give positions for each sequence, so that the package runs the ordinary blocks on both streams together, without the shortcuts described below.
+# No text appears on the right-hand side. With a joint norm the induction would fail at its first step. To check both, we measure three
+# models with *live* attention: separated, strict, and strict with a joint norm. The leak is the largest derivative of the final pos stream
+# by the sem input, as in {eq}`eq-streams-jacobian`. The other measure is the largest relative difference that two texts make to the pos
+# stream, in any layer, in float32. Here we give positions for each sequence, so that the package runs the ordinary blocks on both streams
+# together, without the shortcuts described below.
 
 
 # %%
@@ -275,16 +278,6 @@ for kind, index in (("live_jacobian", 0), ("text_difference", 2)):
     numbers[f"strict_{kind}"] = highest["strict"][index]
     numbers[f"separated_{kind}"] = lowest["separated"][index]
 numbers["joint_norm_live_jacobian"] = lowest["strict, joint norm"][0]
-
-# %% tags=["hide-input"]
-columns = ["live, pos by sem", "live, sem by pos", "pos stream, between two texts"]
-figures.show_table(
-    pd.DataFrame(highest, index=columns).T.reset_index(names="model"),
-    caption="With live attention: the largest derivative between streams, and the "
-    "largest relative difference that two texts make to the pos stream. The largest of "
-    f"{n_seeds} random models of two blocks.",
-    formats=dict.fromkeys(columns, ".2g"),
-)
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 3, figsize=(8.0, 3.0), sharey=True)
@@ -454,8 +447,8 @@ assert with_tables < 1e-12 < 1e-3 < without
 # \end{aligned}
 # $$ (eq-strict-terms)
 #
-# TUPE {cite:p}`ke2021` keeps the first and the last term. ALiBi and T5 keep the first and put a bias in place of the last. Which of the four does
-# training use? We train a tiny strict model with a sinusoid for a few seconds and look.
+# TUPE {cite:p}`ke2021` keeps the first and the last term. ALiBi and T5 keep the first and put a bias in place of the last. Which of the
+# four does training use? We train a tiny strict model with a sinusoid for a few seconds and look.
 
 # %%
 small = lm.SIZES["smoke"]
@@ -767,7 +760,9 @@ numbers["pos_tokens_remembered"] = rows[6][1]
 # \end{aligned}
 # $$ (eq-strict-cost)
 #
-# The bracket is the position branch and its tables. With $r = d_{\text{pos}}/D$, the ratio of dense to strict tends to $1 / (1 - r)^2$ for a large batch of short sequences, which is also the ratio of dense to a dense model of width $d_{\text{sem}}$. In plain words: *a strict model costs as much as a smaller dense one*. So {numref}`fig-strict-bargain` compares models by their cost.
+# The bracket is the position branch and its tables. With $r = d_{\text{pos}}/D$, the ratio of dense to strict tends to $1 / (1 - r)^2$ for
+# a large batch of short sequences, which is also the ratio of dense to a dense model of width $d_{\text{sem}}$. In plain words: *a strict
+# model costs as much as a smaller dense one*. So {numref}`fig-strict-bargain` compares models by their cost.
 
 # %%
 shape = experiments.get("speed").grid(profile)[0]

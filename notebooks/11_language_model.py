@@ -139,15 +139,15 @@ figures.show(
     f"{at_last}. Each line shows the loss of one model minus that of another, "
     "paired by seed, after one, four and sixteen times the shortest training "
     f"of small models ($D = {smaller.width}$). Below zero the first of the two "
-    "is better. The numbers are under *Details*.",
+    "is better.",
 )
 
 # %% tags=["remove-input"]
-for n in BUDGETS:
-    keys = ("gain", "gain_wide", "strict_minus_separated", "rope_minus_separated")
-    for key, name in zip(keys, GAPS, strict=True):
-        if key != "strict_minus_separated" or n == BUDGETS[-1]:  # of that, the end
-            numbers[f"{key}_at_{n}x"] = text_of(gaps.get((name, n), []))
+KEYS = ("gain", "gain_wide", "strict_minus_separated", "rope_minus_separated")
+quoted = BUDGETS, BUDGETS[-1:], BUDGETS[-1:], BUDGETS[::2]
+for key, name, at in zip(KEYS, GAPS, quoted, strict=True):
+    for n in at:
+        numbers[f"{key}_at_{n}x"] = text_of(gaps.get((name, n), []))
 at_end = RunTable(trained[trained.budget == BUDGETS[-1]])
 ends = at_end.difference("rope", "separated-sinusoidal-wide", "bits_per_byte")
 numbers[f"rope_minus_wide_at_{BUDGETS[-1]}x"] = text_of(ends)
@@ -162,9 +162,9 @@ numbers[f"rope_minus_wide_at_{BUDGETS[-1]}x"] = text_of(ends)
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 20 s of one CPU core at any profile; nothing is downloaded. The records:
-#   `sepnb run lr_screen table_sweep in_window`, then `ablation_sweep budget_short_sweep`, then `ablation budget`, ten seconds
-#   to three minutes a run. They read ELTeC (`sepnb data eltec-eng`).
+# - **Time**: about 20 s of one CPU core at any profile; nothing is downloaded. The records: `sepnb run lr_screen table_sweep in_window`,
+#   then `ablation_sweep budget_short_sweep`, then `ablation budget`, ten seconds to three minutes a run. They read ELTeC
+#   (`sepnb data eltec-eng`).
 # - **You need**: chapters {doc}`8 <08_two_streams>` and {doc}`9 <09_split_mlp_norm>`, or their takeaways.
 # - **You will learn**: what separation costs, which part of it does what, and whether more training changes the answer.
 # - **Claims tested**: on the {doc}`claims page </book/claims>`.
@@ -239,7 +239,9 @@ assert parts[0] == parts[1], "built of the same classes"
 # \text{bits per byte} \;=\; -\frac{1}{n} \sum_{i=1}^{n} \log_2 P\!\left(t_i \mid t_{i-k}, \dots, t_{i-1}\right), \qquad k \le L .
 # $$ (eq-bits-per-byte)
 #
-# A model that knows nothing has a loss of 8. A model that is no better than counting pairs of bytes (a bigram) has hardly learned to look back. So this chapter judges only methods whose mean loss is below $3.35$. This bar was set beforehand, a little under the bigram's loss on these novels.
+# A model that knows nothing has a loss of 8. A model that is no better than counting pairs of bytes (a bigram) has hardly learned to look
+# back. So this chapter judges only methods whose mean loss is below $3.35$. This bar was set beforehand, a little under the bigram's loss
+# on these novels.
 #
 # This line computes the loss of every byte in nats, and `evaluate` converts it to bits:
 #
@@ -298,23 +300,8 @@ def live(config: TransformerConfig) -> tuple[np.ndarray, float]:
 pair = ("learned", "separated-learned")
 curves = {method: live(model_config(method, small)) for method in pair}
 
-# %% tags=["hide-input"]
-fig, ax = plt.subplots()
-for method, (curve, _) in curves.items():
-    smooth = np.convolve(curve, np.ones(8) / 8, mode="valid")
-    look = figures.METHODS[method].line(marker="")
-    ax.plot(np.arange(len(smooth)) + 8, smooth, **look)
-ax.set(xlabel="optimiser step", ylabel="training loss (bits per byte)")
-figures.label_lines(ax)
-figures.show(
-    fig,
-    name="fig-live-training",
-    alt="Training loss against step for a dense and a separated model with a learned "
-    "table; both fall from above seven bits per byte along nearly the same path.",
-    caption="In the first seconds the dense and the separated model learn at nearly "
-    "the same pace. One seed, on source code; each point is a mean of eight "
-    "steps.",
-)
+for method, (_, held) in curves.items():
+    print(f"{method:17s} {held:.3f} bits per byte, held out")
 
 # %% [markdown]
 # ## What went wrong: two baselines that looked worse than they are
@@ -446,7 +433,6 @@ figures.show_table(
 table = experiments.get("in_window").table(profile)
 have = table[table.status != "not run"]
 score = RunTable(table).intervals("bits_per_byte")
-numbers["seeds"] = len(set(have.seed))
 numbers["test_bytes"] = int(have.test_bytes.iloc[0]) if score else NOT_RUN
 numbers["bytes_seen"] = size.steps * size.batch_size * size.length
 FACTS = ["parameters", "block_parameters", "train_cpu_s"]
@@ -469,32 +455,6 @@ figures.show_table(
     "and 95 % t interval. CPU seconds are the median over trainings that shared two "
     "cores, so they are only an indication.",
     formats={"block parameters": ",d", "all parameters": ",d", "CPU seconds": ".0f"},
-)
-
-# %% tags=["hide-input"]
-order = sorted(score, key=lambda method: score[method].mean, reverse=True)
-labels = [figures.METHODS[method].label for method in order] or ["not run"]
-best, worst = labels[-1], labels[0]
-fig, ax = plt.subplots(figsize=(6.8, 3.9))
-for row, method in enumerate(order):
-    scores = have.loc[have.method == method, "bits_per_byte"]
-    figures.seed_row(ax, row, scores, figures.METHODS[method])
-if order:
-    counted = have["bigram_bits_per_byte"].iloc[0]
-    ax.axvline(counted, color=figures.FAINT, linestyle=":")
-    ax.set_yticks(range(len(order)), labels)
-ax.set(xlabel="test bits per byte (lower is better; dotted: counting pairs of bytes)")
-figures.show(
-    fig,
-    name="fig-in-window",
-    alt="Dot plot of test bits per byte for the nine methods, one tick per seed, "
-    f"sorted. Lowest is {best}, highest {worst}.",
-    caption=f"Inside the trained length *{best}* has the lowest mean loss "
-    f"({score[order[-1]].mean:.3f} bits per byte) and *{worst}* the highest "
-    f"({score[order[0]].mean:.3f}). Markers are means, bars 95 % t intervals over "
-    "seeds, ticks single seeds."
-    if order
-    else figures.NOT_RUN,
 )
 
 # %% [markdown]
@@ -593,17 +553,6 @@ figures.show(
 # A *variant* is another model, its *reference*, with declared fields replaced. To afford twenty-nine models, we made them small ($D = 64$,
 # three layers and $L = 64$ at profile `laptop`) and scored less text. Their differences can be compared with each other, but their losses
 # cannot be compared with those above.
-
-# %% tags=["hide-input"]
-for name, variant in COMPARED.items():
-    if variant.base is not None:
-        smaller = ablation.SIZES[profile]
-        own, reference = (model_config(one, smaller) for one in (name, variant.base))
-        fields = {field: getattr(own, field) for field in variant.model}
-        assert own == replace(reference, **fields)
-changed = [name for name, variant in COMPARED.items() if variant.base]
-alone = sum(len(COMPARED[name].model) == 1 for name in changed)
-print(f"{len(changed)} variants with a reference, {alone} of them change one field")
 
 
 # %% tags=["hide-input"]
@@ -801,7 +750,7 @@ figures.show_table(
 # layer to layer, it can receive the embedding again in every layer, or it can stay *constant*.
 
 # %% tags=["hide-input"]
-fates = [name for name in changed if "pos_stream" in COMPARED[name].model]
+fates = [name for name, one in COMPARED.items() if "pos_stream" in one.model]
 fates.sort(key=lambda name: (name.split("-")[-1], "separated" in name))
 words = {"constant": "constant", "reinjected": "in every layer"}
 fates = {
@@ -830,7 +779,9 @@ figures.show(
 # S_{ij} = \frac{1}{\sqrt d}\left( q_i k_j^\top + (p_i W_Q)(p_j W_K)^\top \right).
 # $$ (eq-tupe)
 #
-# A test checks that both give the same output. We compare the constant untied model with three relatives: a dense twin of full width (TUPE), an evolving twin, whose stream the layers change, and a wider one with as many parameters as RoPE's model. All were trained sixteen times as long as the shortest training below.
+# A test checks that both give the same output. We compare the constant untied model with three relatives: a dense twin of full width
+# (TUPE), an evolving twin, whose stream the layers change, and a wider one with as many parameters as RoPE's model. All were trained
+# sixteen times as long as the shortest training below.
 
 # %% tags=["hide-input"]
 long_runs = loaded("matched_loss")
@@ -927,8 +878,7 @@ figures.show(
 #    training, but in the small models a longer training reverses that ({verdict}`separation-costs-nothing-at-equal-width: partly`).
 # 2. **A learned table works better in its own columns.** Separated minus dense is
 #    {num}`in_window/separated-learned minus learned/bits_per_byte:+.3f` bits per byte after a short training
-#    ({verdict}`separation-improves-a-learned-table: held`), although the dense table has the best of four
-#    scales.
+#    ({verdict}`separation-improves-a-learned-table: held`), although the dense table has the best of four scales.
 # 3. **Giving position its own columns helps, and splitting the matrices and norms as well costs nothing more.** Columns alone, with nothing
 #    split, improve the small dense model ({verdict}`concatenation-alone-helps: held`). Separate norms cost nothing
 #    ({verdict}`split-norm-costs-nothing: held`), and neither does any other single split ({verdict}`no-single-wall-costs: held`).
@@ -1033,15 +983,6 @@ figures.show_table(
     ),
     caption="Test bits per byte after one, four and sixteen times the shortest "
     f"training ({bytes_read}); mean over seeds and 95 % t interval.",
-)
-figures.show_table(
-    pd.DataFrame(
-        {"difference": name}
-        | {f"{n}x": text_of(gaps.get((name, n), [])) for n in BUDGETS}
-        for name in GAPS
-    ),
-    caption="The differences of the first figure, in bits per byte and paired by seed. "
-    "Below zero the first of the two is better. Means and 95 % t intervals.",
 )
 
 # %% [markdown]

@@ -397,7 +397,8 @@ if profile == "laptop" and len(by_way.made) >= 48:
 
 # %% [markdown]
 # 1. **Both slower positions and sharper attention are needed.** $\log n$ alone is not enough
-#    ({verdict}`every-reading-log-alone-is-not-enough: held`), and neither are slower positions alone (exploratory, next table).
+#    ({verdict}`every-reading-log-alone-is-not-enough: held`), and neither are slower positions alone (exploratory,
+#    {numref}`fig-slow-ways`).
 # 2. **The separated model is ahead of the dense one in nine ways of ten.** In the tenth, interpolation without $\log n$, the two are level
 #    ({num}`every_reading/separated-sinusoidal minus sinusoidal/accuracy/interpolation/16x:+.3f±`). Our rule asked for a lead in all ten
 #    ways ({verdict}`every-reading-separated-more-than-dense: undecided`).
@@ -406,30 +407,10 @@ if profile == "laptop" and len(by_way.made) >= 48:
 # 4. **RoPE is ahead more often than behind.** In four ways it recalls clearly more than the separated model, and in two ways clearly less.
 #    Our rule allowed the separated model to be at most three percentage points behind, in every way
 #    ({verdict}`every-reading-as-often-as-slowed-rope: refuted`).
-
-# %% tags=["hide-input"]
-APART = {
-    "as trained": "native",
-    "log n alone": "log",
-    "slower positions alone": "parts-1-32",
-    "both": "parts-1-32-log",
-}
-figures.show_table(
-    by_way.grid(
-        dict(zip(SAYS, FOUR, strict=True)),
-        {says: f"{{}}:accuracy/{way}/16x" for says, way in APART.items()},
-        ".2f",
-        head="position",
-    ),
-    caption="Share of values recalled from texts of 16 L: positions as trained or "
-    "slowed down by parts, from 1 to 32 turns, each without and with log n. Means over "
-    "seeds and 95 % t intervals.",
-)
-
-# %% [markdown]
+#
 # Slower positions give the separated model most of its gain. Sharper attention by itself gives hardly anything; on top of slower positions
 # it gives the rest. RoPE needs both as well. In the four ways that do not sharpen attention it is not clearly ahead of the separated model
-# (exploratory).
+# (exploratory, {numref}`fig-slow-ways`).
 #
 # ### A second task: the latest value
 #
@@ -839,7 +820,7 @@ figures.show_table(
 # 3. **RoPE remains the one to beat.** It adds no position to the content either. It is slightly ahead in recall and far ahead with latest
 #    values. In novels, tuned on the same texts, it loses less.
 # 4. **For recall, a few fast-turning columns are another way.** RoPE on an eighth of the columns, with nothing slowed down, recalls as much
-#    as slowed RoPE. For latest values it needs a slow pair as well, and that pair has to be slowed down
+#    as slowed RoPE. For latest values it needs a slow pair as well, and the slow pair alone has to be slowed down
 #    ({doc}`chapter 14 <14_dimensions>`).
 #
 # **Limits.** The models are small, and each task has one training budget. Only two tasks that need far text were run, and the result of the

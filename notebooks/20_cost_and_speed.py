@@ -116,42 +116,17 @@ figures.show(
 #
 # {eq}`eq-strict-cost` counts the multiply-adds. Separation cuts values, outputs and the MLP down to diagonal blocks, and leaves
 # queries and keys as they are. The strict model computes its position branch once for all texts of a batch that begin at the
-# same index. For D = 256 with 64 for position, 256 tokens and 8 texts:
+# same index. For D = 256 with 64 for position, in batches of one, of eight and of endlessly many texts of 256 tokens:
 
 # %%
 laptop = experiments.get("speed").grid("laptop")
 quarter = next(c for c in laptop if c.pos_parts == 4)
 pair = {name: replace(quarter, variant=name) for name in KINDS}
 for name, cell in pair.items():
-    print(f"{name}: {cell.limit:.3f} times fewer multiply-adds")
+    one, eight, endless = (replace(cell, batch_size=n).limit for n in (1, 8, 10**9))
+    print(f"{name}: {one:.3f}, {eight:.3f}, {endless:.3f} times fewer multiply-adds")
 alone = replace(pair["strict"], batch_size=1).limit
 assert pair["separated"].limit < alone < pair["strict"].limit
-
-# %% tags=["hide-input"]
-sharers = 2 ** np.arange(9)
-shares = [parts for parts in (8, 4, 2) if quarter.n_heads % parts == 0]
-looks = {8: ("#6b6f74", "s"), 4: ("#0072b2", "o"), 2: ("#d55e00", "^")}
-fig, ax = plt.subplots(figsize=(6.8, 3.6))
-for parts in shares:
-    for variant, dash in (("separated", DOTTED), ("strict", "-")):
-        like = replace(quarter, variant=variant, pos_parts=parts)
-        limits = [replace(like, batch_size=int(n)).limit for n in sharers]
-        line = {"label": f"{variant}, $r$ = 1/{parts}", "color": looks[parts][0]}
-        ax.plot(sharers, limits, linestyle=dash, **line)
-ax.set_xscale("log", base=2)
-ax.xaxis.set_major_formatter("{x:.0f}")
-ax.set(xlabel="texts in a batch (log scale)", ylabel="times fewer multiply-adds")
-figures.label_lines(ax)
-figures.show(
-    fig,
-    name="fig-cost-sharing",
-    alt="The ratio of multiply-adds of dense over variant against the batch, for three "
-    "shares of position. Lines for strict start near those for separated at batch 1 "
-    "and rise to a plateau; lines for separated are level.",
-    caption="Eight texts already give most of what sharing the position branch can "
-    "gain. The strict model (solid) starts a little above the separated one "
-    "(dotted), which shares nothing.",
-)
 
 # %% [markdown]
 # ## Why not all of it is saved
@@ -337,30 +312,28 @@ assert {length for _, length in TARGETS} == {512, 1024}
 cost = experiments.get("seqpe_cost").table(profile)
 
 
-def quartiles(row, name, form):
-    """A median with its quartiles; "not run" without a record."""
-    if row.status == NOT_RUN:
+def timed_as(row, name, form=".2f"):
+    """A number of a row, with quartiles if it was timed; in words if there is none."""
+    if row["status"] == NOT_RUN:
         return NOT_RUN
-    ends = (getattr(row, f"{name}_{one}") for one in ("lower", "upper"))
-    between = " to ".join(format(end, form) for end in ends)
-    return f"{getattr(row, name):{form}} ({between})"
-
-
-def counted_as(row, name, form):
-    return NOT_RUN if row.status == NOT_RUN else f"{getattr(row, name):{form}}"
+    if not np.isfinite(row.get(name, np.nan)):
+        return "by definition 1"
+    keys = (name, f"{name}_lower", f"{name}_upper")
+    told = [format(row[key], form) for key in keys if key in row]
+    return "{} ({} to {})".format(*told) if len(told) == 3 else told[0]
 
 
 figures.show_table(
     pd.DataFrame(
         {
-            "what": row.label,
-            "share of the step": quartiles(row, "share", ".1%"),
-            "of its multiply-adds": counted_as(row, "products", ".1%"),
-            "longer queries, keys": counted_as(row, "products_columns", ".1%"),
-            "times as long": quartiles(row, "longer", ".2f"),
-            "times the multiply-adds": counted_as(row, "products_longer", ".2f"),
+            "what": row["label"],
+            "share of the step": timed_as(row, "share", ".1%"),
+            "of its multiply-adds": timed_as(row, "products", ".1%"),
+            "longer queries, keys": timed_as(row, "products_columns", ".1%"),
+            "times as long": timed_as(row, "longer"),
+            "times the multiply-adds": timed_as(row, "products_longer"),
         }
-        for row in cost.itertuples()
+        for row in cost.to_dict("records")
     ),
     caption="The share of a training step that goes to the encoder, its losses and its "
     "maps, in time and in multiply-adds; the multiply-adds that the longer queries and "
@@ -434,16 +407,6 @@ figures.show(
 at_end = max(LENGTHS[profile])
 
 
-def of_reader(run, name, form=".2f"):
-    """A timed ratio with its quartiles, in words where there is none."""
-    if run["status"] == NOT_RUN:
-        return NOT_RUN
-    if name not in run or not np.isfinite(run[name]):
-        return "by definition 1"
-    low, high = (run[f"{name}_{end}"] for end in ("lower", "upper"))
-    return f"{run[name]:{form}} ({low:{form}} to {high:{form}})"
-
-
 def allowed(cell, run, name):
     """What the multiply-adds would give, from the counts alone."""
     whole = cell.products(cell.reader, cell.length)
@@ -456,9 +419,9 @@ figures.show_table(
     pd.DataFrame(
         {
             "reader": READERS[run["cell"].reader],
-            "one text over four": of_reader(run, "growth"),
+            "one text over four": timed_as(run, "growth"),
             "counted": allowed(run["cell"], run, "growth"),
-            "times as fast as dense, sinusoidal": of_reader(run, "speed"),
+            "times as fast as dense, sinusoidal": timed_as(run, "speed"),
             "counted ": allowed(run["cell"], run, "speed"),
         }
         for run in found
@@ -560,8 +523,8 @@ figures.show_table(
 numbers |= {f"kept_{name}": heavier[name] for name in ("rope", "shaw", "cope")}
 
 # %% [markdown]
-# RoPE keeps {num}`20_cost_and_speed/kept_rope:.1f` times what a layer without an encoding does, Shaw
-# {num}`20_cost_and_speed/kept_shaw:.1f` times, CoPE {num}`20_cost_and_speed/kept_cope:.0f` times. The last two factors grow with the length.
+# RoPE keeps {num}`20_cost_and_speed/kept_rope:.1f` times what a layer without an encoding does, Shaw {num}`20_cost_and_speed/kept_shaw:.1f`
+# times, CoPE {num}`20_cost_and_speed/kept_cope:.0f` times. The last two factors grow with the length.
 #
 # ## What to take away
 #

@@ -140,9 +140,8 @@ figures.show(
     "models too. Each marker says how far the content of a text moves when "
     f"the text starts around {', '.join(map(str, FAR))} times the trained "
     "length instead of at 0, as a share of its norm. Clamp holds the last row "
-    "of the table, wrap repeats the table. Clamp holds the last row of the "
-    "table, wrap repeats the table. Last row: the text starts half-way inside "
-    "the trained length. Ticks: every seed.",
+    "of the table, wrap repeats the table. Last row: the text starts half-way "
+    "inside the trained length. Ticks: every seed.",
 )
 
 # %% [markdown]
@@ -491,8 +490,8 @@ figures.show(
 #
 # ````{admonition} The same model a second time: the script of the page
 # :class: dropdown
-# The page stores the weights in float16, as base64 text, and this script computes the whole model in plain JavaScript. Only queries and keys
-# may read both streams; values and outputs have one matrix for each stream. A test gives the script and the package the same texts, at
+# The page stores the weights in float16, as base64 text, and this script computes the whole model in plain JavaScript. Only queries and
+# keys may read both streams; values and outputs have one matrix for each stream. A test gives the script and the package the same texts, at
 # start indices on both sides of L and at slowed positions, and compares every logit.
 #
 # ```{literalinclude} ../../book/_static/model.js
@@ -552,7 +551,8 @@ figures.show(
 # $$ (eq-inside-drift)
 #
 # In a separated model position acts on the content, which is the sem stream, only by deciding *where* the heads look. So with every head
-# held where it looks at start 0, the drift must be zero to the last bit. In a dense model the content is the whole state, and it moves even with the heads held, because the position embedding is part of it.
+# held where it looks at start 0, the drift must be zero to the last bit. In a dense model the content is the whole state, and it moves even
+# with the heads held, because the position embedding is part of it.
 
 # %%
 small = lm.SIZES["smoke"]
@@ -724,9 +724,9 @@ figures.show(
 # ## Is there text in the position stream?
 #
 # **Very little, but a probe can still read it.** Only {num}`inside/separated-learned/text/pos:.2g` of the variance of the trained pos
-# stream lies between texts. But a whisper is quiet, too, and can still be understood. So probes name the current and the previous byte, once
-# from the whole stream, and once without the mean of each position, which amplifies the whisper. The baseline is the *majority rate*: how
-# often the most frequent byte is right.
+# stream lies between texts. But a whisper is quiet, too, and can still be understood. So probes name the current and the previous byte,
+# once from the whole stream, and once without the mean of each position, which amplifies the whisper. The baseline is the *majority rate*:
+# how often the most frequent byte is right.
 
 # %% tags=["hide-input"]
 probed = rows("byte probe", method="separated-learned")

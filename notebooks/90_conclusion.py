@@ -125,10 +125,15 @@ numbers = {}
 # {num}`stretched_latest_value/rope-partial/accuracy/stretched/16x:.0%` at sixteen lengths, within three points of all columns or more; half
 # of the columns finds less ({verdict}`ladder-latest-value-slowed-a-share-finds-as-often: partly`).
 #
-# In novels it is different. There the loss falls as more columns turn. We had claimed that from a sixteenth on each share is as good as all
-# columns, within a hundredth of a bit ({verdict}`ladder-text-a-share-of-the-columns-is-enough: undecided`). A sixteenth and an eighth are
-# clearly worse; a quarter and half are open. We had also claimed that RoPE on fewer columns loses less when it is slowed down, but it loses
-# more ({verdict}`ladder-text-slowed-a-share-loses-less: refuted`).
+# The two pairs do different work. If the slow pair of a trained model is stopped, the model still recalls
+# {num}`each_pair_mqar/rope-partial/accuracy/stopped-2/1x:.0%` of the values inside the trained length, but finds only
+# {num}`each_pair_latest_value/rope-partial/accuracy/stopped-2/1x:.0%` of the latest ones. In longer texts the slow pair is all that has to
+# be slowed down, in recall ({verdict}`each-pair-mqar-the-slow-pair-is-all-to-slow: held`) and for the latest value
+# ({verdict}`each-pair-latest-value-the-slow-pair-is-all-to-slow: held`). If the fast pair is slowed down as well, the model finds hardly
+# anything. In novels it is different. There the loss falls as more columns turn. We had claimed that from a sixteenth on each share is as
+# good as all columns, within a hundredth of a bit ({verdict}`ladder-text-a-share-of-the-columns-is-enough: undecided`). A sixteenth and an
+# eighth are clearly worse; a quarter and half are open. We had also claimed that RoPE on fewer columns loses less when it is slowed down,
+# but it loses more ({verdict}`ladder-text-slowed-a-share-loses-less: refuted`).
 #
 # ## Do not continue them
 #
