@@ -3,7 +3,7 @@
 A run takes a trained model of `stretched_mqar` or `stretched_latest_value` whose heads have a fast and a slow
 pair, or four, and leaves the weights alone. Inside the trained length L it stops one pair at a time in every
 head: the pair then compares content, and no position. In texts of 16 L it divides the frequencies of one pair
-by 16, and of all pairs, with logits scaled by log n in every reading.
+by 16, of a pair and all slower ones, and of all pairs, with logits scaled by log n in every reading.
 """
 
 from collections.abc import Iterator
@@ -71,6 +71,9 @@ class EachPair(Measure):
             yield LOG_ONLY, model.extended(log_scale=True)
             for pair in range(1, pairs + 1):
                 yield f"{SLOWED}-{pair}", divided(model, *one(times, pair), log_scale=True)
+            for first in range(2, pairs):  # of two pairs, the slow one has been read already
+                divisors = [1.0 if each < first else times for each in range(1, pairs + 1)]
+                yield f"{SLOWED}-from-{first}", divided(model, *divisors, log_scale=True)
             yield ALL, divided(model, *[float(times)] * pairs, log_scale=True)
 
         metrics, rows = tasks.asked(config, model, at.device, ways, (FURTHER,))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sepnb import experiments
-from sepnb.encodings import PositionInterpolation, rope_frequencies
+from sepnb.encodings import PositionInterpolation, RoPE, rope_frequencies
 from sepnb.encodings.context import LONGEST
 from sepnb.encodings.rope import RotaryQueryKey
 from sepnb.evaluation.tasks.grid import found
@@ -87,3 +87,21 @@ def test_a_model_without_rotation_or_with_other_pairs_is_refused(config, model):
         each_pair.pairs_of(without.build())
     with pytest.raises(ValueError, match="3 divisors for 2 pairs"):
         each_pair.divided(model, 1.0, 1.0, 1.0)
+
+
+def test_of_four_pairs_the_slower_ones_are_slowed_down_together_too(config, monkeypatch):
+    """Two pairs have no such reading: the slow one alone is one already."""
+    asked = {}
+    monkeypatch.setattr(each_pair.tasks, "asked", lambda *given: asked.update(dict(given[3](16))) or ({}, []))
+    four = dataclasses.replace(config, model=dataclasses.replace(config.model, encoding=RoPE()))
+    for run, expected in ((config, set()), (four, {"slowed-from-2", "slowed-from-3"})):
+        asked.clear()
+        model = run.build().eval()
+        run.measures[0](run, model, At(start=untaught(run, model)))
+        assert {name for name in asked if "from" in name} == expected
+    module = next(one for one in asked["slowed-from-3"].modules() if isinstance(one, RotaryQueryKey))
+    plain, _ = rope_frequencies(8)
+    at = torch.tensor([200])
+    (cos, _), _ = module.prepare(at, at, 300)
+    slower = plain / torch.tensor([1.0, 1.0, 16.0, 16.0])
+    torch.testing.assert_close(cos[0], (200 * slower).cos(), rtol=0, atol=1e-12)
