@@ -1,7 +1,7 @@
 """Chapter 14: which pair of RoPE does which work? One pair of a model is stopped, or slowed down alone.
 
-A run takes a trained model of `stretched_mqar` or `stretched_latest_value` whose heads have a fast and a slow
-pair, or four, and leaves the weights alone. Inside the trained length L it stops one pair at a time in every
+A run takes a trained model of `stretched_mqar` or `stretched_latest_value` whose heads have two, four or
+eight pairs, and leaves the weights alone. Inside the trained length L it stops one pair at a time in every
 head: the pair then compares content, and no position. In texts of 16 L it divides the frequencies of one pair
 by 16, of a pair and all slower ones, and of all pairs, with logits scaled by log n in every reading.
 """
@@ -97,7 +97,7 @@ EXPERIMENTS = tuple(
         title=f"One pair of RoPE at a time: {of.title.partition(': ')[2]}",
         question="""Which pair of RoPE does a trained model need to find answers, and which pair has to be
             slowed down in a longer text?""",
-        methods=("rope-partial", "rope-half"),
+        methods=("rope-partial", "rope-half", "rope"),
         smoke=("rope-partial",),
         other_seeds={},
         costs={"smoke": 3.0, "laptop": 110.0},
