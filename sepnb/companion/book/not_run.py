@@ -22,7 +22,7 @@ REASONS = {
     **dict.fromkeys(
         ("each_pair_mqar", "each_pair_latest_value"), "Models with two and four pairs came first."
     ),
-    "removed_text": "New: rules come before runs.",
+    "removed_text": "Two seeds of six came first.",
 }
 """By experiment. A sweep belongs to the grid that it chooses for."""
 
