@@ -354,9 +354,9 @@ def made(encoding, longest=L):
     return LanguageModel(config)
 
 
-def trained(encoding):
+def trained(encoding, dtype=torch.float32):
     """Such a model after a training at length L on the same bytes, and its loss."""
-    model = made(encoding)
+    model = made(encoding).to(dtype)
     order = {"batch_size": 8, "length": L, "seed": seed, "steps": steps}
     batches = texts.sample_batches(library.train, **order)
     losses = train(model, batches, TrainingConfig(steps, 8, L, 4e-3))
@@ -854,7 +854,8 @@ assert (plain_product * factors)[0] < plain_product[0] < 0, "favoured, and pushe
 # How much weight do keys with score zero get? We count in a live DA model, before and after training.
 
 # %% tags=["hide-input"]
-da_model, _ = trained("distance-aware")
+# In float64, so that every machine counts the same scores.
+da_model, _ = trained("distance-aware", torch.float64)
 untrained = made("distance-aware").eval()
 sample = torch.from_numpy(held[:4, :L]).long()
 
