@@ -198,8 +198,7 @@ figures.show(
     "exactly as many as in a trained text, and the fast ones up to ten times as many.",
     caption=f"Slowed down by parts, the {numbers['slow_hands']} of {len(w)} hands that "
     "make less than one turn (dotted) in training go no further in a text of 16 L. "
-    "The fastest keeps most of its speed, so that "
-    "neighbours stay apart.",
+    "The fastest keeps most of its speed, so that neighbours stay apart.",
 )
 
 # %% [markdown]
@@ -281,9 +280,8 @@ answered = pd.DataFrame(
 figures.show_table(
     answered,
     caption="Share of values recalled. The column “last L of 16L” counts only values "
-    "less than one trained length back. In the last row "
-    "position is added to a quarter of the columns. Means over seeds and 95 % "
-    "t intervals.",
+    "less than one trained length back. In the last row position is added to a "
+    "quarter of the columns. Means over seeds and 95 % t intervals.",
 )
 
 # %% [markdown]
@@ -437,8 +435,7 @@ figures.show_table(
     caption="Share of latest values found: means over the seeds that learned the "
     "task, which means "
     f"at least {LEARNED:.0%} inside the trained length. The column “last L of 16L” "
-    "counts only near values. 95 % t "
-    "intervals.",
+    "counts only near values. 95 % t intervals.",
 )
 
 # %% [markdown]
@@ -589,8 +586,7 @@ figures.show_table(
     healed,
     caption="Share of values recalled from texts of 8 L. The named terms of the "
     "scores use slowed positions and log n, in the way chosen for each model; the "
-    "others are as trained. Means over seeds and 95 % t "
-    "intervals.",
+    "others are as trained. Means over seeds and 95 % t intervals.",
 )
 
 # %% [markdown]
@@ -782,8 +778,8 @@ figures.show_table(
     tuned.grid(PARTNERS, OVER, "+.3f", head="what is tuned"),
     caption="Bits per byte above the model's own sliding window before tuning, in the "
     "last half of novel windows of 8 L and 16 L. Either all tuning steps had the "
-    "factor 8, or each step drew 8 or 16. Texts of 16 L were "
-    "never tuned on. Means over six seeds and 95 % t intervals.",
+    "factor 8, or each step drew 8 or 16. Texts of 16 L were never tuned on. Means "
+    "over six seeds and 95 % t intervals.",
 )
 
 # %% [markdown]

@@ -106,8 +106,7 @@ if len(again.values("contrastive", "distance/misaligned")):
         "embeddings follow distances of positions in every group (left). Inner "
         "products follow nearness clearly only for positions spread over the whole "
         "range (right). Windows elsewhere begin below 20,000, not at round numbers. "
-        "Markers: means; "
-        "bars: 95 % t intervals; ticks: seeds."
+        "Markers: means; bars: 95 % t intervals; ticks: seeds."
     )
 figures.show(
     fig,
@@ -451,8 +450,8 @@ figures.show(
     caption=f"After {STEPS} steps of a toy training, the released candidates have "
     "ordered spread positions but hardly neighbours. If half of the anchors draw "
     "candidates around themselves, it is the reverse. Colour shows the cosine of two "
-    "embeddings. *Order*: rank correlation "
-    "of nearness with the inner product. Before training, shared digits make a plaid.",
+    "embeddings. *Order*: rank correlation of nearness with the inner product. Before "
+    "training, shared digits make a plaid.",
 )
 
 # %% [markdown]
@@ -571,8 +570,7 @@ if ran:
     told = (
         "Binary digits order distances best: they have the highest mean in "
         f"{most.count('base-2')} of {len(GROUPS)} groups of positions. Two groups are "
-        "shown. Rows have decimal "
-        "digits and both losses unless they say otherwise."
+        "shown. Rows have decimal digits and both losses unless they say otherwise."
     )
 else:
     figures.not_run(ax)

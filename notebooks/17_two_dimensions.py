@@ -987,9 +987,8 @@ for task in im.TASKS:
         caption=f"The task {task}: right answers at the trained grid, there with "
         f"shuffled places, and at {WIDEST} x {WIDEST} patches, where on canvas and "
         "spread the grid grows if it can; means over seeds and 95 % t intervals. A "
-        "dash: "
-        "the method was not read by this rule. CPU seconds of training were taken on "
-        "shared cores.",
+        "dash: the method was not read by this rule. CPU seconds of training were "
+        "taken on shared cores.",
         formats={"parameters": ",.0f", "CPU seconds": ".0f"},
     )
 

@@ -414,8 +414,8 @@ figures.show(
     "more the same windows cost than at index 0, against the index at which they "
     "begin, at round starts and at others. Below: how far their position stream has "
     "moved, with a line at the square root of two. A dotted line marks the largest "
-    "position drawn in training. Digit strings alone lose only at starts "
-    "that are not round; SeqPE has moved at nearly all starts.",
+    "position drawn in training. Digit strings alone lose only at starts that are not "
+    "round; SeqPE has moved at nearly all starts.",
     caption="Digit strings alone lose at starts that are not round, the sinusoid at "
     "both kinds. Above: how much more the same bytes cost than from 0 on. Below: how "
     "far the stream of their window has moved, with a line at the square root of 2. "

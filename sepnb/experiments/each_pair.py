@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ..encodings import Heads, LongRoPE, RoPE
+from ..encodings import LongRoPE
 from ..encodings.context import LONGEST
+from ..encodings.rope import RotaryQueryKey
 from ..models import LanguageModel
 from ..training.checkpoints import Checkpoint
 from . import stretched, tasks
+from .ladder_methods import waves_of
 from .readings import LOG_ONLY
 from .run import HERE, At, Fingerprint, Found, Measure, Run, restored
 from .stretched import about_the_training, on_a_shared_training
@@ -42,10 +44,10 @@ def pairs_of(model: LanguageModel) -> int:
     Raises:
         ValueError: a model without RoPE.
     """
-    found = [each for each in model.config.encodings if isinstance(each, RoPE)]
-    if not found:
+    turning = [wave for wave in waves_of(model.config) if isinstance(wave, RotaryQueryKey)]
+    if not turning:
         raise ValueError("the model has no RoPE, so no pair of its heads turns; give one that has")
-    return len(found[0].at_query_key(Heads(width=model.config.head_width)).inv_freq)
+    return len(turning[0].inv_freq)
 
 
 @dataclass(frozen=True)

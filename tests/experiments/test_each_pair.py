@@ -50,7 +50,7 @@ def test_each_divisor_divides_the_frequency_of_its_own_pair_whatever_the_length(
 
 
 def test_all_pairs_divided_alike_are_position_interpolation_and_by_one_the_model_itself(model):
-    tokens = torch.randint(8, (2, 4 * model.config.max_length))
+    tokens = torch.arange(8 * model.config.max_length).view(2, -1) % 8
     wanted = model.extended(extension=PositionInterpolation(5))(tokens)
     torch.testing.assert_close(each_pair.divided(model, 5.0, 5.0)(tokens), wanted, rtol=0, atol=1e-9)
     torch.testing.assert_close(each_pair.divided(model, 1.0, 1.0)(tokens), model(tokens), rtol=0, atol=1e-9)
@@ -58,7 +58,7 @@ def test_all_pairs_divided_alike_are_position_interpolation_and_by_one_the_model
 
 def test_a_stopped_pair_hears_no_distance_and_the_others_do(model):
     """Of a model whose other pair is stopped too, the logits of a text do not change if a gap opens in it."""
-    tokens = torch.randint(8, (1, 20))
+    tokens = torch.arange(20)[None] % 8
     gapped = torch.cat([torch.arange(10), torch.arange(15, 25)])
     still, half = each_pair.divided(model, LONGEST, LONGEST), each_pair.divided(model, 1.0, LONGEST)
     assert (still(tokens, gapped) - still(tokens)).abs().max() < 1e-9
