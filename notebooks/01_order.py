@@ -102,8 +102,8 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 12 s of one CPU core at profile `smoke`, about 20 s at `laptop`; no GPU is used, nothing is downloaded. Memory: under
-#   1 GB.
+# - **Time**: about 12 s of one CPU core at {term}`profile` `smoke`, about 20 s at `laptop`; no GPU is used, nothing is downloaded. Memory:
+#   under 1 GB.
 # - **You need**: matrix products and the softmax. {doc}`Notation </book/notation>` and {doc}`glossary </book/glossary>` have pages of
 #   their own.
 # - **You will learn**: why {term}`self-attention <attention weight>` is *equivariant* to order and not *invariant*; how a
@@ -112,9 +112,10 @@ figures.show(
 #   `position-breaks-the-symmetry`.
 # ```
 #
-# A web article among the sources of this book proposes an experiment: shuffle the words of a sentence, and "a basic Transformer would
-# process these shuffled sentences identically", because attention "produces the same output regardless of input order". We do that
-# experiment with exact arithmetic. The statement is wrong, in an instructive way.
+# This book began with web articles, lecture notes and slides about position, and tests what they say ({doc}`/book/claims` lists it). One of
+# the articles proposes an experiment: shuffle the words of a sentence, and "a basic Transformer would process these shuffled sentences
+# identically", because attention "produces the same output regardless of input order". We do that experiment with exact arithmetic. The
+# statement is wrong, in an instructive way.
 #
 # ## A sentence and its shuffle
 #
@@ -218,9 +219,9 @@ assert numbers["invariance_error"] > 1e-3, "and they do move: it is not invarian
 # ```{admonition} Deviation from the source
 # :class: warning
 # The source says that attention "is permutation equivalent" and "produces the same output regardless of input order". The first is a slip
-# for *equivariant*, the second describes *invariance*. On logits of order one, $f(\Pi x)$ differs from $\Pi f(x)$ by
-# {num}`01_order/equivariance_error:.1e`, which is rounding, but from $f(x)$ by {num}`01_order/invariance_error:.2f`. Each token keeps its
-# own output wherever it moves, but the model cannot distinguish *dog* at place 1 from *dog* at place 4.
+# for *equivariant*, the second describes *invariance*. No logit of $f(\Pi x)$ differs from that of $\Pi f(x)$ by more than
+# {num}`01_order/equivariance_error:.1e`, which is rounding. From $f(x)$ one of them differs by {num}`01_order/invariance_error:.2f`. Each
+# token keeps its own output wherever it moves, but the model cannot distinguish *dog* at place 1 from *dog* at place 4.
 # ```
 #
 # ## What averaging makes of it
@@ -270,7 +271,8 @@ assert numbers["distinct_learned"] == 60
 # ## A causal mask gives position too
 #
 # A language model must not look ahead, so its mask removes the weights with $j > i$. But "ahead" is a statement about order. A shuffle
-# moves the tokens but not the mask, so the step from {eq}`eq-order-scores` to {eq}`eq-order-head` fails. The same test must now fail too:
+# moves the tokens but not the mask. The softmax then no longer commutes with $\Pi$, and the step from {eq}`eq-order-scores` to
+# {eq}`eq-order-head` fails. The same test must now fail too:
 
 # %%
 causal = build_model(causal=True)

@@ -122,9 +122,8 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 20 s of one CPU core at any profile, most of it for one tiny training; no GPU is used, nothing is
-#   downloaded. Memory: under 1 GB. The records shown at the end: `sepnb run ablation_sweep ablation` and
-#   `sepnb run encoding_screen encodings`.
+# - **Time**: about 20 s of one CPU core at any profile, most of it for one tiny training; no GPU is used, nothing is downloaded. Memory:
+#   under 1 GB. The records shown at the end: `sepnb run ablation_sweep ablation` and `sepnb run encoding_screen encodings`.
 # - **You need**: {doc}`chapter 1 <01_order>`; the addition theorems of sine and cosine.
 # - **You will learn**: why a shift is a rotation, and how a head can ask for "five back". Where float32 and bfloat16 lose count.
 #   Which rows of a table learn.
@@ -409,7 +408,7 @@ figures.show(
 )
 
 # %% [markdown]
-# The curve stops falling steadily at distance {num}`02_absolute/dot_rises_at`. At 256 it is still
+# With 64 columns the curve stops falling steadily at distance {num}`02_absolute/dot_rises_at`. At 256 it is still
 # {num}`02_absolute/dot_at_256:.2f`, because ten of the 32 pairs have hardly turned.
 #
 # ### How a head can ask for "five back"
@@ -498,8 +497,9 @@ figures.show(
 )
 
 # %% [markdown]
-# At index $10^6$ the error is {num}`02_absolute/float32_error_1e6:.3f` with angles in float32 and
-# {num}`02_absolute/ours_error_1e6:.0e` with ours in float64. This matters, because the book asks models about indices up to a million.
+# At index $10^6$ the error is {num}`02_absolute/float32_error_1e6:.3f` with angles in float32 and {num}`02_absolute/ours_error_1e6:.0e`
+# with ours, which computes angles in float64 and rounds the result to float32. This matters, because the book asks models about indices up
+# to a million.
 #
 # ## A table of rows
 #
@@ -605,9 +605,9 @@ figures.show(
 )
 
 # %% [markdown]
-# The rows that were used have grown from {num}`02_absolute/norm_fresh:.2f` to {num}`02_absolute/norm_trained:.2f` on average. Nothing told
-# the model that index 7 lies between 6 and 8. It learned from texts that near rows are alike, so far only coarsely. The other rows are
-# noise.
+# The rows that were used have grown from {num}`02_absolute/norm_fresh:.2f` to {num}`02_absolute/norm_trained:.2f` on average. The right
+# panel compares the used rows after taking off their mean, so far rows must differ somewhere. But nothing told the model that index 7 lies
+# between 6 and 8. It learned from texts that near rows are alike, so far only coarsely. The other rows are noise.
 #
 # **A surprise.** We expected the untrained rows to hurt. But the loss is {num}`02_absolute/bits_last_trained:.2f` bits per byte on the
 # last sixteen trained places, and {num}`02_absolute/bits_untrained:.2f` on the sixteen untrained places after them. The reason is that
@@ -685,8 +685,8 @@ assert list(where.tables) == [1, 1, 3, 1]
 # ## First layer only, or every layer?
 #
 # The notes say: "Position encoding can either be applied to only the first input, or in every layer". They add that the second tends to
-# perform better. The experiment `ablation` compares models that differ in this one factor, with the same seeds and learning rate, for
-# the sinusoid and for a *shared* table. (In models with a sinusoid, the token embeddings start at the scale that suits each model best.) The
+# perform better. The experiment `ablation` compares models that differ in this one factor, with the same seeds and learning rate, for the
+# sinusoid and for a *shared* table. (In models with a sinusoid, the token embeddings start at the scale that suits each model best.) The
 # experiment `encodings` has a table *for each layer* and one for queries and keys, each with its own learning rate.
 
 # %%
@@ -760,12 +760,14 @@ assert len({rates["ablation"][m] for n, *pair, _ in COMPARED[:2] for m in pair})
 # | learned, queries and keys | {num}`encodings/learned-query-key minus learned/bits_per_byte:+.3f±` |
 #
 # The first two rows decide the notes' claim, by a rule that was committed before the records: adding position in every layer did not lower
-# the loss ({verdict}`position-at-every-layer-helps: not reproduced`). The other two rows have only three seeds and decide nothing.
+# the loss ({verdict}`position-at-every-layer-helps: not reproduced`). The other two rows have three seeds and no rule, so they are
+# exploratory.
 #
-# Inside the trained length the table for queries and keys has a lower loss than the table at the input, but past it the loss is higher. We
-# compare each with the same model reading through a window that slides along the text. At eight lengths the loss is above that window by
-# {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits per byte for the table at queries and keys, and by
-# {num}`encodings/learned/gap/clamp/8x:+.2f` for the table at the input ({doc}`chapter 7 <07_every_encoding>`).
+# Inside the trained length the table for queries and keys has a lower loss than the table at the input, but past it the loss is higher.
+# There the last row of the table stands in for every row that is missing. We compare each model with itself, reading through a window that
+# slides along the text. At eight lengths the loss is above that window by {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits per
+# byte for the table at queries and keys, and by {num}`encodings/learned/gap/clamp/8x:+.2f` for the table at the input
+# ({doc}`chapter 7 <07_every_encoding>`).
 #
 # ## What to take away
 #

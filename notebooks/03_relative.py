@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 3. Relative positions: Shaw and Transformer-XL
 #
-# **Finding.** Giving all earlier tokens one label, instead of one label for every distance, costs
+# **Finding.** A model that is told only that a key is earlier, and not how far back it is, loses
 # {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:.2f` bits per byte. So exact distances help nearby. Farther out, the model
 # hardly uses the keys at all: hiding every key from distance 8 on costs only {num}`03_relative/hidden_8` bits per byte.
 
@@ -260,7 +260,8 @@ figures.show(
 # z_i = \sum_j a_{ij} \bigl( v_j + a^V_{c(j-i)} \bigr) .
 # $$ (eq-relative-shaw)
 #
-# Taken literally, this needs a vector for every pair. We compute the scores that way once, to check the package and to show four mistakes that are easily made. The package itself needs no such vectors:
+# Taken literally, this needs a vector for every pair. We compute the scores that way once, to check the package and to show four mistakes
+# that are easily made. The package itself needs no such vectors:
 #
 # ```{literalinclude} ../../sepnb/encodings/shaw.py
 # :pyobject: shaw_scores
@@ -337,7 +338,8 @@ assert three.tolist() == [[0, 0, 0], [1, 0, 0], [1, 1, 0]], "the past is below"
 # \sum_j a_{ij}\, a^V_{c(j-i)} = \sum_{c=-k}^{k} \Bigl( \sum_{j:\, c(j-i) = c} a_{ij} \Bigr) a^V_c .
 # $$ (eq-relative-binned)
 #
-# The paper saves memory in another way, by sharing tables over heads and sequences and by reshapes. Gathering and binning work for any positions. To compare, we let PyTorch report every tensor that it makes and take the largest.
+# The paper saves memory in another way, by sharing tables over heads and sequences and by reshapes. Gathering and binning work for any
+# positions. To compare, we let PyTorch report every tensor that it makes and take the largest.
 
 # %%
 HEADS, HEAD_WIDTH, CLIP = 4, 32, 16
@@ -479,8 +481,8 @@ figures.show(
 # heads of a block share a table, so they look alike; the two blocks have separate tables and differ more.
 #
 # What happens in longer texts? The loss is {num}`03_relative/shaw_inside:.2f` bits per byte within 64 tokens. Between 64 and 256 it is
-# {num}`03_relative/shaw_beyond:.2f` with all keys visible and {num}`03_relative/shaw_beyond_window:.2f` with only the last 64. No row is
-# new to the model, but the *number* of far keys is.
+# {num}`03_relative/shaw_beyond:.2f` with all keys visible and {num}`03_relative/shaw_beyond_window:.2f` with only the last 64. So the model
+# does not break: no row of its table is new. Only the *number* of far keys is new, and with a window it is the same as in training.
 #
 # {doc}`Chapter 7 <07_every_encoding>` reads larger models at up to eight times their length. Between four and eight trained lengths the
 # loss differs from that of the model's own sliding window by {num}`encodings/shaw/gap/native/8x:+.2f` bits per byte for Shaw and by
@@ -566,8 +568,8 @@ for one in shaw_clip.CLIPS:
 #
 # ```{admonition} Deviation from the source
 # :class: warning
-# By default the authors' release shares $u$ and $v$ over the layers. And this is only the *score* of Transformer-XL. The paper also
-# keeps the states of an earlier segment (see below), and its results rest on both: a perplexity of
+# By default the authors' release shares $u$ and $v$ over the layers. And this is only the *score* of Transformer-XL. The paper also keeps
+# the states of an earlier segment (see below), and its results rest on both: a perplexity of
 # 18.3 on WikiText-103, where 20.5 was the best before. <!-- given: abstract of the paper -->
 # ```
 #
@@ -722,8 +724,9 @@ for key, way in (("alone", 0), ("one", 2), ("whole", 4)):
 
 # %% [markdown]
 # After the first segment the loss is {num}`03_relative/memory_alone:.3f` bits per byte when each segment is read alone,
-# {num}`03_relative/memory_one:.3f` with a memory of one segment, and {num}`03_relative/memory_whole:.3f` at once. None of this book's
-# experiments uses {term}`segment memory <segment memory>`.
+# {num}`03_relative/memory_one:.3f` with a memory of one segment, and {num}`03_relative/memory_whole:.3f` at once. The last row of the table
+# is a mistake made on purpose: if every segment counts its positions from 0, two tokens share a distance, and the loss is higher than
+# without a memory. None of this book's experiments uses {term}`segment memory <segment memory>`.
 #
 # ### A shift instead of a table of pairs
 #
@@ -857,7 +860,9 @@ numbers["cost_xl_512"] = shares["Transformer-XL"][3]
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 3.2))
-looks = ("#0072b2", "o", shapes.DASHED), ("#0072b2", "s", "-"), ("#d55e00", "^", "-")
+methods = [figures.METHODS[name] for name in ("shaw-keys", "shaw", "transformer-xl")]
+looks = [(look.colour, look.marker, look.dash) for look in methods]
+looks[0] = (looks[0][0], "o", shapes.DASHED)
 shapes.curves(ax, spans, shares, looks)
 ax.set_yscale("log")
 ax.yaxis.set_major_formatter("{x:g}")
@@ -896,9 +901,9 @@ figures.show(
 #
 # **Limits.** Identities and counts are exact. The two live models are tiny, with one seed each.
 #
-# The experiment on clips has one size, one kind of text and one learning rate, that of RoPE in the sweep of `ablation`. A
-# clip that costs nothing shows that these labels are dispensable, not that precise position is useless: two
-# clipped layers reach twice the clip, and a causal mask gives position without any vector.
+# The experiment on clips has one size, one kind of text and one learning rate, that of RoPE in the sweep of `ablation`. A clip that costs
+# nothing shows that these labels are dispensable, not that precise position is useless: two clipped layers reach twice the clip, and a
+# causal mask gives position without any vector.
 #
 # **What would change our mind.** A clip that costs more than the margin at a distance where hiding the keys costs little: then models
 # would need exact far distances for something other than far keys.

@@ -14,8 +14,9 @@
 # # 4. Rotation: RoPE
 #
 # **Finding.** RoPE rotates every query and key by an angle proportional to its position. The score of a given query and key then depends
-# only on how far apart they are. This alone does not make far tokens fade. A falling bound is said to show that they fade, but in a small
-# trained model it was looser than a flat bound for every pair that we measured ({numref}`fig-rotation-trained`).
+# only on how far apart they are. This alone does not make far tokens fade. The usual argument that they do is an upper bound on the score,
+# which falls with the distance. In a small trained model that bound said less, for every query and key that we measured, than a simple
+# bound that does not fall ({numref}`fig-rotation-trained`).
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -513,8 +514,8 @@ figures.show(
 assert abs(period[0] - 2 * np.pi) < 1e-12 and period[-1] < 2 * np.pi * 10_000
 
 # %% [markdown]
-# A pair that does not turn within the trained length compares content with content, wherever the two tokens are. This is what "low
-# frequencies enable long-distance semantic attention" means.
+# A pair that does not turn within the trained length compares content with content, wherever the two tokens are. This is what one of our
+# articles means by "low frequencies enable long-distance semantic attention".
 #
 # ## Does a score decay with the distance?
 #
@@ -816,9 +817,10 @@ figures.show(
 # the training both were nearly zero. Perhaps the products have become so similar that the fast waves agree at small distances and only
 # there; we have not measured this.
 #
-# But beyond the first dozen tokens nothing fades. In the far half the pairs keep {num}`04_rotation/rms_far_over_near:.0%` of the root
-# mean square that they have at the first eight distances, and {num}`04_rotation/far_above_near:.0%` of them score more there than near,
-# on average.
+# But beyond the first dozen tokens nothing fades: in the far half the median is {num}`04_rotation/median_far:.1f`. Nor do the scores become
+# smaller. In the far half the pairs keep {num}`04_rotation/rms_far_over_near:.0%` of the root mean square that they have at the first eight
+# distances (strongly negative scores count as well), and {num}`04_rotation/far_above_near:.0%` of them score more there than near, on
+# average.
 #
 # The falling bound explains none of this: it is tighter than the simple one for {num}`04_rotation/abel_says_more:.1%` of the pairs. Learned
 # queries and keys *can* make far tokens matter little. RoPE does not do this by itself, and with RoPE queries and keys could also learn to
@@ -932,7 +934,7 @@ figures.show(
 # more than stopping it, so the model uses their content. If all pairs are stopped, the causal mask is the only source of order left, and
 # the loss rises by {num}`04_rotation/all_stopped:.2f`.
 #
-# The article says that slow pairs serve *far* meaning. One seed cannot show that, and this model gains only
+# That article says that slow pairs serve *far* meaning. One seed cannot show that, and this model gains only
 # {num}`04_rotation/far_gain:.3f` bits per byte from seeing {num}`04_rotation/length` keys instead of 8.
 #
 # One surprise: with 8 keys visible, stopping the fastest band is *worse* than removing it. The model learned the products of this band for
@@ -1048,11 +1050,12 @@ assert reach[0] == 1 and (reach.diff() < 0).all()
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 3.0))
 at = np.arange(2049)
-ax.plot(at, np.ones(2049), color="#d55e00", label="RoPE")
-ax.plot(at, reach, color="#7b5ea7", linestyle=(0, (5, 2)), label="xPos")
+colour = figures.METHODS["rope"].colour  # xPos is of the same kind
+ax.plot(at, np.ones(2049), color=colour, label="RoPE")
+ax.plot(at, reach, color=colour, linestyle=(0, (5, 2)), label="xPos")
 for m, name in ((0, "xPos, fastest pair"), (31, "xPos, slowest pair")):
     share = zeta[m].item() ** (at / 512)
-    ax.plot(at, share, color="#7b5ea7", lw=0.9, alpha=0.8, label=name)
+    ax.plot(at, share, color=colour, linestyle=(0, (1, 1.5)), lw=1.2, label=name)
 ax.set(xlabel=r"distance $\delta$ (tokens)", xlim=(0, 2048))
 ax.set(ylabel="largest score", ylim=(0, 1.08))
 figures.label_lines(ax)

@@ -163,8 +163,10 @@ figures.show(
 # | CoPE | what a table holds for a count of tokens, added | the table | what the text says |
 # | DA-Transformer | a gate, multiplied | two numbers a head | distance |
 #
-# ALiBi is judged with six seeds. The others have three, which are too few to rank methods that lie close together. A level curve does not
-# mean that far text is used: in these runs no model with a bias loses anything when keys more than a trained length back are hidden.
+# In {numref}`fig-biases-encodings` the dotted lines on the left are what it costs to know only how often each byte, or each pair of bytes,
+# occurs. ALiBi is judged with six seeds. The others have three, which are too few to rank methods that lie close together. A level curve
+# does not mean that far text is used: in these runs no model with a bias loses anything when keys more than a trained length back are
+# hidden.
 #
 # Four terms for reading longer texts recur in many chapters.
 #
@@ -211,7 +213,8 @@ figures.show(
 # m_h = 2^{-8h/H}, \qquad h = 1, \dots, H, \quad H \text{ a power of two} .
 # $$ (eq-biases-slopes)
 #
-# The lecture notes among our sources stop here, but 12 heads are common. For any other $H$ the authors take the slopes for the largest power of two below it, and add every second slope of the list for twice that power. The slopes of the heads are then not in order:
+# The lecture notes among our sources stop here, but 12 heads are common. For any other $H$ the authors take the slopes for the largest
+# power of two below it, and add every second slope of the list for twice that power. The slopes of the heads are then not in order:
 #
 # ```{literalinclude} ../../sepnb/encodings/alibi.py
 # :pyobject: alibi_slopes
@@ -329,14 +332,13 @@ moving.show(
 
 # %% [markdown]
 # Head 1 looks {num}`05_biases/reach_head_1:.1f` tokens back on average, head 8 {num}`05_biases/reach_head_8:.0f`. This is the bias towards
-# recency that the lecture notes mention. But in a long text head 8 still puts
-# {num}`05_biases/beyond_128_head_8:.0%` of its weight beyond the last 128 tokens, so a model *may* use far text. Does it?
+# recency that the lecture notes mention. But in a long text head 8 still puts {num}`05_biases/beyond_128_head_8:.0%` of its weight beyond
+# the last 128 tokens, so a model *may* use far text. Does it?
 #
 # ## The early-token curse
 #
-# {cite:t}`press2022` train at 512 tokens and evaluate at thousands, and the perplexity falls, as if the model used the longer
-# context. But their Appendix B shows that through a sliding window the curve is flat. {cite:t}`press2021` call
-# the reason the early-token curse.
+# {cite:t}`press2022` train at 512 tokens and evaluate at thousands, and the perplexity falls, as if the model used the longer context. But
+# their Appendix B shows that through a sliding window the curve is flat. {cite:t}`press2021` call the reason the early-token curse.
 #
 # Cut a text into segments of $N$ bytes and score each alone. The first bytes of every segment have little context and a high loss.
 # Longer segments have fewer first bytes, so the mean falls for *any* model. We show it with a small ALiBi model that *cannot* use more: it
@@ -466,8 +468,8 @@ figures.show_table(
 # \end{cases} \quad e = \tfrac{n}{2} ,
 # $$ (eq-biases-t5)
 #
-# with $n = 32$ buckets and $T = 128$. Two mistakes are common: the wrong sign (`relative` is key minus query), and a
-# logarithm that rounds down at a border.
+# with $n = 32$ buckets and $T = 128$. Two mistakes are common: the wrong sign (the authors' code starts from key minus query, which is
+# $-t$), and a logarithm that rounds down at a border.
 
 # %%
 t = torch.arange(0, 2049)
@@ -592,11 +594,13 @@ assert abs(drop["ALiBi, head 3"] - 1 / 64) < 1e-9 and 0.7 < drop["KERPLE, log"] 
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), width_ratios=(1.4, 1))
-colours = "#009e73", "#0072b2", "#7b5ea7", "#6b6f74"
-for (name, curve), colour in zip(curves.items(), colours, strict=True):
+methods = "alibi", "kerple-log", "kerple-power", "sandwich"
+for (name, curve), method in zip(curves.items(), methods, strict=True):
     inside = curve[-1] > -22  # ALiBi leaves the picture before its end
-    width = 1 if "Sandwich" in name else 1.8
-    line = {"color": colour, "linewidth": width, "label": name if inside else "_"}
+    colour = COLOURS.get(method, figures.METHODS[method].colour)
+    line = {"color": colour, "label": name if inside else "_"}
+    line["linewidth"] = 1 if method == "sandwich" else 1.8
+    line["linestyle"] = (0, (5, 2)) if method == "kerple-power" else "-"
     axes[0].plot(far + 1, curve, **line)
     if not inside:
         axes[0].text(120, -21, name, fontsize=9.5, ha="right", color=colour)
@@ -604,12 +608,13 @@ axes[0].set(ylim=(-22, 1), ylabel="bias")
 axes[0].set_title("four curves of the distance")
 axes[0].set_xscale("log", base=2)
 figures.label_lines(axes[0])
-for position, quotient in zip(queries.tolist(), quotients, strict=True):
+dashes = [(0, (1, 1.5)), "-", (0, (5, 2)), (0, (5, 1.5, 1, 1.5))]
+for position, quotient, dash in zip(queries.tolist(), quotients, dashes, strict=True):
     named = f"{position}" if position > 100 else "≤ 100"
     at = np.arange(len(quotient)) + 1
-    (line,) = axes[1].plot(at, quotient.flip(0), label=named)
+    axes[1].plot(at, quotient.flip(0), color=COLOURS["fire"], linestyle=dash)
     if position > 50:
-        name = {"ha": "center", "va": "bottom", "color": line.get_color()}
+        name = {"ha": "center", "va": "bottom", "color": COLOURS["fire"]}
         axes[1].text(at[-1], 1.02, named, fontsize=9.5, **name)
 axes[1].set(ylim=(0, 1.14), ylabel="input of FIRE's perceptron")
 axes[1].set_title(r"FIRE, $\tau = 100$, queries at")
@@ -640,8 +645,8 @@ figures.show(
 # g_{ij} = \sigma(q_i \cdot k_j), \qquad p_{ij} = \sum_{t=j}^{i} g_{it} ,
 # $$ (eq-biases-cope)
 #
-# up to $P - 1$. The bias is $q_i \cdot e[p_{ij}]$, interpolated between the rows of a table $e$. With all gates open, $p_{ij} = i - j + 1$ is the
-# ordinary distance. With gates that open only at spaces, the position of a key is *how many words ago* it was.
+# up to $P - 1$. The bias is $q_i \cdot e[p_{ij}]$, interpolated between the rows of a table $e$. With all gates open, $p_{ij} = i - j + 1$
+# is the ordinary distance. With gates that open only at spaces, the position of a key is *how many words ago* it was.
 
 # %%
 phrase = "the dog bit the man on the leg"
@@ -683,7 +688,8 @@ print("".join(map(str, words_ago.tolist())))
 #
 # ### Five wishes
 #
-# The notes list what $f$ was asked to do. In terms of $x = w R$: (1) $f = 1$ at distance 0; (2) $f \to 0$ for $x \to -\infty$, so that local heads suppress far keys; (3) bounded for $x \to +\infty$; (4) its scale can be tuned; (5) monotone.
+# The notes list what $f$ was asked to do. In terms of $x = w R$: (1) $f = 1$ at distance 0; (2) $f \to 0$ for $x \to -\infty$, so that
+# local heads suppress far keys; (3) bounded for $x \to +\infty$; (4) its scale can be tuned; (5) monotone.
 
 # %% tags=["hide-input"]
 line = torch.linspace(-60, 60, 4001, dtype=torch.float64)  # x = w R
@@ -760,13 +766,13 @@ figures.show(
 # %% [markdown]
 # ### Multiplying and adding are different
 #
-# "The scaling is multiplicative, since adding might over-amplify", say the notes. The authors of ALiBi report that multiplying did worse.
-# A bias $b$ multiplies odds by $e^{b}$ ({eq}`eq-biases-odds`). A factor $f$ scales their logarithm,
-# $a_{ij}/a_{ij'} = \exp(f s_{ij} - f' s_{ij'})$, so it turns *content* up or down. At $f = 0$ the
-# content of a key is ignored, but not the key: a score of 0 still has the weight $e^0 = 1$ before normalising.
+# "The scaling is multiplicative, since adding might over-amplify", say the notes. The authors of ALiBi report that multiplying did worse. A
+# bias $b$ multiplies odds by $e^{b}$ ({eq}`eq-biases-odds`). A factor $f$ scales their logarithm,
+# $a_{ij}/a_{ij'} = \exp(f s_{ij} - f' s_{ij'})$, so it turns *content* up or down. At $f = 0$ the content of a key is ignored, but not the
+# key: a score of 0 still has the weight $e^0 = 1$ before normalising.
 #
-# So let a local head look for one near key with score $s = 5$ among $N - 1$ far keys. Under a
-# perfect gate ($f = 1$ here, 0 elsewhere) the near key has the weight
+# So let a local head look for one near key with score $s = 5$ among $N - 1$ far keys. Under a perfect gate ($f = 1$ here, 0 elsewhere) the
+# near key has the weight
 #
 # $$
 # \frac{e^{s}}{e^{s} + (N - 1)} \;\longrightarrow\; 0 \quad \text{as } N \to \infty .
@@ -927,9 +933,8 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 # 3. **In these runs, models whose bias keeps falling stay level with their sliding window.** T5 ends {num}`encodings/t5/gap/native/8x:+.2f`
 #    above it, and FIRE {num}`encodings/fire/gap/native/8x:+.2f`.
 #
-# **Limits.** Identities and curves are exact. The live models are tiny, with one seed. The comparison has one
-# budget, one width and three seeds; only ALiBi was also trained for longer
-# ({doc}`chapter 11 <11_language_model>`). The initial values of FIRE, CoPE and DA are ours.
+# **Limits.** Identities and curves are exact. The live models are tiny, with one seed. The comparison has one budget, one width and three
+# seeds; only ALiBi was also trained for longer ({doc}`chapter 11 <11_language_model>`). The initial values of FIRE, CoPE and DA are ours.
 #
 # **What would change our mind.** A DA model whose weight on keys with score 0 vanishes as texts grow. An ALiBi model whose loss is below
 # that of its own sliding window, after a training that is long enough to learn to use far text.

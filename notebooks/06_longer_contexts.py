@@ -13,11 +13,11 @@
 # %% [markdown]
 # # 6. Longer contexts
 #
-# **Finding.** Without tuning, none of six context extensions beats plain RoPE that sees only a window of its trained length. Between two
-# and four trained lengths even the best of them, that of Llama 3, loses
-# {num}`context_extension/llama3 minus rope/frozen/4x minus frozen-window/4x:.2f` bits per byte more than that window. After tuning on texts
-# of four trained lengths, the best extensions are as good as that window up to four lengths. At sixteen lengths all of them are worse than
-# plain RoPE with the same tuning.
+# **Finding.** A context extension turns some of RoPE's pairs more slowly, so that a trained model can read longer texts. Without tuning,
+# none of six extensions beats plain RoPE that sees only a window of its trained length. Between two and four trained lengths even the best
+# of them, that of Llama 3, loses {num}`context_extension/llama3 minus rope/frozen/4x minus frozen-window/4x:.2f` bits per byte more than
+# that window. After tuning on texts of four trained lengths, the best extensions are as good as that window up to four lengths. At sixteen
+# lengths all of them are worse than plain RoPE with the same tuning.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -177,16 +177,16 @@ figures.show(
 # - **You need**: {doc}`chapter 4 <04_rotation>`, whose pairs, frequencies $w_m = b^{-2m/d}$ and layouts are used throughout.
 # - **You will learn**: to read an extension off one curve. Why YaRN is two methods. Why an extension that follows the length of the text
 #   is at odds with a cache.
-# - **Claims tested**: each claim below has its verdict beside it, with a link to its rule. All rules were committed before the first record.
+# - **Claims tested**: each claim below has its verdict beside it, with a link to its rule. All rules were committed before the first
+#   record.
 # ```
 #
 # ## What is new past the trained length
 #
-# Pair $m$ turns by $w_m$ per token. Its {term}`wavelength` is $\lambda_m = 2\pi / w_m$ tokens, so in the $L$ positions
-# of training it makes $L / \lambda_m$ turns. Take a head of 64 columns, base 10,000 and $L = 2048$. The fastest pair
-# makes hundreds of turns, so the model has met it at every angle. The slowest makes a fraction
-# of one turn, and past $L$ it reaches angles that no query and no key was trained with. An extension slows such pairs down until their
-# angles at $sL$ are those they had at $L$.
+# Pair $m$ turns by $w_m$ per token. Its {term}`wavelength` is $\lambda_m = 2\pi / w_m$ tokens, so in the $L$ positions of training it makes
+# $L / \lambda_m$ turns. Take a head of 64 columns, base 10,000 and $L = 2048$. The fastest pair makes hundreds of turns, so the model has
+# met it at every angle. The slowest makes a fraction of one turn, and past $L$ it reaches angles that no query and no key was trained with.
+# An extension slows such pairs down until their angles at $sL$ are those they had at $L$.
 
 # %%
 w, plain_factor = rope_frequencies(d)
@@ -297,9 +297,8 @@ assert numbers["neighbour_pi"] < numbers["neighbour_plain"] / 8
 # w'_0 = w_0, \qquad w'_{d/2-1} = \frac{w_{d/2-1}}{s} .
 # $$ (eq-longer-ntk)
 #
-# It divides pair $m$ by $s^{\,2m/(d-2)}$, which is 1 for the first pair and $s$ for
-# the last. (NTK is the *neural tangent kernel*, the theory that suggested it.) With the exponent 1, a common mistake, the slowest pair is
-# not slowed down enough.
+# It divides pair $m$ by $s^{\,2m/(d-2)}$, which is 1 for the first pair and $s$ for the last. (NTK is the *neural tangent kernel*, the
+# theory that suggested it.) With the exponent 1, a common mistake, the slowest pair is not slowed down enough.
 
 # %%
 ntk, factor = rope_frequencies(d, extension=NTKAware(s))
@@ -400,10 +399,10 @@ for factor in (2, 4, 8):
 #
 # ```{admonition} Deviation: the paper's text and the authors' code
 # :class: warning
-# In the text of the paper the ramp {eq}`eq-longer-parts` is linear in the *turns* of a pair. In the authors' released code,
-# and in nearly everything that is called YaRN, it is linear in the *index* of the pair, between the
-# indices at which a pair makes 32 turns and one turn, rounded outwards. Our default is the code (`ramp="dimension"`),
-# because that is what the name means in practice; `ramp="rotations"` is the text.
+# In the text of the paper the ramp {eq}`eq-longer-parts` is linear in the *turns* of a pair. In the authors' released code, and in nearly
+# everything that is called YaRN, it is linear in the *index* of the pair, between the indices at which a pair makes 32 turns and one turn,
+# rounded outwards. Our default is the code (`ramp="dimension"`), because that is what the name means in practice; `ramp="rotations"` is the
+# text.
 # ```
 
 # %%
@@ -611,10 +610,9 @@ assert (numbers["ours_kept_by_parts"] > 0) == (L_ours >= border)
 assert numbers["ours_kept_by_parts"] <= numbers["ours_kept_llama3"]
 
 # %% [markdown]
-# With a short $L$ hardly any pair makes 32 turns: even the fastest needs
-# {num}`06_longer_contexts/least_length_for_32_turns` tokens. The models that we measure below have
-# heads of {num}`06_longer_contexts/ours_pairs` pairs and are trained on texts of {num}`06_longer_contexts/ours_length`
-# bytes.
+# With a short $L$ hardly any pair makes 32 turns: even the fastest needs {num}`06_longer_contexts/least_length_for_32_turns` tokens. The
+# models that we measure below have heads of {num}`06_longer_contexts/ours_pairs` pairs and are trained on texts of
+# {num}`06_longer_contexts/ours_length` bytes.
 #
 # Of these pairs NTK-by-parts keeps {num}`06_longer_contexts/ours_kept_by_parts`, llama3
 # {num}`06_longer_contexts/ours_kept_llama3`, and YaRN, whose ramp is rounded outwards,
@@ -737,8 +735,8 @@ numbers["prefix_moved_fixed"] = moved["YaRN"]
 # reads texts of up to $16L$ with each extension, built for $s = 4$:
 #
 # - *frozen*: the trained weights with the new frequencies, and once more with $s = 16$ for the longest texts;
-# - *tuned*: from the same checkpoint, a twentieth of the steps on texts of $4L$, at the best of
-#   three learning rates on the validation text.
+# - *tuned*: from the same checkpoint, a twentieth of the steps on texts of $4L$, at the best of three learning rates on the validation
+#   text.
 #
 # Plain RoPE changes no frequency and is read in three ways: without changes, with the **same tuning**, and seeing only a **window** of its
 # trained length. Tuning also changes the loss within the last $L$ bytes, so a tuned model is compared with its *own* sliding-window
@@ -887,7 +885,7 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 # | bits per byte | to 4L | to 4L, tuned | to 16L, tuned |
 # |---|---|---|---|
 # | RoPE | {num}`context_extension/rope/frozen/4x:.2f` | {num}`context_extension/rope/tuned/4x:.2f` | {num}`context_extension/rope/tuned/16x:.2f` |
-# | and window | {num}`context_extension/rope/frozen-window/4x:.2f` | {num}`context_extension/rope/tuned-window/4x:.2f` | {num}`context_extension/rope/tuned-window/16x:.2f` |
+# | RoPE, window | {num}`context_extension/rope/frozen-window/4x:.2f` | {num}`context_extension/rope/tuned-window/4x:.2f` | {num}`context_extension/rope/tuned-window/16x:.2f` |
 # | NTK-aware | {num}`context_extension/ntk-aware/frozen/4x:.2f` | {num}`context_extension/ntk-aware/tuned/4x:.2f` | {num}`context_extension/ntk-aware/tuned/16x:.2f` |
 # | YaRN | {num}`context_extension/yarn/frozen/4x:.2f` | {num}`context_extension/yarn/tuned/4x:.2f` | {num}`context_extension/yarn/tuned/16x:.2f` |
 #
@@ -896,17 +894,18 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 #
 # **Without tuning, no extension beat the window** (our hypothesis that YaRN and NTK-aware scaling do:
 # {verdict}`frozen-extension-beats-the-window: refuted`). The window improves plain RoPE on long texts
-# ({verdict}`the-window-improves-plain-rope: reproduced`). NTK-aware scaling helps as well
-# ({verdict}`ntk-frozen-helps: reproduced`), but YaRN, llama3 and the raised base help more, and the last two beat YaRN (our
-# hypothesis that YaRN is best: {verdict}`yarn-wins-frozen: refuted`).
+# ({verdict}`the-window-improves-plain-rope: reproduced`). NTK-aware scaling helps as well ({verdict}`ntk-frozen-helps: reproduced`), but
+# YaRN, llama3 and the raised base help more, and the last two beat YaRN (our hypothesis that YaRN is best:
+# {verdict}`yarn-wins-frozen: refuted`).
 #
 # **Interpolation without tuning breaks the model where it was trained** ({verdict}`pi-frozen-costs-inside: held`).
 # Inside $L$ its loss is {num}`context_extension/position-interpolation/frozen/1x:.2f`, worse than counting bytes.
 #
 # **Tuned, the best extensions do what the window did without tuning.** Five of six are ahead of plain RoPE with the same tuning, three
-# clearly, and interpolation is behind it (our hypothesis that plain RoPE is as good: {verdict}`tuning-plain-rope-is-enough: refuted`). The
-# four tuned extensions are compared with their window in two bins, up to the length they were tuned for. In seven of these eight
-# comparisons the gap is below our margin; the eighth is open ({verdict}`tuned-extensions-reach-the-tuned-length: undecided`).
+# clearly, and interpolation is behind it (our hypothesis that plain RoPE is as good: {verdict}`tuning-plain-rope-is-enough: refuted`). Four
+# tuned extensions (interpolation, NTK-aware scaling, NTK-by-parts and YaRN) are compared with their own sliding window in two bins, up to
+# the length they were tuned for. In seven of these eight comparisons the gap is below our margin; the eighth is open
+# ({verdict}`tuned-extensions-reach-the-tuned-length: undecided`).
 #
 # **At sixteen trained lengths every tuned extension is worse than plain RoPE with the same tuning**, in every seed. So in these runs tuned
 # NTK methods do not work past the length of their tuning (the claim that they do: {verdict}`ntk-tuned-reads-on: not reproduced`).
@@ -923,25 +922,25 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 # scaling at 16K. A model with a raised base (Code Llama) gets a little worse from 98K to 131K. YaRN tuned at 128K hardly gets worse,
 # and YaRN tuned at 64K broke before 98K.
 #
-# These are not small models trained from scratch, and one window per document is not a
-# {term}`sliding window <sliding-window baseline>`, so the numbers cannot be compared with ours.
+# These are not small models trained from scratch, and one window per document is not a {term}`sliding window <sliding-window baseline>`, so
+# the numbers cannot be compared with ours.
 # ````
 #
 # ## What to take away
 #
-# 1. **Without tuning, no extension beat a window.** Tuned, the best did up to $4L$ what the window did without
-#    tuning. A comparison of extensions has to show both rivals, a window and plain RoPE with the same tuning.
+# 1. **Without tuning, no extension beat a window.** Tuned, the best did up to $4L$ what the window did without tuning. A comparison of
+#    extensions has to show both rivals, a window and plain RoPE with the same tuning.
 # 2. **An extension is one curve**: by how much each pair is slowed down, against the turns that it made in training.
 # 3. **YaRN is two methods**, one in the paper and one in the code. Published borders such as 32 turns need long trained lengths.
 # 4. **An extension is not only for RoPE.** `model.extended(extension=YaRN(8, L))` also slows the waves of a sinusoid at the input, of TUPE,
-#    Transformer-XL and Sandwich, and of the {term}`content-to-position term`.
-#    {doc}`Chapter 13 <13_slow_down>` slows the position stream of a separated model, which leaves its content alone.
+#    Transformer-XL and Sandwich, and of the {term}`content-to-position term`. {doc}`Chapter 13 <13_slow_down>` slows the position stream of
+#    a separated model, which leaves its content alone.
 #
-# **Limits.** The identities are exact. The measurement is of one small model of bytes, trained at a length of 128 or 256, whose narrow
-# heads have few pairs. One factor, 4, was tuned, at the best of three rates. In every seed YaRN, llama3 and the raised base chose the
-# lowest rate and interpolation the highest, so a rate beyond might suit them better. Interpolation is level with its own sliding window
-# only because tuning made that window {num}`06_longer_contexts/pi_worse:.2f` bits per byte worse than the window of plain RoPE. Dynamic
-# NTK and LongRoPE are checked, not measured.
+# **Limits.** The identities are exact. The measurement is of one small model of bytes, trained at a length of 128 (256 at profile `gpu`),
+# whose narrow heads have few pairs. One factor, 4, was tuned, at the best of three rates. In every seed YaRN, llama3 and the raised base
+# chose the lowest rate and interpolation the highest, so a rate beyond might suit them better. Interpolation is level with its own sliding
+# window only because tuning made that window {num}`06_longer_contexts/pi_worse:.2f` bits per byte worse than the window of plain RoPE.
+# Dynamic NTK and LongRoPE are checked, not measured.
 #
 # **What would change our mind.** A text on which models trained at the long length gain much over their sliding window, and on which an
 # extension gains as much while plain RoPE with the same tuning does not.

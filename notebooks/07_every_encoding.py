@@ -13,10 +13,10 @@
 # %% [markdown]
 # # 7. Every encoding, side by side
 #
-# **Finding.** Inside the trained length {num}`07_every_encoding/ahead_of_rope` of {num}`07_every_encoding/compared` encodings have a lower
-# loss than RoPE in each of three seeds. Averaged over seeds, {num}`07_every_encoding/level_and_ahead` of them also read eight trained
-# lengths about as well as through their own sliding window: {num}`07_every_encoding/level_and_ahead_names`. There are only three seeds and
-# one budget, so the numbers are sizes and no ranking.
+# **Finding.** We compare {num}`07_every_encoding/compared` encodings, RoPE among them. Inside the trained length
+# {num}`07_every_encoding/ahead_of_rope` of them have a lower loss than RoPE in each of three seeds. Averaged over seeds,
+# {num}`07_every_encoding/level_and_ahead` of them also read eight trained lengths about as well as through their own sliding window:
+# {num}`07_every_encoding/level_and_ahead_names`. There are only three seeds and one budget, so read the numbers as sizes, not as a ranking.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -195,9 +195,9 @@ figures.show_table(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: seconds of one CPU core at any profile; nothing is trained or downloaded. The records:
-#   `sepnb run encodings extrapolation`, the first {num}`07_every_encoding/encodings_laptop_runs` runs of about
-#   {num}`07_every_encoding/encodings_laptop_minutes:.0f` minutes on one core; they read ELTeC (`sepnb data eltec-eng`).
+# - **Time**: seconds of one CPU core at any profile; nothing is trained or downloaded. The records: `sepnb run encodings extrapolation`,
+#   the first {num}`07_every_encoding/encodings_laptop_runs` runs of about {num}`07_every_encoding/encodings_laptop_minutes:.0f` minutes on
+#   one core; they read ELTeC (`sepnb data eltec-eng`).
 # - **You need**: {doc}`chapter 5 <05_biases>` for the sliding window and the gap.
 # ```
 #
@@ -213,9 +213,8 @@ figures.show_table(
 # **Longer texts through a window.** Through a sliding window that restarts its indices at 0, every encoding works as in training. A mask
 # that only hides old keys keeps the large indices. Comparing it with the sliding window therefore separates two kinds of failure:
 #
-# - *Distances and numbers of keys.* With a mask of $L$ keys RoPE's loss in the last bin falls from
-#   {num}`encodings/rope/native/8x:.2f` to {num}`encodings/rope/native-window/8x:.2f`. T5's falls too
-#   ({doc}`chapter 5 <05_biases>`).
+# - *Distances and numbers of keys.* With a mask of $L$ keys RoPE's loss in the last bin falls from {num}`encodings/rope/native/8x:.2f` to
+#   {num}`encodings/rope/native-window/8x:.2f`. T5's falls too ({doc}`chapter 5 <05_biases>`).
 # - *Indices.* With the same mask the sinusoid's loss only goes from {num}`encodings/sinusoidal/native/8x:.2f` to
 #   {num}`encodings/sinusoidal/native-window/8x:.2f`. A text of $L$ that merely begins at $7L$ raises the loss by
 #   {num}`encodings/sinusoidal/native-at-7x minus native/1x:+.2f`. FIRE fails for the same reason.
@@ -241,13 +240,13 @@ figures.show_table(
 # | rotations | RoPE, partial RoPE, p-RoPE, xPos | query/key | nothing | {doc}`chapter 4 <04_rotation>`, {doc}`14 <14_dimensions>` |
 # | biases | ALiBi, Sandwich; T5, KERPLE, FIRE, CoPE | score | nothing; a few numbers a head, or a table | {doc}`chapter 5 <05_biases>` |
 # | gates | DA-Transformer, in four forms | score | two numbers a head | {doc}`chapter 5 <05_biases>` |
-# | forget gates | FoX | query/key | a map from each token to a gate | {doc}`chapter 14 <14_dimensions>` |
+# | forget gates (not in the figure) | FoX | query/key | a map from each token to a gate | {doc}`chapter 14 <14_dimensions>` |
 # | digit strings | SeqPE | score, or input | a small encoder | {doc}`chapter 15 <15_digits>`, {doc}`18 <18_seqpe_stream>` |
 # | random indices | sinusoid and RoPE, trained at random indices below $32L$ | as without | as without | {doc}`far distances <93_far_distances>` |
 #
-# Context extensions change RoPE after training ({doc}`chapter 6 <06_longer_contexts>`). A *sliding window* is a mask and goes
-# with any encoding: every query sees the last $W$ tokens. Time and memory then grow with $N W$ and not with $N^2$, and after
-# $n$ layers a token has looked at most $n (W - 1)$ tokens back.
+# Context extensions change RoPE after training ({doc}`chapter 6 <06_longer_contexts>`). A *window mask* goes with any encoding, too: every
+# query sees the last $W$ tokens, at their own indices. Time and memory then grow with $N W$ and not with $N^2$, and after $n$ layers a
+# token has looked at most $n (W - 1)$ tokens back.
 #
 # The tables below are computed from the code, with default options unless a table says otherwise.
 #
@@ -460,10 +459,9 @@ figures.show_table(
 # ### SeqPE fails and recovers
 #
 # `````{dropdown} Details: the three seeds of SeqPE in the score
-# Two of the three models with SeqPE in the score fail in the bin from $L$ to $2L$ (gaps by seed:
-# {num}`07_every_encoding/seqpe_jumps`). The third is {num}`07_every_encoding/seqpe_last_gap:+.2f` above its sliding window in
-# the last bin. {doc}`Chapter 18 <18_seqpe_stream>` reads models trained alike, with other seeds, index by index. They fail
-# where the curve of their embeddings turns back on itself
+# Two of the three models with SeqPE in the score fail in the bin from $L$ to $2L$ (gaps by seed: {num}`07_every_encoding/seqpe_jumps`). The
+# third is {num}`07_every_encoding/seqpe_last_gap:+.2f` above its sliding window in the last bin. {doc}`Chapter 18 <18_seqpe_stream>` reads
+# models trained alike, with other seeds, index by index. They fail where the curve of their embeddings turns back on itself
 # ({verdict}`seqpe-fails-where-its-curve-turns-back: held`).
 # `````
 

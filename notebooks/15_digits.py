@@ -283,8 +283,8 @@ moving.show(
 )
 
 # %% [markdown]
-# {numref}`fig-digits-strings` shows the problem: the neighbours 999 and 1000 share one digit, but the distant positions 0 and 90,000 share
-# four. A network that reads digits has to learn what a carry is.
+# Here is the problem: the neighbours 999 and 1000 share one digit ({numref}`fig-digits-strings`), but the distant positions 0 and 90,000
+# share four. A network that reads digits has to learn what a carry is.
 #
 # ## The encoder
 #
@@ -421,7 +421,9 @@ for place, digit in enumerate(tree.digit):
         if place:
             before = heights[place - 1][int(tree.above[place][place - 1][node])]
             ax.plot([place - 1, place], [before, at[1]], color=figures.FAINT, zorder=0)
-        ax.plot(*at, "o", markersize=19, color="#d9e7f1", markeredgecolor=figures.POS)
+        ax.plot(
+            *at, "o", markersize=19, color=figures.GROUND, markeredgecolor=figures.POS
+        )
         ax.text(*at, str(symbol), ha="center", va="center", fontsize=11)
 for p, height in zip(few.tolist(), heights[-1], strict=True):
     ax.text(4.25, height, f"{p}", va="center", fontsize=10)
@@ -557,8 +559,8 @@ numbers |= dict(zip(kept, drawings.mean(axis=0)[[0, 3, 4, 5]].tolist(), strict=T
 #
 # Among pairs without a common digit, the correlation is only {num}`15_digits/rank_near_alone:.2f`. A random table shows neither effect.
 #
-# Shared digits matter for windows too. If the first window is moved by 1,000, only one high digit changes. If it is moved by 384, every
-# carry falls somewhere else.
+# Shared digits matter for windows too. If the first window is moved by 1,000, one high digit changes and the low digits stay as they were.
+# If it is moved by 384, the low digits change too, and every carry falls somewhere else.
 
 # %%
 STARTS = {"first window": 0, "moved by 1,000": 1000, "moved by 384": 384}
@@ -662,8 +664,8 @@ torch.testing.assert_close(folded(points), video(points), rtol=0, atol=1e-12)
 # | anchors of the contrastive loss | all, in a shuffled order | drawn anew in every step |
 # | edited candidates of two axes | joined, so that (28, 0) and (2, 80) are both 280, and cut again at random | one numeral is edited |
 #
-# The first two rows belong together: if the deviation and the products are both as released, a narrow encoder does learn ({doc}`chapter 16
-# <16_two_losses>`).
+# The first two rows belong together: we changed both for our narrow encoders. With both as released, and with the released mean, such an
+# encoder learns as well ({doc}`chapter 16 <16_two_losses>`, in the figure of the variants).
 #
 # ## What to take away
 #
@@ -675,7 +677,7 @@ torch.testing.assert_close(folded(points), video(points), rtol=0, atol=1e-12)
 #    positions must not start only at round numbers.
 #
 # **Limits.** Nothing here is trained. All embeddings that we compare have one width and initial weights of our choice. We measure cosines
-# and, as the losses do, inner products. But a model reads the embeddings through a map.
+# and, as the losses do, inner products of the embeddings themselves. A model first sends them through a linear map, which can change both.
 #
 # **What would change our mind.** An untrained encoder for which windows at other starts are as similar to the first window as those at
 # round starts. Or two digit strings for one position below $b^W$.

@@ -136,7 +136,7 @@ assert pair["separated"].limit < alone < pair["strict"].limit
 # {num}`20_cost_and_speed/attention_counted:.0%` of the multiply-adds. The grey ticks of the figure are the limit with that share of time.
 # They are close to what we measured without a compiler and with a quarter of the width or less for position.
 #
-# The rest may be memory traffic. An operation takes at least the time of its multiply-adds, and at least the time that it needs to read and
+# Is the rest memory traffic? An operation takes at least the time of its multiply-adds, and at least the time that it needs to read and
 # write its bytes. The longer of the two is its *roofline* {cite:p}`williams2009`:
 #
 # ```{literalinclude} ../../sepnb/analysis/roofline.py
@@ -439,10 +439,11 @@ figures.show_table(
 # takes {num}`reading_cost/rope-window-at-32768/growth:.2f` times as long, and it reads {num}`reading_cost/rope-window-at-32768/speed:.1f`
 # times as fast as the dense sinusoid without a window.
 #
-# The separated model can save only in the maps, which are about a twentieth of the arithmetic. The strict model can save more. Its position
-# heads look at positions only, so their work can be done beforehand for all texts (`model.position_tables`,
-# {doc}`chapter 10 <10_strict>`). A quarter of the heads then has nothing left to do, and reading is
-# {num}`reading_cost/strict-tables-at-32768/speed:.2f` times as fast as with the dense model.
+# The maps, in which the separated model saves, are only about a twentieth of the arithmetic. Most of what it saves comes from its last
+# block: nothing reads the position stream after it, so its position head is left out. The strict model can save more. Its position heads
+# look at positions only, so their work can be done beforehand for all texts (`model.position_tables`, {doc}`chapter 10 <10_strict>`). A
+# quarter of the heads then has nothing left to do, and reading is {num}`reading_cost/strict-tables-at-32768/speed:.2f` times as fast as
+# with the dense model.
 #
 # ALiBi reads at {num}`reading_cost/alibi-at-32768/speed:.2f` of the speed of the sinusoid, because torch's CPU kernel takes a bias as a
 # mask of all pairs, hidden ones included. The four shorter texts share one smaller mask, so the one long text takes

@@ -106,12 +106,9 @@ for name, one in window.four.items():
 # A model of the library transformers is wrapped by `hf`. This page does not run the example:
 #
 # ```python
-# from transformers import AutoModelForCausalLM, AutoTokenizer
-# from sepnb.protocol import hf, probe
+# from transformers import AutoModelForCausalLM, AutoTokenizer from sepnb.protocol import hf, probe
 #
-# name = "path/to/model"
-# model = AutoModelForCausalLM.from_pretrained(name)
-# tokens = AutoTokenizer.from_pretrained(name)(novel)["input_ids"]
+# name = "path/to/model" model = AutoModelForCausalLM.from_pretrained(name) tokens = AutoTokenizer.from_pretrained(name)(novel)["input_ids"]
 # card = probe(hf(model), tokens, trained_length=1024)
 # ```
 #
@@ -186,8 +183,8 @@ print(told(gaps), told(np.tile(gaps, 10)))
 #
 # ## Index, length and distance apart
 #
-# A text longer than $L$ has new positions, more keys and larger distances. If positions can be passed to the model, the card shows the
-# effect of each alone:
+# A text longer than $L$ has new positions, more keys and larger distances. If positions can be passed to the model, the card shows what
+# each of them costs alone. *Held* means that this is less than the bound of *survives*:
 #
 # - *index*: the same windows of $L$, begun far out;
 # - *distance*: the older half of a window is moved far back, the recent half stays;
@@ -211,7 +208,8 @@ assert abs(index) < 1e-4, "RoPE knows differences of positions only"
 
 # %% [markdown]
 # RoPE only sees differences of indices, so a new index alone costs it nothing. At larger distances it fails. It survives nevertheless,
-# because the window hides every distance beyond $L$.
+# because the window hides every distance beyond $L$. The repeated table already fails at a new index, so its cost at larger distances is
+# *not testable here*: far back, the two cannot be told apart.
 #
 # ## What to take away
 #

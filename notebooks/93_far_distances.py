@@ -17,9 +17,9 @@
 # step still costs no more than on short texts.
 #
 # **Finding.** Two things together let a model read novels of eight trained lengths nearly as well as through a sliding window. *Position
-# gaps*, jumps in the positions of short training texts, make far distances familiar. And the score has a term that reads distances from
-# waves. Separation is not needed: a dense model with both and without any position embedding has the lowest loss in
-# {numref}`fig-works-levels`.
+# gaps*, jumps in the positions of short training texts, make far distances familiar. And the score has a *content-to-position term*, which
+# lets the content of a query choose a distance. Separation is not needed: a dense model with both and without any position embedding has
+# the lowest loss in {numref}`fig-works-levels`.
 #
 # **The doubt.** Reading far text without harm is not the same as using it. None of these models gained from far text in novels.
 # {doc}`Chapter 19 <19_far_text>` has tasks that need it.
@@ -283,7 +283,7 @@ assert numbers["phase_frozen_leak"] == 0.0
 #
 # **{term}`Position gaps <position gaps>`** train on two chunks of $L/2$ tokens of the same novel, at their true indices, with up to $8L$
 # bytes between them that are not read. Contiguous context shrinks to $L/2$. PoSE {cite:p}`zhu2024` and the segments of
-# {cite:t}`karypis2024` extend the windows of trained models in a similar way. Here a model is trained so from the start.
+# {cite:t}`karypis2024` extend the windows of trained models in a similar way. Here a model is trained in this way from the start.
 
 # %%
 batch = next(TrueGap(8 * 8).batches(library.train, **sizes))

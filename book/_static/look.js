@@ -28,25 +28,4 @@ document.addEventListener("DOMContentLoaded", () => {
   const typeset = () => window.MathJax?.startup?.promise?.then(() => watch("equation", "article div.math mjx-container"));
   if (document.readyState === "complete") typeset();
   else window.addEventListener("load", typeset);
-
-  // Plotly draws its sliders for a pointer alone: a slider of the browser takes their place.
-  for (const plot of document.querySelectorAll(".plotly-graph-div")) {
-    const slider = plot.layout?.sliders?.[0];
-    if (!slider) continue;
-    const label = document.createElement("label"), input = document.createElement("input");
-    const shown = document.createElement("output");
-    label.className = "sepnb-slider";
-    Object.assign(input, { type: "range", min: 0, max: slider.steps.length - 1, step: 1, value: slider.active || 0 });
-    const prefix = slider.currentvalue?.prefix || "";
-    const move = () => {
-      const step = slider.steps[input.value];
-      Plotly[step.method](plot, ...step.args);
-      shown.textContent = step.label;
-      input.setAttribute("aria-valuetext", prefix + step.label);
-    };
-    label.append(prefix, input, shown);
-    plot.after(label);
-    Plotly.relayout(plot, { sliders: [] }).then(move);
-    input.addEventListener("input", move);
-  }
 });

@@ -1,4 +1,4 @@
-// The small figures of chapters 4, 5, 6 and 15: controls and drawing. Formulas are those of formulas.js, and what
+// The small figures of chapters 4, 5, 6, 15 and 16: controls and drawing. Formulas are those of formulas.js, and what
 // figures have in common is moving.js.
 (() => {
   "use strict";
@@ -364,6 +364,43 @@
         const words = carried ? `a carry through ${carried} place${carried > 1 ? "s" : ""}` : "no carry";
         const [from, to] = [p, p + 1].map((one) => one.toLocaleString("en"));
         return `From ${from} to ${to} ${changes} of ${count} digits change: ${words}.`;
+      },
+    });
+  });
+
+  // --- a training: the same positions in one plane, step by step -------------------------------------------
+
+  figure("training", (box, { steps, positions, places }) => {
+    const reach = 1.05 * Math.max(...places.flat(2).map(Math.abs));
+    const third = Math.ceil(positions.length / 3);
+    panel(box, {
+      controls: [
+        {
+          name: "step",
+          label: "Steps of training",
+          min: 0,
+          max: steps.length - 1,
+          value: 0,
+          text: (value) => told(steps[value], 6),
+        },
+      ],
+      draw: (state, stage) => {
+        stage.replaceChildren();
+        const at = places[state.step];
+        const of = (points, more) => ({ x: points.map((p) => p[0]), y: points.map((p) => p[1]), ...more });
+        const parts = ["pos", "third", "sem"].map((look, k) => {
+          const [from, to] = [k * third, Math.min((k + 1) * third, positions.length)];
+          const words = `positions ${positions[from]} to ${positions[to - 1]}`;
+          return of(at.slice(from, to), { look, words, points: 4.5 });
+        });
+        chart(stage, {
+          height: Math.min(420, stage.clientWidth),
+          x: { range: [-reach, reach], label: "first principal component" },
+          y: { range: [-reach, reach], label: "second" },
+          series: [of(at, { look: "faint" }), ...parts],
+          alt: `${positions.length} positions in a plane after ${steps[state.step]} steps, joined in order`,
+        });
+        return `After ${told(steps[state.step], 6)} steps; the line joins the positions in their order.`;
       },
     });
   });

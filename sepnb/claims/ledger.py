@@ -47,12 +47,12 @@ class Source:
         """All of these commits."""
         return sorted(set().union(*self.commits.values()))
 
-    def judged_by(self, claim: Claim) -> set[str]:
-        """The commits of the records that a claim is judged by: of the methods that it asks for, or of all
-        where it names others than those."""
+    def judged_by(self, claim: Claim) -> dict[str, frozenset[str]]:
+        """The commits of the records that a claim is judged by, by method: of those that it asks for, or of
+        all where it names others than those."""
         known = self.commits.keys() | {name for lent in claim.beside.values() for name in lent}
         asked = claim.methods if claim.methods and claim.methods <= known else self.commits
-        return set().union(*(self.commits.get(name, ()) for name in asked))
+        return {name: self.commits[name] for name in asked if name in self.commits}
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ class Row:
         rule_commit: the commit that first had the rule; None if git cannot tell.
         precedes: whether the rule came before the records that it judges, those of the methods that it asks
             for; None if git cannot tell. Of experiments that only lend methods nothing is asked.
+        unseen: where it did not, the methods all of whose records came after it.
         turned: how the verdict turned after the rule was made; None if it did not.
     """
 
@@ -73,6 +74,7 @@ class Row:
     rule_commit: str | None
     precedes: bool | None
     turned: Pin | None = None
+    unseen: tuple[str, ...] = ()
 
     @property
     def profile(self) -> str | None:
@@ -139,15 +141,18 @@ def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row
     sources = {need: load(need, profile, store) for need in names}
     rows = []
     for claim in CLAIMS:
-        rule = history.rule_commit(claim)
+        rule, judged = history.rule_commit(claim), sources[claim.experiment].judged_by(claim)
+        precedes = history.precedes(rule, set().union(*judged.values()))
+        unseen = [name for name, made in sorted(judged.items()) if history.precedes(rule, made)]
         rows.append(
             Row(
                 claim=claim,
                 verdict=claim.judge({need: sources[need].content for need in claim.needs}),
                 sources=tuple(sources[need] for need in claim.needs),
                 rule_commit=rule,
-                precedes=history.precedes(rule, sources[claim.experiment].judged_by(claim)),
+                precedes=precedes,
                 turned=history.turned(claim),
+                unseen=() if precedes else tuple(unseen),
             )
         )
     return rows

@@ -99,6 +99,7 @@ def changed(config: Model, part: str, name: str, size: Any, axes: int = 1) -> Mo
     return config
 
 
+@cache
 def model_config(name: str, size: lm.ModelSize = lm.SIZES["smoke"]) -> TransformerConfig:
     """The model of a method at a size: a dense one without an encoding, with what its series declares."""
     dense = Streams.dense(size.width)

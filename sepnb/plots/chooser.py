@@ -14,8 +14,8 @@ from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
 from .answers import ABOVE_CHANCE, COLOURS, LIGHT_FROM
-from .interactive import display_framed
 from .looks import GROUND, INK
+from .moving import display_framed
 
 SCRIPT = """
 (() => {

@@ -28,9 +28,10 @@ from matplotlib.transforms import offset_copy
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
+from ..records.markup import numeric_columns
 from ..records.run_table import summarise
 from . import narrow
-from .looks import FAINT, GROUND, INK, Method, legible
+from .looks import FAINT, GROUND, INK, PALETTE, Method, legible
 from .looks import METHODS as METHODS
 from .looks import MIXED as MIXED
 from .looks import POS as POS
@@ -47,7 +48,7 @@ def use_style() -> None:
     sns.set_theme(
         context="notebook",
         style="ticks",
-        palette=["#0072b2", "#d55e00", "#009e73", "#7b5ea7", "#e69f00", "#56b4e9", "#6b6f74"],
+        palette=PALETTE,
         rc={
             "figure.figsize": (6.8, 3.4),
             "figure.facecolor": GROUND,
@@ -315,20 +316,30 @@ def show_table(
             f"a format for {unknown[0]!r}, but the columns are {', '.join(map(str, df.columns))}"
         )
 
-    def cell(value: Any, column: str) -> str:
+    def told(value: Any, column: str) -> str:
         number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
         if value is None or (number and np.isnan(value)):
-            return "<td>–</td>"  # noqa: RUF001, an en dash is what stands for nothing in a table
-        text = escape(format(value, formats.get(column, ""))).replace("± ", "±\u00a0")  # one line, or two
-        return f'<td class="sepnb-number">{text}</td>' if number else f"<td>{text}</td>"
+            return "–"  # noqa: RUF001, an en dash is what stands for nothing in a table
+        return escape(format(value, formats.get(column, ""))).replace("± ", "±\u00a0")  # one line, or two
 
-    head = "".join(f'<th scope="col">{escape(str(column))}</th>' for column in df.columns)
+    columns = [str(column) for column in df.columns]
+    rows = [
+        [told(*pair) for pair in zip(row, columns, strict=True)]
+        for row in df.itertuples(index=False, name=None)
+    ]
+    numeric = numeric_columns(rows)
+    right = [' class="sepnb-number"' if number else "" for number in numeric]
+    first = '<th scope="row">{}</th>' if not numeric[0] else f"<td{right[0]}>{{}}</td>"
+    cells = [first, *(f"<td{how}>{{}}</td>" for how in right[1:])]
+    head = "".join(
+        f'<th scope="col"{how}>{escape(name)}</th>' for name, how in zip(columns, right, strict=True)
+    )
     strong = ' class="sepnb-strong"'
     body = "".join(
         f"<tr{strong if n in bold else ''}>"
-        + "".join(cell(value, str(column)) for value, column in zip(row, df.columns, strict=True))
+        + "".join(cell.format(text) for cell, text in zip(cells, row, strict=True))
         + "</tr>"
-        for n, row in enumerate(df.itertuples(index=False, name=None))
+        for n, row in enumerate(rows)
     )
     display(
         HTML(

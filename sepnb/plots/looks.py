@@ -15,6 +15,8 @@ from typing import Any
 
 GROUND, INK, FAINT = "#fbfbf9", "#26282b", "#8b8f94"
 POS, SEM, MIXED = "#0072b2", "#e69f00", "#b3364f"  # the streams, and what belongs to neither alone
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#7b5ea7", "#e69f00", "#56b4e9", "#6b6f74")
+"""Of lines that are no methods, in this order."""
 WORDS = 4.5  # contrast with their ground that words need (Web Content Accessibility Guidelines 2.1)
 
 

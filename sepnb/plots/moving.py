@@ -1,23 +1,24 @@
 """Figures that move by the book's own scripts: a box with data, which the scripts of `book/_static` fill.
 
-As all interactive figures they never stand alone: a picture says the same on paper, and to readers without
-scripts.
+None is the only one that says something: a picture says the same on paper, and to readers without scripts.
 """
 
 import json
 import re
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 
+from IPython.display import HTML, display
+
 from .. import validation
-from .interactive import display_framed
 
 SMALL = ("moving.js", "formulas.js", "small_figures.js")
 SCRIPTS: Mapping[str, tuple[str, ...]] = {
     "model": ("moving.js", "model.js", "model_panel.js"),
     "recall": ("moving.js", "model.js", "recall_panel.js"),
     "grid": ("moving.js", "grid_figure.js"),
-    **dict.fromkeys(("phasors", "extensions", "slopes", "odometer"), SMALL),
+    **dict.fromkeys(("phasors", "extensions", "slopes", "odometer", "training"), SMALL),
 }
 """Of each kind of figure the scripts that draw it, in the order in which a page loads them."""
 
@@ -46,3 +47,20 @@ def show(kind: str, data: Mapping[str, Any], *, name: str, alt: str, instead: st
         alt=alt,
         instead=instead,
     )
+
+
+def display_framed(html: str, *, alt: str, instead: str) -> None:
+    """Display what a reader can move, with its words; `alt` and `instead` as of `show`.
+
+    Raises:
+        ValueError: no alternative text, or nothing to stand in.
+    """
+    for what, text in (("alt", alt), ("instead", instead)):
+        if not text.strip():
+            raise ValueError(f"an interactive figure needs {what}=; without scripts it shows nothing")
+    label = escape(" ".join(alt.split()), quote=True)
+    note = (
+        f"<noscript><p>Without scripts there is nothing to turn here; see {escape(instead)}.</p></noscript>"
+    )
+    frame = f'class="sepnb-interactive" data-interactive role="figure" aria-label="{label}"'
+    display(HTML(f"<div {frame}>{html}{note}</div>"))

@@ -30,3 +30,17 @@ def table(heads: Sequence[str], rows: Iterable[Iterable[object]], *, right: Iter
     right = set(right)
     rule = row(*("---:" if head in right else "---" for head in heads))
     return [row(*heads), rule, *(row(*cells) for cells in rows), ""]
+
+
+_VALUE = r"[+\N{MINUS SIGN}-]?[\d.,]+(?:e[+-]\d+)?(?:\s?%|\N{MULTIPLICATION SIGN})?"
+_NUMBER = re.compile(rf"{_VALUE}(?:\s±\s{_VALUE})?|\N{{EN DASH}}|not run")
+
+
+def numeric_columns(rows: Sequence[Sequence[str]]) -> list[bool]:
+    """Whether each column of a table of texts holds only numbers or what stands for one, and a digit."""
+    width = max(map(len, rows), default=0)
+    columns = [[row[at] for row in rows if at < len(row) and row[at]] for at in range(width)]
+    return [
+        all(map(_NUMBER.fullmatch, column)) and any(re.search(r"\d", text) for text in column)
+        for column in columns
+    ]

@@ -115,11 +115,8 @@ OVERFLOW = r"""
 }
 """
 
-# The theme and MathJax lay out anew with the next frame, Plotly a tenth of a second later.
-SETTLED = r"""
-() => new Promise(done => requestAnimationFrame(
-  () => setTimeout(done, document.querySelector(".js-plotly-plot") ? 150 : 0)))
-"""
+# The theme and MathJax lay out anew with the next frame.
+SETTLED = "() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)))"
 
 
 Traffic = list[str]

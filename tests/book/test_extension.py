@@ -5,8 +5,6 @@ import re
 from types import SimpleNamespace
 
 import pandas as pd
-import plotly.graph_objects
-import plotly.io
 import pytest
 import yaml
 
@@ -15,7 +13,7 @@ from sepnb.analysis.inventory import inventory
 from sepnb.claims.ledger import Source
 from sepnb.companion.book import pages, site
 from sepnb.companion.book.build import clean
-from sepnb.plots import interactive, moving
+from sepnb.plots import moving
 from sepnb.records.store import Record
 
 from .conftest import book_of, notebook, shows
@@ -146,17 +144,6 @@ def test_the_table_of_encodings_has_what_is_measured_and_follows_the_registry(fe
     assert f"| `alibi` | 0 | 0 | {alibi['elementwise']} | {held} | {alibi['growth']:g} | yes |" in lines
 
 
-def test_plotly_is_loaded_from_the_site_on_the_page_that_draws_with_it(project) -> None:
-    figure = plotly.graph_objects.Figure(plotly.graph_objects.Scatter(x=[0, 1], y=[0, 1]))
-    html = plotly.io.to_html(figure, full_html=False, include_plotlyjs=False)
-    drawn = notebook("# Drawn", shows("figure", {"data": {"text/html": html}}))
-    built = project(book_of({"drawn": drawn}))
-    assert built.warnings == []
-    assert '<script src="_static/plotly.min.js' in built.page("drawn")
-    assert "plotly.min.js" not in built.page("index")
-    assert (built.html / "_static" / "plotly.min.js").stat().st_size > 1_000_000
-
-
 def test_with_an_address_each_chapter_opens_in_binder_and_colab_and_without_one_nowhere(project) -> None:
     files = book(("01_order/fig-one",), a_figure("fig-one", "The first.", "red"))
     config = yaml.safe_load((paths.root() / "_config.yml").read_text(encoding="utf-8"))
@@ -216,7 +203,7 @@ def test_a_figure_of_a_chapter_stands_on_another_page_with_its_words_and_a_link(
 
 def test_a_panel_of_a_chapter_stands_on_another_page_with_its_scripts(project, monkeypatch) -> None:
     shown: list[str] = []
-    monkeypatch.setattr(interactive, "display", lambda html: shown.append(html.data))
+    monkeypatch.setattr(moving, "display", lambda html: shown.append(html.data))
     moving.show("slopes", {"slopes": [0.5]}, name="moving-one", alt="A panel.", instead="the figure above")
     pages = book(("01_order/moving-one",), {"data": {"text/html": shown[0]}})
     pages["index.md"] = pages["index.md"].replace("chapter-figure", "chapter-panel")

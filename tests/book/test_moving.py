@@ -18,7 +18,7 @@ from sepnb.evaluation.losses import sliding
 from sepnb.evaluation.tasks import mqar
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.models.fast.packed import packed, rounded
-from sepnb.plots import interactive, moving
+from sepnb.plots import moving
 from sepnb.seqpe.digits import digits
 from sepnb.streams import Streams
 
@@ -39,7 +39,7 @@ def built(project, monkeypatch) -> Built:
 
     def build(kind: str, data: dict) -> str:
         shown: list[str] = []
-        monkeypatch.setattr(interactive, "display", lambda html: shown.append(html.data))
+        monkeypatch.setattr(moving, "display", lambda html: shown.append(html.data))
         moving.show(kind, data, name="moving-one", alt="A figure.", instead="the figure above")
         if (address := PAGES.get(shown[0])) is not None:
             return address
@@ -375,6 +375,7 @@ SMALL = {
     "extensions": {"d": 64, "base": 10_000, "length": 2048, "factor": 8, "alpha": 1, "beta": 32},
     "slopes": {"heads": 8, "length": 128},
     "odometer": {"most": 100_000, "start": 999},
+    "training": {"steps": [0, 250], "positions": [0, 5, 9], "places": [[[0, 0], [1, 1], [2, 0]]] * 2},
     "grid": {"side": 14, "trained": 7, "maps": [grid_map("sinusoid"), grid_map("drawn", drawn=True)]},
 }
 

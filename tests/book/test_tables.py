@@ -4,26 +4,9 @@ import re
 
 import nbformat
 
-from sepnb.companion.book.tables import set_html, unbroken
+from sepnb.companion.book.tables import unbroken
 
 from .conftest import book_of, notebook, shows
-
-TABLE = (
-    '<table class="table"><thead><tr><th scope="col">method</th><th scope="col">loss</th><th scope="col">why'
-    '</th></tr></thead><tbody><tr class="sepnb-strong"><td>RoPE</td><td>+0.83 ± 0.02</td><td>4</td></tr>'
-    "<tr><td>none</td><td>\N{EN DASH}</td><td>not</td></tr></tbody></table>"
-)
-
-
-def test_rows_have_heads_and_numbers_stand_to_the_right_with_the_head_of_their_column() -> None:
-    made = set_html(TABLE)
-    assert (
-        '<tr class="sepnb-strong"><th scope="row">RoPE</th><td class="sepnb-number">+0.83 ± 0.02</td>' in made
-    )
-    assert '<th scope="row">none</th><td class="sepnb-number">\N{EN DASH}</td>' in made
-    assert '<th scope="col" class="sepnb-number">loss</th>' in made
-    assert '<th scope="col">why</th>' in made and "<td>4</td>" in made, "a column with words is one of words"
-    assert set_html(made) == made
 
 
 def test_no_line_breaks_at_a_plus_minus() -> None:

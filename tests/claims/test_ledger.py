@@ -108,9 +108,9 @@ def test_a_rule_is_held_against_the_records_of_the_methods_that_it_asks_for():
     one, other = sorted(claim.methods)
     made = {one: frozenset("a"), other: frozenset("b"), "another": frozenset("c")}
     source = ledger.Source(*claim.needs, commits=made)
-    assert source.judged_by(claim) == {"a", "b"} and source.made_at == ["a", "b", "c"]
+    assert source.judged_by(claim) == {one: {"a"}, other: {"b"}} and source.made_at == ["a", "b", "c"]
     unknown = ledger.Source(*claim.needs, commits={"": frozenset("d"), one: frozenset("a")})
-    assert unknown.judged_by(claim) == {"a", "d"}, "it names one that has no records: all count"
+    assert unknown.judged_by(claim) == {"": {"d"}, one: {"a"}}, "it names one that has no records: all count"
 
 
 def test_the_command_prints_a_table_or_a_list_of_objects(monkeypatch):

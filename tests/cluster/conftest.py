@@ -87,10 +87,3 @@ def slurm_grid(one_node: OneNode, tmp_path: Path) -> Iterator[Grid]:
     yield grid
     grid.end()
     one_node.empty()
-
-
-@pytest.fixture
-def local_grid(tmp_path: Path) -> Iterator[Grid]:
-    grid = Grid(tmp_path, {})
-    yield grid
-    grid.end()

@@ -84,9 +84,8 @@ def batches(monkeypatch) -> list[tuple[dict[str, Any], list[Run]]]:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("run", "fake", "--parallel", "2"), "--parallel goes with --cluster slurm or --cluster local"),
+        (("run", "fake", "--parallel", "2"), "--parallel goes with --cluster slurm"),
         ((*SLURM, "--jobs", "2"), "with --cluster give --parallel"),
-        (("run", "fake", "--cluster", "local", "--partition", "p"), "goes with --cluster slurm"),
         (("run", "01_order", "--cluster", "slurm"), "--cluster runs experiments; run 01_order without it"),
         ((*SLURM, "--profile", "gpu"), "the gpu profile needs a GPU of each task: give --gpus 1"),
         ((*SLURM, "--methods", "z"), "unknown method 'z'"),
@@ -119,7 +118,7 @@ def test_without_submitit_or_slurm_the_remedy_is_said(
 ) -> None:
     registered(fake())
     monkeypatch.setattr(cluster.shutil, "which", lambda name: None)
-    assert "run it where jobs are submitted, or give --cluster local" in sepnb(*SLURM)[1]
+    assert "run it where jobs are submitted, or leave --cluster away" in sepnb(*SLURM)[1]
     monkeypatch.setitem(sys.modules, "submitit", None)
     status, output = sepnb(*SLURM)
     assert status == 2 and "pip install 'submitit>=1.5,<2'" in output and not batches

@@ -7,7 +7,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import pytest
 
-from sepnb.plots import interactive
+from sepnb.plots import moving
 
 
 @pytest.fixture
@@ -21,5 +21,5 @@ def ax():
 def displayed(monkeypatch):
     """The HTML that was displayed."""
     got = []
-    monkeypatch.setattr(interactive, "display", lambda shown: got.append(shown.data))
+    monkeypatch.setattr(moving, "display", lambda shown: got.append(shown.data))
     return got

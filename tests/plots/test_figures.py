@@ -257,11 +257,20 @@ def test_show_table_formats_escapes_and_marks(monkeypatch):
     df = pd.DataFrame({"method": ["<a>", "b"], "loss": [1.23456, np.nan]})
     figures.show_table(df, caption="Loss & more.", formats={"loss": ".2f"}, highlight=[1])
     html = shown[0].data
-    assert "&lt;a&gt;" in html and ">1.23<" in html and "<td>–</td>" in html  # noqa: RUF001
-    assert "<caption>Loss &amp; more.</caption>" in html and html.count("sepnb-strong") == 1
-    assert html.count('scope="col"') == 2
+    assert '<th scope="col">method</th><th scope="col" class="sepnb-number">loss</th>' in html
+    assert '<tr><th scope="row">&lt;a&gt;</th><td class="sepnb-number">1.23</td></tr>' in html
+    assert '<tr class="sepnb-strong"><th scope="row">b</th><td class="sepnb-number">\N{EN DASH}</td>' in html
+    assert "<caption>Loss &amp; more.</caption>" in html
     figures.show_table(df[:0].drop(columns="loss"), caption="None.", formats={"loss": ".2f"})
-    assert "<td>not run</td>" in shown[1].data
+    assert "not run" in shown[1].data
+    mixed = pd.DataFrame(
+        {"steps": [1, 2], "why": ["+0.83 ± 0.02", "level"], "loss": ["0.8 ± 0.1", "not run"]}
+    )
+    figures.show_table(mixed, caption="A column with words is one of words.")
+    cells = (
+        '<td class="sepnb-number">1</td><td>+0.83 ±\xa00.02</td><td class="sepnb-number">0.8 ±\xa00.1</td>'
+    )
+    assert cells in shown[2].data
     with pytest.raises(ValueError, match="'los', but the columns are method, loss"):
         figures.show_table(df, caption="x", formats={"los": ".2f"})
     with pytest.raises(ValueError, match="needs a caption"):

@@ -8,11 +8,23 @@ both.
 import re
 from functools import cache
 
-from sepnb.plots.looks import FAINT, GROUND, INK, METHODS, MIXED, POS, SEM, contrast, legible, mixed
+from sepnb.plots.looks import (
+    FAINT,
+    GROUND,
+    INK,
+    METHODS,
+    MIXED,
+    PALETTE,
+    POS,
+    SEM,
+    WORDS,
+    contrast,
+    legible,
+    mixed,
+)
 
 PAGE, LIGHT = "#121212", "#e3e4e6"
 """The ground of the theme's dark pages, and what is written on it."""
-CONTRAST = 4.0  # of a line with its ground, at least
 CHOSEN = {"#6b4500": "#d8b878", "#00558a": "#3b8bd1"}
 """The dark shades of separated models: with white they would become two greys that look alike."""
 _OPENED = re.compile(r"<svg\b[^>]*>")
@@ -31,7 +43,7 @@ def both_modes(svg: str) -> str:
 
 @cache
 def _rule() -> str:
-    named = {method.colour for method in METHODS.values()} | {POS, SEM, MIXED, FAINT}
+    named = {method.colour for method in METHODS.values()} | {*PALETTE, POS, SEM, MIXED, FAINT}
     changed = {GROUND: PAGE, INK: LIGHT, "#000000": LIGHT}
     for one in sorted(named):
         changed |= {legible(one): seen(one), one: seen(one)}  # of a name at the end of its line, and the line
@@ -50,4 +62,4 @@ def seen(colour: str) -> str:
     asks for."""
     if colour in CHOSEN:
         return CHOSEN[colour]
-    return mixed(colour, 255, lambda one: contrast(one, PAGE) >= CONTRAST)
+    return mixed(colour, 255, lambda one: contrast(one, PAGE) >= WORDS)

@@ -198,16 +198,6 @@ def copy_mathjax(app) -> None:
         copy_asset(source / part, folder)
 
 
-def load_plotly(app, pagename, templatename, context, doctree) -> None:
-    """Load plotly's script, from this site, only where a plotly figure is: it weighs almost 5 MB."""
-    if doctree is None or not any("plotly-graph-div" in raw.astext() for raw in doctree.findall(nodes.raw)):
-        return
-    copy_asset(_package_folder("plotly", "package_data", "plotly.min.js"), Path(app.outdir, "_static"))
-    app.add_js_file("plotly.min.js", priority=100)
-    # Else a button offers to send the reader's figure to a server.
-    app.add_js_file(None, priority=101, body="Plotly.setPlotConfig({showSendToCloud: false});")
-
-
 _NEEDED = re.compile(r'data-scripts="([^"]+)"')
 
 
@@ -282,7 +272,6 @@ def setup(app) -> dict:
     app.connect("builder-inited", copy_mathjax)
     app.connect("env-before-read-docs", judge_first)
     app.connect("doctree-read", check_text)
-    app.connect("html-page-context", load_plotly, priority=100)
     app.connect("html-page-context", load_scripts, priority=100)
     app.connect("html-page-context", drop_thebe, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sepnb.claims import budget
 from sepnb.claims.budget import DEPENDENT
-from sepnb.claims.claim import Claim
+from sepnb.claims.claim import OURS, Claim
 from sepnb.claims.ledger import Row, evaluate, get
 from sepnb.claims.measured import by_rounds
 from sepnb.claims.rule import conditions, lines
@@ -119,6 +119,8 @@ def _fold(row: Row, documents: Sequence[Document]) -> list[str]:
         if one.source == source:
             says = [f"“{said.says}”" for said in one.statements if said.target == claim.id]
             source = " ".join([one.title + ":", *says])
+    if source == OURS and row.precedes is False:
+        source += ", and its rule changed later" if not row.unseen else " of some methods"
     return [
         f"(claim-{claim.id})=",
         f"~~~~{{dropdown}} {badge(row)} {claim.title}{_turned(row)}",
@@ -195,7 +197,7 @@ def _when(row: Row) -> str:
     if row.rule_commit is None:
         return "unknown (no history at hand, or the rule has changes that are not committed)"
     order = {
-        False: ", **after records were made**: the rule may have been written with the result in view",
+        False: _after(row),
         True: ", before the records were made",
         None: "; whether that was before the records is unknown",
     }[row.precedes]
@@ -203,6 +205,12 @@ def _when(row: Row) -> str:
     if row.turned is not None:
         text += f". The word was *{row.turned.was}* until, after the records, {row.turned.reason}."
     return text
+
+
+def _after(row: Row) -> str:
+    if row.unseen:
+        return f", after some of the records were made and before those of {', '.join(map(code, row.unseen))}"
+    return ", **after records were made**: the rule may have been written with the result in view"
 
 
 def badge(row: Row) -> str:

@@ -16,7 +16,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -41,7 +40,6 @@ class Cluster:
     """Where the runs of a grid go.
 
     Args:
-        kind: `slurm`, or `local`: processes of this machine, without a scheduler.
         partition: of Slurm; None is the cluster's default.
         parallel: how many tasks at a time.
         gpus: of each task, 0 or 1.
@@ -51,7 +49,6 @@ class Cluster:
         say: called with a line on what was submitted and how to look at it.
     """
 
-    kind: str
     partition: str | None = None
     parallel: int = 1
     gpus: int = 0
@@ -64,13 +61,12 @@ class Cluster:
     def check(self) -> None:
         """ValueError where nothing could be submitted, with the remedy."""
         _submitit()
-        if self.kind == "slurm":
-            for command in ("sbatch", "squeue"):
-                if shutil.which(command) is None:
-                    raise ValueError(
-                        f"--cluster slurm needs the command {command}, which is not here; run it where jobs "
-                        f"are submitted, or give --cluster local"
-                    )
+        for command in ("sbatch", "squeue"):
+            if shutil.which(command) is None:
+                raise ValueError(
+                    f"--cluster slurm needs the command {command}, which is not here; run it where jobs are "
+                    f"submitted, or leave --cluster away"
+                )
 
     def device(self, asked: str | None, profile: str) -> str:
         """The device of the tasks: cuda where they have a GPU, unless the CPU is asked for."""
@@ -83,46 +79,31 @@ class Cluster:
     def run_jobs(self, todo: Sequence[Run]) -> Ended:
         """Submit what is not in the queue, wait, and yield how each run ended, as `workers.run_jobs` does.
 
-        Ended early, it leaves tasks of Slurm as they are and cancels those of this machine.
+        Ended early, it leaves the tasks as they are.
         """
-        waiting, restarts, quiet = deque(range(len(todo))), Counter(), set()
         place = _folder() / f"{time.strftime('%Y%m%d-%H%M%S')}-{time.time_ns() % 10**6:06d}"
-        under_way = self._submitted(todo) if self.kind == "slurm" else {}
+        under_way, quiet, pause = self._submitted(todo), set(), 0.5
         if under_way:
-            waiting = deque(index for index in waiting if index not in under_way)
             self._tell(f"{len(under_way)} runs are in the queue already", under_way.values())
-        pause = 0.5
-        try:
-            while waiting or under_way:
-                room = len(waiting) if self.kind == "slurm" else self.parallel - len(under_way)
-                if chunk := [waiting.popleft() for _ in range(min(room, len(waiting)))]:
-                    jobs = self._submit([todo[index] for index in chunk], place)
-                    under_way |= zip(chunk, jobs, strict=True)
-                    pause = 0.5
-                time.sleep(pause)
-                pause = min(1.2 * pause, SLOWEST)
-                gone = self._gone(under_way)
-                # A controller that was away may take a success for running. What was written on another
-                # machine may take a moment: a task without a word is gone twice.
-                reported = {index for index, job in under_way.items() if _reported(job)}
-                done = {index for index in reported - gone if under_way[index].exception() is None}
-                ended = sorted(done | (gone & reported) | (gone & quiet))
-                quiet = gone.difference(ended)
-                for index in ended:
-                    job = under_way.pop(index)
-                    if self.kind == "local" and not _reported(job) and restarts[index] < RESTARTS:
-                        restarts[index] += 1
-                        waiting.append(index)
-                    else:
-                        yield index, *self._outcome(todo[index], job)
-        finally:
-            if self.kind == "local":
-                for job in under_way.values():
-                    job.cancel()
+        if waiting := [index for index in range(len(todo)) if index not in under_way]:
+            jobs = self._submit([todo[index] for index in waiting], place)
+            under_way |= zip(waiting, jobs, strict=True)
+        while under_way:
+            time.sleep(pause)
+            pause = min(1.2 * pause, SLOWEST)
+            gone = self._gone(under_way)
+            # A controller that was away may take a success for running. What was written on another
+            # machine may take a moment: a task without a word is gone twice.
+            reported = {index for index, job in under_way.items() if _reported(job)}
+            done = {index for index in reported - gone if under_way[index].exception() is None}
+            ended = sorted(done | (gone & reported) | (gone & quiet))
+            quiet = gone.difference(ended)
+            for index in ended:
+                yield index, *self._outcome(todo[index], under_way.pop(index))
 
     def left_running(self) -> str:
         """After an interruption: what goes on, and how to see and to end it."""
-        if self.kind == "local" or not self.jobs:
+        if not self.jobs:
             return ""
         ids = ",".join(self.jobs)
         return (
@@ -132,33 +113,26 @@ class Cluster:
 
     def _submit(self, chunk: Sequence[Run], place: Path) -> list[Any]:
         """Submit runs as one array, their logs in a folder, where those of Slurm are noted; the jobs."""
-        submitit, new = _submitit(), not place.exists()
+        submitit = _submitit()
         threads = [f"{name}={self.threads}" for name in THREAD_VARIABLES]
         python = f"env {' '.join(threads)} {shlex.quote(sys.executable)}"
         from sepnb.experiments.expected import of_run
 
         longest = max(of_run(run.experiment, run.config).alone for run in chunk)
         minutes = self.minutes or max(30, math.ceil(4 * longest / 60))
-        if self.kind == "slurm":
-            executor = submitit.SlurmExecutor(folder=place, python=python)
-            executor.update_parameters(**self._of_slurm(chunk, minutes))
-        else:
-            executor = submitit.LocalExecutor(folder=place, python=python)
-            executor.update_parameters(timeout_min=minutes, gpus_per_node=self.gpus, signal_delay_s=TIME_LEFT)
+        executor = submitit.SlurmExecutor(folder=place, python=python)
+        executor.update_parameters(**self._asked(chunk, minutes))
         try:
             with executor.batch():
                 jobs = [executor.submit(Task(code_tree()), run) for run in chunk]
         except RuntimeError as error:
-            raise ValueError(f"{self.kind} took no job: {str(error).strip().splitlines()[-1]}") from None
-        if self.kind == "slurm":
-            noted = {str(run.path): job.job_id for run, job in zip(chunk, jobs, strict=True)}
-            paths.write_atomically(place / "runs.json", json.dumps(noted, indent=1))
-            self._tell(f"submitted {len(jobs)} runs, {self.parallel} at a time, {minutes} min each", jobs)
-        elif new:
-            self.say(f"logs in {place}")
+            raise ValueError(f"slurm took no job: {str(error).strip().splitlines()[-1]}") from None
+        noted = {str(run.path): job.job_id for run, job in zip(chunk, jobs, strict=True)}
+        paths.write_atomically(place / "runs.json", json.dumps(noted, indent=1))
+        self._tell(f"submitted {len(jobs)} runs, {self.parallel} at a time, {minutes} min each", jobs)
         return jobs
 
-    def _of_slurm(self, chunk: Sequence[Run], minutes: int) -> dict[str, Any]:
+    def _asked(self, chunk: Sequence[Run], minutes: int) -> dict[str, Any]:
         again = f'[ "$code" != 137 ] || [ "${{SLURM_RESTART_COUNT:-0}}" -ge {RESTARTS} ]'
         asked = {
             "job_name": f"sepnb-{chunk[0].experiment.name}",
@@ -200,8 +174,6 @@ class Cluster:
 
     def _gone(self, under_way: dict[int, Any]) -> set[int]:
         """Which of these are in no queue and in no process; none of them where the scheduler is silent."""
-        if self.kind == "local":
-            return {index for index, job in under_way.items() if job.done()}
         queue = _queue()
         return set() if queue is None else {i for i, job in under_way.items() if job.job_id not in queue}
 

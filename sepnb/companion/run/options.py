@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 Profile = StrEnum("Profile", ["smoke", "laptop", "gpu"])
-Where = StrEnum("Where", ["slurm", "local"])
+Where = StrEnum("Where", ["slurm"])
 
 OfProfile = Annotated[
     Profile, typer.Option(help="smoke: seconds, for tests; laptop: 2 CPU cores; gpu: one GPU.")

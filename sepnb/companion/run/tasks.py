@@ -26,13 +26,11 @@ def cluster(
     given = {name: value for name, value in asked.items() if value is not None}
     if kind is None:
         if given:
-            raise ValueError(f"--{next(iter(given))} goes with --cluster slurm or --cluster local")
+            raise ValueError(f"--{next(iter(given))} goes with --cluster slurm")
         return None
     if jobs is not None:
         raise ValueError("--jobs counts processes of this command; with --cluster give --parallel")
-    if kind == "local" and "partition" in given:
-        raise ValueError("--partition goes with --cluster slurm; this machine has none")
-    return Cluster(kind, **{"parallel": 2, **given}, threads=threads, say=partial(screens.say, console))
+    return Cluster(**{"parallel": 2, **given}, threads=threads, say=partial(screens.say, console))
 
 
 def device(asked: str | None, profile: str, place: Cluster | None = None) -> str:
@@ -45,9 +43,7 @@ def device(asked: str | None, profile: str, place: Cluster | None = None) -> str
     if asked and ":" in asked and place is not None:
         raise ValueError(f"--device {asked} names a GPU of this machine; with --cluster give --gpus")
     if place is not None:
-        asked = place.device(asked, profile)
-        if place.kind == "slurm":  # this machine computes nothing
-            return asked
+        return place.device(asked, profile)  # this machine computes nothing
     if asked == "cpu" or (asked is None and profile != "gpu"):
         return "cpu"
     if asked and ":" in asked:
