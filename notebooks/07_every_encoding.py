@@ -146,8 +146,9 @@ figures.show(
     "that line. Others reach one bit and more.",
     caption="Left, the loss up to the trained length L, a tick for each seed. Right, "
     "what is lost past it: the loss minus that of the encoding's own sliding window, "
-    "in the bins that end at 2L, 4L and 8L, means over seeds. These are left of the "
-    f"dashed line in all three: {numbers['level_names']}."
+    "in the bins that end at 2L (small), 4L and 8L (large dots), means over seeds; "
+    "past the dashed line the scale is logarithmic. These are left of the dashed line "
+    f"in all three: {numbers['level_names']}."
     if shown
     else figures.NOT_RUN,
 )

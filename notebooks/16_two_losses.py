@@ -499,7 +499,12 @@ places = {
 }
 moving.show(
     "training",
-    {"steps": list(places), "positions": FAR.tolist(), "places": list(places.values())},
+    {
+        "steps": list(places),
+        "positions": FAR.tolist(),
+        "places": list(places.values()),
+        "start": len(places) - 1,
+    },
     name="moving-losses",
     alt="Scatter plot with a slider over steps of training: sixty-four positions "
     "spread over a thousand, joined in order, in the plane of two principal "

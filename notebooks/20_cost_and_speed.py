@@ -344,7 +344,9 @@ figures.show_table(
 # %% [markdown]
 # **The encoder is cheap, but SeqPE's score term is not.** The narrowest encoder, with its maps and with losses in every step, takes
 # {num}`seqpe_cost/width-32-every-1/share:.1%` of the time of a training step. But the whole step takes
-# {num}`seqpe_cost/width-32-every-1/longer:.2f` times as long as a step without an encoding, because every query and key is longer too.
+# {num}`seqpe_cost/width-32-every-1/longer:.2f` times as long as a step without an encoding. Every query and key is longer, too, but the
+# step has only {num}`seqpe_cost/width-32-every-1/products_longer:.2f` times the multiply-adds; we have not measured where the rest of the
+# time goes.
 #
 # ## Reading 32,768 tokens
 #

@@ -141,7 +141,8 @@ figures.show(
     f"the text starts around {', '.join(map(str, FAR))} times the trained "
     "length instead of at 0, as a share of its norm. Clamp holds the last row "
     "of the table, wrap repeats the table. Last row: the text starts half-way "
-    "inside the trained length. Ticks: every seed.",
+    "inside the trained length, where the strict model already moves by "
+    f"{told(of.mean('strict-learned', 'drift/trained'))}. Ticks: every seed.",
 )
 
 # %% [markdown]

@@ -370,8 +370,8 @@ for most, end in (("least", cyclic.min()), ("most", cyclic.max())):
 # {num}`fitted_rows/sinusoidal/gap/fitted/2x:+.2f`. In the separated sinusoidal model the fit cannot even replace trained rows that we
 # removed: the loss stays {num}`fitted_rows/separated-sinusoidal/recovered:+.2f` above the original. So nothing follows from this fit. With
 # a window mask only the index is new. Even then the separated model with a learned table and fitted rows has a gap of
-# {num}`fitted_rows/separated-learned/gap/fitted-masked/2x:+.2f`. In these runs the sliding window moves by $L/16$ and is therefore a
-# slightly weaker baseline.
+# {num}`fitted_rows/separated-learned/gap/fitted-masked/2x:+.2f`. These runs read other windows of the test text, and their sliding window
+# moves by $L/16$. So the same rule can have another gap here than in the tables above.
 #
 # ## A second text
 #

@@ -370,7 +370,7 @@
 
   // --- a training: the same positions in one plane, step by step -------------------------------------------
 
-  figure("training", (box, { steps, positions, places }) => {
+  figure("training", (box, { steps, positions, places, start }) => {
     const reach = 1.05 * Math.max(...places.flat(2).map(Math.abs));
     const third = Math.ceil(positions.length / 3);
     panel(box, {
@@ -380,7 +380,7 @@
           label: "Steps of training",
           min: 0,
           max: steps.length - 1,
-          value: 0,
+          value: start,
           text: (value) => told(steps[value], 6),
         },
       ],

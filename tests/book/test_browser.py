@@ -233,7 +233,7 @@ def test_a_figure_that_moves_has_a_slider_for_keys_in_sight_and_sends_nothing_aw
         slider, said = figure.get_by_label("Steps of training"), figure.locator(".moving-said")
         before = said.text_content()
         slider.focus()
-        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowLeft")
         page.wait_for_function(
             "was => document.querySelector('#moving-losses .moving-said').textContent !== was", arg=before
         )

@@ -375,7 +375,12 @@ SMALL = {
     "extensions": {"d": 64, "base": 10_000, "length": 2048, "factor": 8, "alpha": 1, "beta": 32},
     "slopes": {"heads": 8, "length": 128},
     "odometer": {"most": 100_000, "start": 999},
-    "training": {"steps": [0, 250], "positions": [0, 5, 9], "places": [[[0, 0], [1, 1], [2, 0]]] * 2},
+    "training": {
+        "steps": [0, 250],
+        "positions": [0, 5, 9],
+        "places": [[[0, 0], [1, 1], [2, 0]]] * 2,
+        "start": 0,
+    },
     "grid": {"side": 14, "trained": 7, "maps": [grid_map("sinusoid"), grid_map("drawn", drawn=True)]},
 }
 
