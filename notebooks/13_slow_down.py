@@ -90,8 +90,8 @@ figures.show(
     "Right, with positions slowed down, they fall far less, and the four lines "
     "separate.",
     caption="With slowed positions, trained models recall values from longer texts. "
-    "The four models were trained on texts of L tokens and read texts of up "
-    f"to 32 L, as trained to 16 L. Thick: means of {numbers['seeds']} seeds; thin: each seed."
+    "The four models were trained on texts of L tokens and read texts of up to 32 L, "
+    f"as trained to 16 L. Thick: means of {numbers['seeds']} seeds; thin: each seed."
     if len(slowed.made)
     else figures.NOT_RUN,
 )
