@@ -14,10 +14,11 @@
 # # 8. Two streams: values and output
 #
 # **Finding.** Give position its own columns, and split attention's value and output matrices along the same border (the MLP and the norm
-# are split too, see the next chapter). While the attention weights are held fixed, text then cannot influence position at all: the
-# derivative is {num}`08_two_streams/frozen_jacobian_split:.0f`, exactly ({numref}`fig-streams-jacobian`). If only the value matrices are
-# left unsplit, the derivative is at least {num}`08_two_streams/frozen_jacobian_full_value:.2f` in every random model. Live attention
-# weights read both streams, so each stream still influences the other through them.
+# are split too, see the next chapter). The vector then consists of two *streams*, one of position and one of meaning. While the attention
+# weights are held fixed, text cannot influence position at all: every derivative from one stream to the other is
+# {num}`08_two_streams/frozen_jacobian_split:.0f`, exactly ({numref}`fig-streams-jacobian`). If only the value matrices are left unsplit,
+# the largest such derivative is at least {num}`08_two_streams/frozen_jacobian_full_value:.2f` in every random model. Live attention weights
+# read both streams, so each stream still influences the other through them.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -167,8 +168,9 @@ figures.show(
 # ## What goes in
 #
 # We divide the width, $D = d_{\text{pos}} + d_{\text{sem}}$. A token enters as $x_i = [\,p_i \,\Vert\, s_t\,]$, equation {eq}`eq-input`,
-# with position first. Two texts of the same length then have the same position columns, and a letter has the same semantic columns wherever
-# it occurs.
+# with position first ($\Vert$ puts two vectors side by side). The position columns are the *pos stream*, the others, for semantics, the
+# *sem stream*. Two texts of the same length then have the same position columns, and a letter has the same semantic columns wherever it
+# occurs.
 
 
 # %%
@@ -253,7 +255,10 @@ assert torch.equal(split(u), u @ torch.block_diag(W_pos, W_sem))  # zeros includ
 # z_{ic} = \sum_{j=1}^{M} a_{ij}\, V_{jc} .
 # $$ (eq-streams-sum)
 #
-# The sum runs over the *keys* $j$, the rows of $V$, while the column $c$ stays fixed. So attention mixes tokens, not columns. In the package, the attention layer turns the normalised streams `u` into its output like this:
+# The sum runs over the *keys* $j$, the rows of $V$, while the column $c$ stays fixed. So attention mixes tokens, not columns. In the
+# package, the attention layer turns the normalised streams `u` into its output as follows. Three lines matter here: the first makes the
+# values, the one with `averaged` is {eq}`eq-streams-sum`, and the last applies $W_O$. The lines between them serve encodings of other
+# chapters.
 #
 # ```{literalinclude} ../../sepnb/models/attention.py
 # :pyobject: Attention.forward
@@ -408,17 +413,18 @@ numbers["frozen_jacobian_full_output"] = min(smallest["control: full W_O"][:2])
 
 # %% [markdown]
 # With frozen weights the separated models give {num}`08_two_streams/frozen_jacobian_split:.1f` in both directions, with or without a
-# straddling head. A full $W_V$ alone already makes the streams leak, and so does a full $W_O$ alone: over all seeds the smallest such leak is
-# {num}`08_two_streams/frozen_jacobian_full_value:.2f` for $W_V$ and {num}`08_two_streams/frozen_jacobian_full_output:.2f` for $W_O$. So
-# both splits are needed, and the measurement does see a leak where there is one.
+# straddling head. A full $W_V$ alone already makes the streams leak, and so does a full $W_O$ alone. The table shows the leakiest of the
+# random models. In the least leaky one the largest derivative is still {num}`08_two_streams/frozen_jacobian_full_value:.2f` for $W_V$ and
+# {num}`08_two_streams/frozen_jacobian_full_output:.2f` for $W_O$. So both splits are needed, and the measurement does see a leak where
+# there is one.
 
 # %% [markdown]
 # ## The routing leak
 #
-# With live weights the same models leak: at least {num}`08_two_streams/live_jacobian_split:.2f` from sem to pos and
-# {num}`08_two_streams/live_jacobian_sem_by_pos:.2f` from pos to sem. The middle picture of {numref}`fig-streams-jacobian` has no empty
-# block. So the slides' sentence that "only the positional embeddings depend on the index, while the semantic representations stay
-# invariant" is true of the *input* of the first block, but of nothing after it.
+# With live weights the same models leak. In the least leaky of them the largest derivative is {num}`08_two_streams/live_jacobian_split:.2f`
+# from sem to pos, and {num}`08_two_streams/live_jacobian_sem_by_pos:.2f` from pos to sem. The middle picture of
+# {numref}`fig-streams-jacobian` has no empty block. So the slides' sentence that "only the positional embeddings depend on the index, while
+# the semantic representations stay invariant" is true of the *input* of the first block, but of nothing after it.
 #
 # A forward pass shows the same. If a second text of the same length is read with the attention weights of the first, its pos stream comes
 # out bit for bit the same. If it is read with its own attention weights, the pos stream differs.

@@ -14,9 +14,9 @@
 # # 9. The split MLP and the split norm
 #
 # **Finding.** Splitting the values, the outputs and the MLP is not enough, because one norm over both streams mixes the streams again. With
-# a joint layer norm the derivative of position with respect to text is at least {num}`09_split_mlp_norm/frozen_jacobian_joint_norm:.2f` in
-# every random model. With a norm for each stream it is {num}`09_split_mlp_norm/frozen_jacobian_split_norm:.0f`, exactly, while the
-# attention weights are held fixed ({numref}`fig-split-leaks`).
+# a joint layer norm the largest derivative of position with respect to text is at least
+# {num}`09_split_mlp_norm/frozen_jacobian_joint_norm:.2f` in every random model. With a norm for each stream it is
+# {num}`09_split_mlp_norm/frozen_jacobian_split_norm:.0f`, exactly, while the attention weights are held fixed ({numref}`fig-split-leaks`).
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -146,9 +146,10 @@ figures.show(
 # g(w_{\text{sem}} W_{l,\text{sem}})\, W_{p,\text{sem}} \,\bigr] ,
 # $$ (eq-split-mlp)
 #
-# where $W_{l,\text{pos}} \in \mathbb{R}^{d_{\text{pos}} \times 4 d_{\text{pos}}}$ leads up and $W_{p,\text{pos}} \in \mathbb{R}^{4 d_{\text{pos}} \times d_{\text{pos}}}$ leads back, and likewise for `sem`. By hand, take one column per stream, expansion 2 and $g = \max(0, \cdot)$. With $W_{l,\text{pos}} = (1, -1)$ and
-# $W_{p,\text{pos}} = (1, 1)^\top$ the pos MLP computes $|w|$; with $W_{l,\text{sem}} = (1, 1)$ and $W_{p,\text{sem}} = (1, 1)^\top$ the
-# sem MLP computes $2\max(0, w)$.
+# where $W_{l,\text{pos}} \in \mathbb{R}^{d_{\text{pos}} \times 4 d_{\text{pos}}}$ leads up and
+# $W_{p,\text{pos}} \in \mathbb{R}^{4 d_{\text{pos}} \times d_{\text{pos}}}$ leads back, and likewise for `sem`. By hand, take one column
+# per stream, expansion 2 and $g = \max(0, \cdot)$. With $W_{l,\text{pos}} = (1, -1)$ and $W_{p,\text{pos}} = (1, 1)^\top$ the pos MLP
+# computes $|w|$; with $W_{l,\text{sem}} = (1, 1)$ and $W_{p,\text{sem}} = (1, 1)^\top$ the sem MLP computes $2\max(0, w)$.
 #
 # ```{literalinclude} ../../sepnb/streams.py
 # :pyobject: StreamMLP.parts
@@ -342,8 +343,8 @@ print(f"the leak falls as D to the power {slope:.2f}")
 assert -0.75 < slope < -0.35
 
 # %% [markdown]
-# The leak falls about as $D^{-1/2}$ (fitted exponent {num}`09_split_mlp_norm/joint_norm_slope:.2f`), so a model sixteen times as wide
-# still has a quarter of it.
+# The leak falls about as $D^{-1/2}$ (fitted exponent {num}`09_split_mlp_norm/joint_norm_slope:.2f`), so a norm over sixteen times as many
+# columns still passes a quarter of it. This is the norm alone; we did not measure whole models of other widths.
 #
 # ## What the split norm erases
 #
@@ -355,8 +356,9 @@ assert -0.75 < slope < -0.35
 # \;\approx\; \operatorname{norm}(p) ,
 # $$ (eq-split-scale)
 #
-# where $\sigma_p^2$ is the variance over the columns of $p$. The approximation holds while $c^2 \sigma_p^2 \gg \varepsilon$. So a block reads the *direction* of the pos stream, and reads its magnitude only where $\varepsilon$ matters. Where does $\varepsilon$ matter? We compare the size of
-# $\operatorname{norm}(c\,p)$ with {eq}`eq-split-scale` for the sinusoid and for a freshly initialised learned table.
+# where $\sigma_p^2$ is the variance over the columns of $p$. The approximation holds while $c^2 \sigma_p^2 \gg \varepsilon$. So a block
+# reads the *direction* of the pos stream, and reads its magnitude only where $\varepsilon$ matters. Where does $\varepsilon$ matter? We
+# compare the size of $\operatorname{norm}(c\,p)$ with {eq}`eq-split-scale` for the sinusoid and for a freshly initialised learned table.
 
 # %%
 torch.manual_seed(seed)
@@ -421,9 +423,9 @@ figures.show(
     "epsilon. All curves are one over most of the range and fall to zero below a scale "
     "that depends on epsilon; the learned table with epsilon ten to the minus five "
     "falls just below scale one.",
-    caption="Over most of the range the split norm gives the position vector the same "
-    "size, whatever its scale. Very small vectors come out smaller because of "
-    "$\\varepsilon$, and a freshly initialised learned table is close to that "
+    caption="From a certain scale on, the split norm gives the position vector the "
+    "same size, however large the vector is. Smaller vectors come out smaller because "
+    "of $\\varepsilon$, and a freshly initialised learned table is close to that "
     "point.",
 )
 

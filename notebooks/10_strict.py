@@ -16,8 +16,8 @@
 # **Finding.** Let the position heads see positions only. The model is then, exactly, a dense transformer of width $d_{\text{sem}}$ with
 # tables added to its queries and keys, and the tables are the same for every text ({numref}`fig-strict-tables`). With a quarter of the
 # width for position, a training step is {num}`20_cost_and_speed/step_strict:.2f` times as fast as a dense one
-# ({doc}`chapter 20 <20_cost_and_speed>`). With a sinusoid this *strict* model predicts as well as a separated one. With a learned table six
-# seeds cannot tell, so our claim about both tables is {verdict}`strict-as-good-as-separated: undecided`.
+# ({doc}`chapter 20 <20_cost_and_speed>`). With a sinusoid this *strict* model predicts as well as a separated one. With learned position
+# embeddings six seeds cannot tell, so our claim, which was about both, is {verdict}`strict-as-good-as-separated: undecided`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -430,9 +430,9 @@ numbers["dense_without_tables_error"] = without.item()
 assert with_tables < 1e-12 < 1e-3 < without
 
 # %% [markdown]
-# The largest relative difference to the strict model's logits is {num}`10_strict/dense_with_tables_error:.1g`, which is zero or a rounding
-# error of float64. Without the tables it is {num}`10_strict/dense_without_tables_error:.2f`, because they hold everything that this
-# transformer knows about positions beyond its mask.
+# The two agree: the largest relative difference of their logits is {num}`10_strict/dense_with_tables_error:.1g`, up to the rounding of
+# float64. If we put zeros in place of the tables, it is {num}`10_strict/dense_without_tables_error:.2f`, because the tables hold everything
+# that this transformer knows about positions beyond its mask.
 #
 # ### What is in the tables of a trained model?
 #
@@ -648,8 +648,9 @@ numbers["spread_position_position"] = last["position, position"]
 # {num}`10_strict/spread_text_text:.1f`, and the two mixed terms over {num}`10_strict/spread_cross:.1f` on average. So all four terms are
 # active in this model.
 #
-# But does it need them all? The page on {doc}`far distances <93_far_distances>` trains the strict model without the mixed terms, like
-# TUPE. Its loss minus that of the model with them is {num}`recipes/untied minus strict-sinusoidal/bits_per_byte:+.3f±` bits per byte.
+# But does it need them all? The page on {doc}`far distances <93_far_distances>` trains the strict model without the mixed terms, like TUPE,
+# and it does a little better without them: its loss minus that of the model with them is
+# {num}`recipes/untied minus strict-sinusoidal/bits_per_byte:+.3f±` bits per byte.
 #
 # ## Once per batch, once for all texts
 #
@@ -748,8 +749,8 @@ numbers["pos_tokens_remembered"] = rows[6][1]
 # {num}`10_strict/pos_tokens_remembered`. In two cases tables serve one length only: without a mask a row depends on later rows, and if
 # RoPE's frequencies change with the length of the text, so do all rows.
 #
-# We count multiply-adds per token and block. Causal attention needs $N D$ of them, because scores and weighted values cover half of the
-# square:
+# We count multiply-adds per token and block. For a text of $N$ tokens causal attention needs $N D$ of them, because scores and weighted
+# values cover half of the square; $B$ is the number of texts in a batch, and $r = d_{\text{pos}} / D$:
 #
 # $$
 # \begin{aligned}
@@ -1088,15 +1089,17 @@ figures.show(
 #    ({verdict}`strict-is-dense-plus-tables: held`). In training the tables are computed once per batch; afterwards they are computed once
 #    for all texts. Arithmetic and cache shrink towards $(1-r)^2$ and $1-r$ of the dense model's.
 # 3. **The saving ends** where sequences have different positions or masks.
-# 4. **With the sinusoid strict is as good as separated; with a learned table six seeds cannot say** (hypothesis, for both:
-#    {verdict}`strict-as-good-as-separated: undecided`).
+# 4. **With the sinusoid strict is as good as separated; with learned position embeddings six seeds cannot say** (hypothesis, for both:
+#    {verdict}`strict-as-good-as-separated: undecided`). After sixteen times the shortest training small models of both kinds, with a
+#    sinusoid, are behind a dense model of the same width.
 #
 # **Limits.** The zeros hold for any weights. The maps, shares and spreads belong to one tiny model trained for seconds. With more training
 # than this short budget, quality was measured on smaller models only. The saving needs batches whose sequences share their positions.
 #
 # **What would change our mind.** A nonzero entry in a live Jacobian of a strict model. A separated model that pulls ahead with more
 # training: then its routing leak would be worth something. Or a dense model of width $d_{\text{sem}}$, which costs as much per token as a
-# strict one, that is as good: then the position branch and its tables would be useless.
+# strict one, that is as good, with RoPE for example: then the position branch and its tables would be useless. This page does not train
+# one.
 #
 # ## Exercises
 #

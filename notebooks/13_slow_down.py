@@ -21,7 +21,8 @@
 #
 # In novels that is not enough, so there we also tuned the position part of the separated model, {num}`13_slow_down/position_share:.0%` of
 # its weights. At eight trained lengths its loss is then {num}`adapted_text/separated-sinusoidal/position-one-factor/gap/slowed/8x:+.3f±`
-# bits per byte above that of a sliding window of one trained length. RoPE, tuned on the same texts, still does better.
+# bits per byte above that of the untuned model reading through a sliding window of one trained length. RoPE, tuned on the same texts, still
+# does better.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -202,9 +203,9 @@ figures.show(
 )
 
 # %% [markdown]
-# What this changes differs from model to model. In a dense model the sinusoid is *added* to the content. Every query, key and value is
-# computed from the sum, so all of them change. A *concatenated* model (“next to the content” in the figures) has separate columns for
-# position at the input, but its first layer mixes them with the content.
+# Slower positions change different things in different models. In a dense model the sinusoid is *added* to the content. Every query, key
+# and value is computed from the sum, so all of them change. A *concatenated* model (“next to the content” in the figures) has separate
+# columns for position at the input, but its first layer mixes them with the content.
 #
 # In a *separated* model no value, norm or MLP mixes the two. Slower positions therefore leave one part of the first layer's scores exactly
 # as it was: the content of the query times the content of the key. The next cell checks that.
@@ -263,7 +264,7 @@ print(f"inside: {inside.max():.1e}, past it: {past[-1]:.2f}")
 # %% tags=["hide-input"]
 COLUMNS = {
     "as trained, 8L": "accuracy/native/8x",
-    "16L": "accuracy/native/16x",
+    "as trained, 16L": "accuracy/native/16x",
     "slowed, 8L": "accuracy/stretched/8x",
     "slowed, 16L": "accuracy/stretched/16x",
     "last L of 16L": "near/stretched/16x",
@@ -407,8 +408,8 @@ if profile == "laptop" and len(by_way.made) >= 48:
 #    ({verdict}`every-reading-as-often-as-slowed-rope: refuted`).
 #
 # Slower positions give the separated model most of its gain. Sharper attention by itself gives hardly anything; on top of slower positions
-# it gives the rest. RoPE needs both as well. In the four ways that do not sharpen attention it is not clearly ahead of the separated model
-# (exploratory, {numref}`fig-slow-ways`).
+# it gives the rest. RoPE needs both as well. In the four ways that do not sharpen attention (all without $\log n$ except YaRN, which
+# sharpens by itself) it is not clearly ahead of the separated model (exploratory, {numref}`fig-slow-ways`).
 #
 # ### A second task: the latest value
 #
@@ -656,7 +657,8 @@ print(f"{position:,} of {weights:,} weights are position's, {position / weights:
 # `sepnb.adapt` tunes this part and leaves every other weight as it is, to the bit ({doc}`the tutorial </book/tutorial>` does it on your own
 # text). Here it tunes on texts of $8L$, with positions slowed down by parts with the factor 8 and with $\log n$. It reads a quarter of the
 # bytes of the training. We try four learning rates and choose by the loss on validation text. If the best is the lowest or the highest, we
-# try a further one. (Three runs are older than this rule. We repeated four similar runs, and the choice was the same.)
+# try a further one. (Three of the runs were made before we tried further rates. We repeated four similar runs with this last step, and the
+# choice was the same.)
 #
 # For comparison, two other models are tuned on the same texts. *RoPE* is slowed down by YaRN, and its $W_Q$ and $W_K$ are tuned. The
 # *dense* model gets a low-rank change of $W_Q$ and $W_K$ (an adapter) with as many numbers as the position part of the separated model.

@@ -18,15 +18,15 @@
 # changed. To find the *latest* of several values one fast pair is not enough. A fast and a slow pair are, but in longer texts the slow pair
 # then breaks.
 #
-# Take models with one fast and one slow pair in each head, each trained for one of the two tasks. If the slow pair is stopped, the models
-# of recall still find {num}`each_pair_mqar/rope-partial/accuracy/stopped-2/1x:.0%` of the values, but the others only
-# {num}`each_pair_latest_value/rope-partial/accuracy/stopped-2/1x:.0%` of the latest ones.
+# To see what each pair does, we trained models with one fast and one slow pair in each head, some to recall, others to find the latest
+# value. If the slow pair is stopped, the models for recall still find {num}`each_pair_mqar/rope-partial/accuracy/stopped-2/1x:.0%` of the
+# values, but the models for the latest value find only {num}`each_pair_latest_value/rope-partial/accuracy/stopped-2/1x:.0%`.
 #
-# In texts sixteen times as long, with attention sharpened and the slow pair alone slowed down, they find
-# {num}`each_pair_mqar/rope-partial/accuracy/slowed-2/16x:.1%` and {num}`each_pair_latest_value/rope-partial/accuracy/slowed-2/16x:.0%`.
-# With both pairs slowed down they find {num}`each_pair_mqar/rope-partial/accuracy/slowed-all/16x:.0%` and
-# {num}`each_pair_latest_value/rope-partial/accuracy/slowed-all/16x:.0%`. With four and with eight pairs, too, it works best to slow down
-# all but the fastest one or two.
+# In texts sixteen times as long it is enough to slow the slow pair down and to sharpen attention: the models for recall then find
+# {num}`each_pair_mqar/rope-partial/accuracy/slowed-2/16x:.1%` and those for the latest value
+# {num}`each_pair_latest_value/rope-partial/accuracy/slowed-2/16x:.0%`. If the fast pair is slowed down as well, they find
+# {num}`each_pair_mqar/rope-partial/accuracy/slowed-all/16x:.0%` and {num}`each_pair_latest_value/rope-partial/accuracy/slowed-all/16x:.0%`.
+# With four and with eight pairs, too, it works best to slow down all but the fastest one or two.
 #
 # In novels one pair of columns is not enough. There the loss falls as more columns turn, and most of the gain comes early:
 # {num}`ladder_text/none/bits_per_byte:.2f` bits per byte without position, {num}`ladder_text/rope-16th/bits_per_byte:.2f` with one pair,
@@ -300,7 +300,8 @@ numbers["deepseek_content"] = PUBLIC[3][2] - PUBLIC[3][1]
 # %% [markdown]
 # ## RoPE on a share of the columns
 #
-# Let only the first $r$ of the $d$ columns of a head turn, at the frequencies of a head that has $r$ columns. A score is then
+# Let only the first $r$ of the $d$ columns of a head turn, at the frequencies of a head that has $r$ columns. Two columns that turn
+# together are a *pair*; chapter 13 called it a hand. In a separated model the same angle is a *wave* of the sinusoid. A score is then
 #
 # $$
 # S_{ij} \propto \underbrace{\sum_{m < r/2} q_{i,m}^\top R\big((j - i)\, b^{-2m/r}\big)\, k_{j,m}}_{\text{content and position}}
@@ -525,12 +526,12 @@ figures.show(
 #    makes it {num}`14_dimensions/new_quarter`. With two fast waves it is {num}`14_dimensions/new_two`, and RoPE with these recalls more
 #    than with a fast and a slow one ({verdict}`ladder-mqar-fast-pairs-need-no-slowing: held`). We thought of this measure after we had seen
 #    the shares and the first seeds with fast waves.
-# 3. **Eight fast waves do not reach nine tenths.** With a base of 10 training shows every angle of each wave, but not every combination of
-#    angles. A separated model with such a stream finds {num}`stretched_mqar/separated-sinusoidal-fast/accuracy/native/16x:.0%` of the
-#    values, more than with eight waves of base 10,000 ({num}`stretched_mqar/separated-sinusoidal/accuracy/native/16x:.0%`), although its
-#    positions are newer. RoPE with eight fast pairs does not learn the task: it finds
-#    {num}`stretched_mqar/rope-fast/accuracy/native/1x:.0%` inside the trained length. We had claimed nine tenths for both
-#    ({verdict}`ladder-mqar-fast-waves-recall-unchanged: refuted`).
+# 3. **Eight fast waves are not enough.** We made all eight waves fast, with a base of 10 in place of 10,000. Training then shows every
+#    angle of each wave, but not every combination of angles. A separated model with such a stream finds
+#    {num}`stretched_mqar/separated-sinusoidal-fast/accuracy/native/16x:.0%` of the values, more than with eight waves of base 10,000
+#    ({num}`stretched_mqar/separated-sinusoidal/accuracy/native/16x:.0%`), although its positions are newer. RoPE with eight fast pairs does
+#    not learn the task: it finds {num}`stretched_mqar/rope-fast/accuracy/native/1x:.0%` inside the trained length. We had claimed nine
+#    tenths for both ({verdict}`ladder-mqar-fast-waves-recall-unchanged: refuted`).
 # 4. **In a separated model one wave helps and is not enough.** With a single wave in its stream it finds
 #    {num}`stretched_mqar/separated-sinusoidal-one/accuracy/native/16x:.0%`, far more than with eight. We had claimed nine tenths
 #    ({verdict}`ladder-mqar-one-wave-recalls-unchanged: refuted`).
@@ -539,8 +540,8 @@ figures.show(
 #    {num}`stretched_mqar/separated-sinusoidal-repeated/accuracy/native/16x:.0%`. We had claimed as many as with a single wave, within three
 #    points ({verdict}`ladder-mqar-repeated-waves-recall-unchanged: refuted`). But two symbols of a short text already share each position,
 #    and inside the trained length it finds only {num}`stretched_mqar/separated-sinusoidal-repeated/accuracy/native/1x:.0%`.
-# 6. **Slowed down, the shares recall nearly the same.** The runs do not decide whether half is within three points of all
-#    ({verdict}`ladder-mqar-slowed-a-share-recalls-as-often: undecided`).
+# 6. **Slowed down, RoPE recalls nearly the same on every share of its columns.** The runs cannot say whether half of the columns is within
+#    three points of all columns ({verdict}`ladder-mqar-slowed-a-share-recalls-as-often: undecided`).
 #
 # The next cell checks the measure where the answer is known.
 
@@ -581,10 +582,10 @@ figures.show_table(
 # 1. **One fast pair learns the task less well.** Inside the trained length it finds
 #    {num}`stretched_latest_value/rope-8th/accuracy/native/1x:.0%` of the latest values, and two fast pairs find
 #    {num}`stretched_latest_value/p-rope-quarter/accuracy/native/1x:.0%`. A fast and a slow pair find as many as all columns, and so does
-#    half of the columns; we had claimed it of each share ({verdict}`ladder-latest-value-a-share-is-enough-inside: partly`). Without
-#    changes one fast pair and two find {num}`stretched_latest_value/rope-8th/accuracy/native/16x:.0%` at $16L$. A guess among the values of
-#    the key finds {num}`stretched_latest_value/rope-8th/chance/random source/16x:.0%`, and all other models of the table find less than
-#    this guess. We had claimed nine tenths for one pair, if it learns the task
+#    RoPE on half of the columns. We had claimed that every share does ({verdict}`ladder-latest-value-a-share-is-enough-inside: partly`).
+#    Read without changes, models with one fast pair and with two both find {num}`stretched_latest_value/rope-8th/accuracy/native/16x:.0%`
+#    at $16L$. A guess among the values of the key finds {num}`stretched_latest_value/rope-8th/chance/random source/16x:.0%`, and all other
+#    models of the table find less than this guess. We had claimed nine tenths for one pair, if it learns the task
 #    ({verdict}`ladder-latest-value-one-pair-finds-unchanged: not testable here`).
 # 2. **A slow pair beside a fast one makes an unchanged model worse in longer texts.** At $8L$ two fast pairs find
 #    {num}`stretched_latest_value/p-rope-quarter/accuracy/native/8x:.0%`, a fast and a slow one
@@ -611,8 +612,8 @@ figures.show_table(
 # 1. **Models that find the latest value rely on their slow pair.** With it stopped they find
 #    {num}`each_pair_latest_value/rope-partial/accuracy/stopped-2/1x:.0%` of the latest values inside the trained length, fewer than a guess
 #    among the values of the key. The models of recall still find {num}`each_pair_mqar/rope-partial/accuracy/stopped-2/1x:.1%`.
-# 2. **Stopping the fast pair costs more in recall, and less than we had claimed.** With it stopped the models recall
-#    {num}`each_pair_mqar/rope-partial/accuracy/stopped-1/1x:.0%` of the values and find
+# 2. **Stopping the fast pair costs recall more than the latest value, and both less than we had claimed.** With it stopped the models
+#    recall {num}`each_pair_mqar/rope-partial/accuracy/stopped-1/1x:.0%` of the values and find
 #    {num}`each_pair_latest_value/rope-partial/accuracy/stopped-1/1x:.0%` of the latest ones. We had claimed less than a half for both, so
 #    our two rules hold for the slow pair only, in recall ({verdict}`each-pair-mqar-recall-needs-the-fast-pair: partly`) and for the latest
 #    value ({verdict}`each-pair-latest-value-order-needs-both-pairs: partly`).

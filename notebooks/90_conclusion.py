@@ -64,7 +64,8 @@ numbers = {}
 # A word in brackets is the verdict on a claim, and links to the rule of the claim and its records. *Held* (for a claim of ours) and
 # *reproduced* (for one of a source) mean that the records agree with the claim; *refuted* and *not reproduced* mean that they contradict
 # it, and then the sentence says what was claimed. *Partly* means that some parts of the claim hold and some fail, or that a longer training
-# turns the result. *Undecided* leaves the claim open. *L* is the trained length.
+# turns the result. *Undecided* leaves the claim open. *Exploratory* marks a result that no rule asked for before we saw it. *L* is the
+# trained length.
 #
 # ## Slow positions down
 #
@@ -147,8 +148,9 @@ numbers = {}
 # The slides propose five rules that continue the table of positions past its last row, and say that they extrapolate. None of them does
 # ({verdict}`the-five-extrapolate: not reproduced`). We had thought that they might after long training, and they do not
 # ({verdict}`the-five-extrapolate-after-long-training: refuted`). The nearest that any of them comes to the model's own sliding window is
-# {num}`12_extrapolators/least_gap:+.2f` bits per byte above it ({doc}`chapter 12 <12_extrapolators>`). Two rules only repeat the table
-# ({verdict}`wrap-in-disguise: held`), and a window mask rescues none of the five ({verdict}`mask-rescues-no-extrapolator: held`).
+# {num}`12_extrapolators/least_gap:+.2f` bits per byte above it ({doc}`chapter 12 <12_extrapolators>`). Two of the rules, one of them with
+# all its waves and the other as the slides print it, only repeat the table ({verdict}`wrap-in-disguise: held`), and a window mask rescues
+# none of the five ({verdict}`mask-rescues-no-extrapolator: held`).
 #
 # For a separated model even better rows would not be enough. We fitted rows past the trained length to the frozen weights, as an estimate
 # of the best that any rule could compute. A dense model reads on with these rows: in the next length it is
@@ -187,8 +189,9 @@ numbers = {}
 # ({verdict}`opened-text-stays-in-its-blocks: held`). We do not know whether training would find such weights from a random start.
 #
 # The position stream need not evolve. In a model whose scores have a separate term for positions, a constant stream, which every layer
-# reads unchanged, is as good ({verdict}`a-constant-untied-table-needs-no-evolving-stream: held`). Separation saves hardly any time
-# ({verdict}`separation-alone-saves-little-in-long-texts: held`).
+# reads unchanged, is as good ({verdict}`a-constant-untied-table-needs-no-evolving-stream: held`). In long texts separation alone saves
+# hardly any time ({verdict}`separation-alone-saves-little-in-long-texts: held`); a training step on short texts becomes faster
+# ({doc}`chapter 20 <20_cost_and_speed>`).
 #
 # At random positions and with a plain sinusoid a separated model learns the order of values in fewer steps than a dense one
 # ({verdict}`separation-learns-order-sooner: held`).
@@ -255,11 +258,12 @@ figures.show(
     "two models trained for it stay level. Right: recalled values by length of the "
     "text up to sixteen trained lengths. RoPE falls to a guess; RoPE with YaRN and the "
     "separated model at random positions stay near one.",
-    caption="In text, reading past the trained length L needs training for it or a "
-    "changed score, not separation. Left: the rules that continue a position "
-    "fail; the separated model that was trained at far distances does not, "
-    "nor does a dense one trained likewise. Right: values recalled in longer "
-    "texts. At eight lengths the separated model trained at random positions "
+    caption="A model reads on in novels if it was trained for far distances, or if its "
+    "score fades or stops with distance (ALiBi, a window). Separation is not needed. "
+    "Left: the rules that continue a position fail; the separated model that was "
+    "trained at far distances does not, nor does a dense one trained likewise. Right: "
+    "values recalled in longer texts. At eight lengths the separated model trained at "
+    "random positions "
     f"recalls {told['separated-randomised']}, the dense one "
     f"{told['sinusoidal-randomised']}. Means over seeds; thin lines are single "
     "seeds."
@@ -306,7 +310,8 @@ figures.show(
 # ## Method by method
 #
 # The table asks four questions of each method. Does it *survive* past its trained length? Does it *use* the text there? Does it reach the
-# *quality* of RoPE with a window? What is its *price* inside the trained length?
+# *quality* of RoPE with a window? What is its *price* inside the trained length? The slowed and the tuned models of the first part are not
+# in the table, except RoPE with YaRN, because other rules judge them.
 #
 # ```{verdict-table}
 # ```
@@ -317,10 +322,10 @@ figures.show(
 # separated or strict model the dense model with the same encoding.
 #
 # Numbers are means over six seeds in bits per byte, and below zero is better. For survival the number is that of the last bin. *Uses* is
-# judged by tasks, over the far answers and over all answers. *Not learned* means that a task is not solved inside the trained length, so
-# that longer texts say nothing. *Open* means that six seeds do not decide it, and a dash that it was never run. The loss of YaRN is in
-# {doc}`chapter 6 <06_longer_contexts>`, judged by other rules. The bounds are those of {doc}`far distances <93_far_distances>`; we combined
-# them into this table after the records of that page.
+# judged by tasks: a model has to find the far answers, and all answers together. *Not learned* means that a task is not solved inside the
+# trained length, so that longer texts say nothing. *Open* means that six seeds do not decide it, and a dash that it was never run. The loss
+# of YaRN is in {doc}`chapter 6 <06_longer_contexts>`, judged by other rules. The bounds are those of
+# {doc}`far distances <93_far_distances>`; we combined them into this table after the records of that page.
 #
 # ## How a verdict comes about
 #
@@ -388,8 +393,8 @@ numbers["statements"] = len(found.statements)
 #
 # ## What to take away
 #
-# 1. **Slow positions down; do not continue them.** Dimensions of their own let an absolute position be slowed down. RoPE can be slowed down
-#    without them.
+# 1. **Slow positions down; do not continue them.** Dimensions of their own let an absolute position be slowed down with less loss. RoPE can
+#    be slowed down without them.
 # 2. **Keeping position and content apart is exact under fixed attention and costs little.** It helps compared with adding positions.
 #    Compared with RoPE we found no advantage overall.
 # 3. **A refutation holds at this scale.** *Not reproduced* says that models of this size, on these texts, contradict the statement. It does
