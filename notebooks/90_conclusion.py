@@ -369,16 +369,16 @@ assert (few.word, close.word) == ("not judged", "undecided")
 
 # %% tags=["hide-input"]
 found = claims.source_map()
-kinds = ("claim", "chapter", "page", "not-empirical")
-heads = ("judged", "built", "measured", "not empirical")
+heads = {"claim": "judged", "chapter": "built", "not-empirical": "not empirical"}
 counts = {
     one.title: Counter(said.kind for said in one.statements) for one in found.documents
 }
-rows = [[title, *(count[kind] for kind in kinds)] for title, count in counts.items()]
+assert set().union(*counts.values()) <= heads.keys()
+rows = [[title, *(count[kind] for kind in heads)] for title, count in counts.items()]
 figures.show_table(
-    pd.DataFrame(rows, columns=["source", *heads]),
+    pd.DataFrame(rows, columns=["source", *heads.values()]),
     caption="Statements by what becomes of them: judged by a claim, built or explained "
-    "in a chapter, measured by a table of the build, or not empirical.",
+    "in a chapter, or not empirical.",
 )
 numbers["statements"] = len(found.statements)
 

@@ -19,7 +19,6 @@ REASONS = {
     "questions": "First come the methods that the other tasks had put in front.",
     "indirect_index": "First came the models that differ in what is mixed; those at random positions wait.",
     "ladder_text": "RoPE on shares of the columns, no position and one separated model came first.",
-    "removed_text": "Two seeds of six came first.",
 }
 """By experiment. A sweep belongs to the grid that it chooses for."""
 
