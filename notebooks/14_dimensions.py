@@ -886,7 +886,7 @@ torch.testing.assert_close(slow(tokens), wanted, rtol=0, atol=1e-9)
 # and then reads longer texts. We did the same in novels, with RoPE and with a separated model whose positions are stopped, and tuned on a
 # quarter of the bytes of the training. Their partners are tuned alike with their positions, and read longer texts with these slowed down.
 #
-# | tuned, in novels | RoPE, inside $L$ | gap at $8L$ | separated, inside $L$ | gap at $8L$ |
+# | tuned, in novels | RoPE, inside L | gap at 8L | separated, inside L | gap at 8L |
 # |---|---|---|---|---|
 # | with positions, then slowed down | {num}`removed_text/rope/kept/adapted-1/1x:.2f` | {num}`removed_text/rope/kept/gap/slowed/8x:+.2f` | {num}`removed_text/separated-sinusoidal/kept/adapted-1/1x:.2f` | {num}`removed_text/separated-sinusoidal/kept/gap/slowed/8x:+.2f` |
 # | without position | {num}`removed_text/rope/removed/adapted-1/1x:.2f` | {num}`removed_text/rope/removed/gap/slowed/8x:+.2f` | {num}`removed_text/separated-sinusoidal/removed/adapted-1/1x:.2f` | {num}`removed_text/separated-sinusoidal/removed/gap/slowed/8x:+.2f` |

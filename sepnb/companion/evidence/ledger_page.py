@@ -209,7 +209,7 @@ def _when(row: Row) -> str:
 
 def _after(row: Row) -> str:
     if row.unseen:
-        return f", after some of the records were made and before those of {', '.join(map(code, row.unseen))}"
+        return f", **after records were made**, and before those of {', '.join(map(code, row.unseen))}"
     return ", **after records were made**: the rule may have been written with the result in view"
 
 

@@ -88,7 +88,7 @@ def test_a_verdict_that_more_training_turns_says_so_on_the_page():
         ({}, "`ccccccccc`, before the records"),
         ({"precedes": False}, "**after records were made**: the rule may"),
         ({"precedes": False}, "Source: ours, written before the records, and its rule changed later"),
-        ({"precedes": False, "unseen": ("new",)}, "were made and before those of `new`"),
+        ({"precedes": False, "unseen": ("new",)}, "**after records were made**, and before those of `new`"),
         ({"precedes": False, "unseen": ("new",)}, "Source: ours, written before the records of some methods"),
         ({"rule_commit": None, "precedes": None}, "unknown (no history"),
         ({"sources": (ledger.Source("experiment/budget"),), "precedes": None}, "nothing yet"),
