@@ -143,7 +143,6 @@ def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row
     for claim in CLAIMS:
         rule, judged = history.rule_commit(claim), sources[claim.experiment].judged_by(claim)
         precedes = history.precedes(rule, set().union(*judged.values()))
-        unseen = [name for name, made in sorted(judged.items()) if history.precedes(rule, made)]
         rows.append(
             Row(
                 claim=claim,
@@ -152,7 +151,7 @@ def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row
                 rule_commit=rule,
                 precedes=precedes,
                 turned=history.turned(claim),
-                unseen=() if precedes else tuple(unseen),
+                unseen=history.unseen(rule, judged) if precedes is False else (),
             )
         )
     return rows

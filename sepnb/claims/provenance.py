@@ -9,7 +9,7 @@ the judge or of the records.
 import json
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -65,6 +65,10 @@ class History:
             return None
         number, _ = self.ancestors[rule]
         return all(self.ancestors[commit][1] >> number & 1 for commit in commits)
+
+    def unseen(self, rule: str | None, records: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+        """Of methods and the commits of their records, those all of whose records came after the rule."""
+        return tuple(sorted(name for name, made in records.items() if self.precedes(rule, made)))
 
 
 def _git(root: Path, *arguments: str) -> str:

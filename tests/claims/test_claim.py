@@ -200,6 +200,8 @@ def test_a_rule_precedes_records_made_from_its_commit_or_a_later_one(checkout):
     assert history.precedes(rule, [after, before]) is False
     assert history.precedes(rule, []) is history.precedes(None, [after]) is None
     assert history.precedes(rule, ["0" * 40]) is history.precedes(rule, [after, "unknown"]) is None
+    made = {"new": [after], "both": [after, before], "old": [before], "unknown": ["0" * 40]}
+    assert history.unseen(rule, made) == ("new",)
 
 
 def test_a_side_branch_is_no_ancestor(checkout, tmp_path):

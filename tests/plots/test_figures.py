@@ -264,13 +264,18 @@ def test_show_table_formats_escapes_and_marks(monkeypatch):
     figures.show_table(df[:0].drop(columns="loss"), caption="None.", formats={"loss": ".2f"})
     assert "not run" in shown[1].data
     mixed = pd.DataFrame(
-        {"steps": [1, 2], "why": ["+0.83 ± 0.02", "level"], "loss": ["0.8 ± 0.1", "not run"]}
+        {
+            "steps": [1, 2],
+            "why": ["+0.83 ± 0.02", "level"],
+            "loss": ["0.8 ± 0.1", "not run"],
+            "error": [1e-05, 2.5],
+        }
     )
     figures.show_table(mixed, caption="A column with words is one of words.")
     cells = (
         '<td class="sepnb-number">1</td><td>+0.83 ±\xa00.02</td><td class="sepnb-number">0.8 ±\xa00.1</td>'
     )
-    assert cells in shown[2].data
+    assert cells + '<td class="sepnb-number">1e-05</td>' in shown[2].data
     with pytest.raises(ValueError, match="'los', but the columns are method, loss"):
         figures.show_table(df, caption="x", formats={"los": ".2f"})
     with pytest.raises(ValueError, match="needs a caption"):
