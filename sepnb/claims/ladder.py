@@ -23,7 +23,14 @@ OF_SMALL = SHARES[1:]
 """In the small models of the tasks a sixteenth of a head is less than a pair."""
 LEVEL = 0.01
 """Bits per byte within which an arm is as good as its partner inside the trained length."""
-GAP, ORDER = "gap/slowed/8x", "shuffled/8x"
+NATIVE, GAP, ORDER = "gap/native/8x", "gap/slowed/8x", "shuffled/8x"
+NOPE = ("rope-nope-4", "rope-nope-2")
+"""RoPE in three of four layers, and in every second one."""
+OTHER_WIDTHS = each("separated-sinusoidal-pos-{}-wide", ("16th", "8th", "half"))
+SWEPT = (
+    "Written before any of these runs. Seen had been, of one seed each, the losses inside the trained length "
+    "by which their learning rates were chosen."
+)
 READ = "adapted-1/1x"
 """Inside the trained length, after the tuning."""
 SEPARATED = "separated-sinusoidal"
@@ -117,6 +124,36 @@ CLAIMS = {
         pairs(each(f"{{}} - {ALL}", SHARES), ORDER, low=0.0),
         remark="The column `shuffled/8x` is what it costs that the words further back than a trained length "
         "stand in another order.",
+    ),
+    "ladder-text-layers-without-position-cost-nothing": _of(
+        "RoPE in three of four layers, or in every second one, pays no more inside the trained length than "
+        "RoPE in all layers, within 0.01 bits",
+        pairs(each(f"{{}} - {ALL}", NOPE), high=LEVEL),
+        remark=SWEPT,
+    ),
+    "ladder-text-layers-without-position-read-further": _of(
+        "RoPE in three of four layers, or in every second one, loses less at eight trained lengths than RoPE "
+        "in all layers, as trained and with positions slowed down, each against its own sliding window",
+        pairs(each(f"{{}} - {ALL}", NOPE), NATIVE, GAP, high=0.0),
+        remark=SWEPT,
+    ),
+    "ladder-text-one-rotated-key-is-enough": _of(
+        "RoPE on a quarter of the columns with one rotated key for all heads pays no more than with a key "
+        "for each head, inside the trained length and, with positions slowed down, at eight of them, within "
+        "0.01 bits",
+        pairs("rope-shared-key - rope-partial", "bits_per_byte", GAP, high=LEVEL),
+        remark=SWEPT,
+    ),
+    "ladder-text-forget-gates-survive": _of(
+        "A model with forget gates and without position survives at eight lengths, as trained",
+        levels("forgetting", NATIVE, high=SURVIVES),
+        remark=SWEPT,
+    ),
+    "ladder-text-a-sixteenth-of-the-width-is-enough": _of(
+        "A separated model with a sixteenth, an eighth or half of its width for position pays no more inside "
+        "the trained length than one with a quarter, within 0.01 bits",
+        pairs(each("{} - separated-sinusoidal-wide", OTHER_WIDTHS), high=LEVEL),
+        remark=SWEPT,
     ),
     "ladder-mqar-slowed-a-share-recalls-as-often": _recalled(
         "With positions slowed down, RoPE on an eighth, a quarter or half of the columns recalls values at "
