@@ -41,7 +41,7 @@ COMPARED ?= separated-sinusoidal,rope
 TUNED ?= separated-sinusoidal/position,rope/maps
 SLOWED = $(BIN)/sepnb run --profile $(PROFILE) --device $(DEVICE) --jobs $(JOBS)
 
-.PHONY: help book pdf epub paper french test oracles cluster bench notebooks lab serve slowed gpu install lock clean
+.PHONY: help book pdf paper french test oracles cluster bench notebooks lab serve slowed gpu install lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1 \2/p' Makefile | awk '{ $$2 = sprintf("%-10s", $$2) } 1'
@@ -50,10 +50,7 @@ book: install ## execute the chapters that changed and build the HTML book
 	@$(BIN)/sepnb build
 
 pdf: book ## print the built book to build/book.pdf, with Chromium
-	@$(BIN)/python -m sepnb.companion.editions.make pdf
-
-epub: book ## pack the built book for reading devices, as build/book.epub, with Chromium
-	@$(BIN)/python -m sepnb.companion.editions.make epub
+	@$(BIN)/python -m sepnb.companion.editions.pdf
 
 paper: book ## set the paper from the records, as build/paper.pdf, with typst
 	@$(BIN)/uv pip install -q $(UV_FLAGS) --no-deps --require-hashes --target $(TYPST) --requirement requirements-paper.txt

@@ -346,7 +346,6 @@ def test_every_place_that_a_guide_names_exists(guide):
         "build/html/index.html",
         "build/mine",
         "build/book.pdf",
-        "build/book.epub",
         "build/paper.pdf",
     }
     made |= {"notebooks/executed/NN_name", "notebooks/NN_name.py"}

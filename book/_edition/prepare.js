@@ -119,22 +119,4 @@ const edition = {
     }
     return small;
   },
-
-  // A chapter as XHTML, its formulas as MathML, which MathJax has made of them for those who hear a page.
-  xhtml(id) {
-    const section = document.getElementById(id).cloneNode(true);
-    for (const formula of section.querySelectorAll("mjx-container")) {
-      const math = formula.querySelector("mjx-assistive-mml math");
-      if (formula.getAttribute("display") === "true") math.setAttribute("display", "block");
-      for (const node of [math, ...math.querySelectorAll("*")])
-        for (const { name } of [...node.attributes]) if (/^(data-|class$|style$)/.test(name)) node.removeAttribute(name);
-      formula.replaceWith(math);
-    }
-    for (const link of section.querySelectorAll("a[href^='#']")) {
-      const hash = link.getAttribute("href"), page = hash.slice(1).split("-")[0];
-      link.setAttribute("href", hash === `#${page}` ? `${page}.xhtml` : `${page}.xhtml${hash}`);
-    }
-    for (const picture of section.querySelectorAll("picture")) picture.replaceWith(picture.querySelector("img"));
-    return new XMLSerializer().serializeToString(section);
-  },
 };

@@ -1,21 +1,19 @@
-"""The editions on paper and for reading devices: whole, in order, and from this machine alone.
+"""The edition on paper: whole, in order, and from this machine alone.
 
-A site of three small pages stands for the book; `make pdf` and `make epub` refuse a whole book for the same
-reasons.
+A site of three small pages stands for the book; `make pdf` refuses a whole book for the same reasons.
 """
 
 import re
-import zipfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 from PIL import Image
 
 from sepnb.companion.book.site import _package_folder
-from sepnb.companion.editions import make as editions
-from sepnb.companion.editions.pdf import places
+from sepnb.companion.editions import pages as editions
+from sepnb.companion.editions import pdf
 
 from . import browser as reading
 
@@ -76,74 +74,55 @@ def listed(site: Path, folder: Path) -> list[editions.Page]:
     return editions.pages(site, folder / "_toc.yml")
 
 
-def make(*arguments) -> list[Path]:
-    """The editions, from a thread of their own: other tests may have a browser open in this one, and
+def apart(work, *arguments):
+    """What `work` returns, from a thread of its own: other tests may have a browser open in this one, and
     playwright opens no second one there."""
-    with ThreadPoolExecutor(1) as apart:
-        return apart.submit(editions.make, *arguments).result()
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(work, *arguments).result()
+
+
+def prepared_sections(site: Path, found: list[editions.Page]) -> list[str]:
+    with editions.prepared(found, site) as (page, _):
+        return page.eval_on_selector_all("section[data-page]", "all => all.map(one => one.outerHTML)")
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory) -> dict[str, Path]:
+def site(tmp_path_factory) -> Iterator[Path]:
     reading.chromium()  # or the tests are skipped, and it is said how to get one
     folder = tmp_path_factory.mktemp("editions")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SEPNB_BUILD", str(folder))
-        site = small(folder, BODIES)
-        files = make(["pdf", "epub"], site, listed(site, folder))
-    return {file.suffix: file for file in files}
+        yield small(folder, BODIES)
 
 
-def test_the_pdf_has_every_chapter_at_the_page_that_its_contents_name_and_its_figure(made) -> None:
-    pdf = made[".pdf"].read_bytes()
-    where = places(pdf)
+def test_the_pdf_has_every_chapter_at_the_page_that_its_contents_name_and_its_figure(site) -> None:
+    held = apart(pdf.make, site, listed(site, site.parent)).read_bytes()
+    where = pdf.places(held)
     assert [where[name] for name in ("p00", "p01", "p02")] == [3, 4, 5]  # after the title and the contents
-    titles = [title for title in (b"Book", b"1. One", b"Figures", b"2. Two") if b"/Title (" + title in pdf]
+    titles = [title for title in (b"Book", b"1. One", b"Figures", b"2. Two") if b"/Title (" + title in held]
     assert len(titles) == 4, "a bookmark is missing"
-    assert pdf.count(b"/Subtype /Image") == 1 and b"A grey square." in pdf and b"/Lang (en" in pdf
-
-
-def test_the_epub_is_a_package_of_every_chapter_its_figures_and_formulas_without_scripts(made) -> None:
-    with zipfile.ZipFile(made[".epub"]) as archive:
-        first, *names = archive.namelist()
-        assert first == "mimetype" and archive.infolist()[0].compress_type == zipfile.ZIP_STORED
-        held = {name: archive.read(name) for name in names}
-    opf = ElementTree.fromstring(held["EPUB/content.opf"])
-    items = {one.get("id"): one.get("href") for one in opf.findall(".//{*}item")}
-    assert {f"EPUB/{name}" for name in items.values()} == {*held} - {
-        "META-INF/container.xml",
-        "EPUB/content.opf",
-    }
-    assert [one.get("idref") for one in opf.findall(".//{*}itemref")] == ["title", "nav", "p00", "p01", "p02"]
-    texts = {name: held[name].decode() for name in held if name.endswith(".xhtml")}
-    for text in texts.values():
-        ElementTree.fromstring(text)
-    assert not [name for name, text in texts.items() if re.search(r'<script|src="\w+:', text)]
-    one = texts["EPUB/p01.xhtml"]
-    assert 'alt="A grey square."' in one and 'src="images/grey.png"' in one and "<math" in one
-    assert "2. Two" in texts["EPUB/nav.xhtml"] and "p01.xhtml#p01-one" in texts["EPUB/nav.xhtml"]
-    assert 'href="p01.xhtml#p01-fig-a"' in texts["EPUB/p00.xhtml"]
+    assert held.count(b"/Subtype /Image") == 1 and b"A grey square." in held and b"/Lang (en" in held
 
 
 def test_folded_code_and_what_moves_go_other_folds_open_and_links_to_what_is_not_there_are_words(
-    made,
+    site,
 ) -> None:
-    with zipfile.ZipFile(made[".epub"]) as archive:
-        index, one, two = (archive.read(f"EPUB/p0{at}.xhtml").decode() for at in range(3))
+    index, one, two = apart(prepared_sections, site, listed(site, site.parent))
     assert (
         "secret_code" not in one and "moves" not in one and "<button" not in one and "headerlink" not in index
     )
     assert two.count(">Solution<") == 2 and "answer = 42" in two and "Hide the code" not in two
     assert "forty-two &amp; more" in two and "<details" not in two
     assert "a page that is not here" in index and "api/sepnb" not in index
+    assert 'href="#p01-fig-a"' in index
 
 
 def refused(tmp_path, monkeypatch, page: str, body: str | None) -> str:
     """Why a book with this page in place of its own is no edition."""
     monkeypatch.setenv("SEPNB_BUILD", str(tmp_path))
-    site = small(tmp_path, {name: text for name, text in (BODIES | {page: body}).items() if text is not None})
+    wrong = small(tmp_path, {name: text for name, text in (BODIES | {page: body}).items() if text})
     with pytest.raises(editions.EditionError) as why:
-        make(["pdf"], site, listed(site, tmp_path))
+        apart(pdf.make, wrong, listed(wrong, tmp_path))
     assert not (tmp_path / "book.pdf").exists()
     return str(why.value)
 

@@ -1,8 +1,8 @@
-"""The pages of the built book as one document, from which its editions are made.
+"""The pages of the built book as one document, from which its edition on paper is made.
 
 The articles of the pages are joined in the order of the table of contents. A browser without a network
 prepares them (`book/_edition/prepare.js`): folded code goes, other folds open, links lead inside, formulas
-are set. Nothing else is read: an edition has the numbers, figures and words of the built book, and executes
+are set. Nothing else is read: the edition has the numbers, figures and words of the built book, and executes
 nothing.
 """
 
@@ -100,9 +100,9 @@ def about() -> About:
     )
 
 
-def joined(found: Sequence[Page], first: About, site: Path, target: Path) -> None:
+def joined(found: Sequence[Page], site: Path, target: Path) -> None:
     """Write the articles of these pages as one document, which shows the pictures of `site`."""
-    up = Path(os.path.relpath(site, target.parent)).as_posix()
+    first, up = about(), Path(os.path.relpath(site, target.parent)).as_posix()
     sections = []
     for at, page in enumerate(found):
         text = page.file.read_text(encoding="utf-8")
@@ -131,7 +131,7 @@ def joined(found: Sequence[Page], first: About, site: Path, target: Path) -> Non
 
 
 @contextmanager
-def prepared(found: Sequence[Page], site: Path, first: About) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
+def prepared(found: Sequence[Page], site: Path) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
     """The joined pages in a browser, prepared and with their formulas set; with them their contents.
 
     Raises:
@@ -145,7 +145,7 @@ def prepared(found: Sequence[Page], site: Path, first: About) -> Iterator[tuple[
             "an edition is set by Chromium, and there is none; install it (README.md names how)"
         )
     target = paths.build() / "editions" / "book.html"
-    joined(found, first, site, target)
+    joined(found, site, target)
     problems: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))

@@ -1,21 +1,35 @@
-"""The book on paper: A4, with page numbers in its contents and the same contents as bookmarks.
+"""The book on paper: A4, with page numbers in its contents and the same contents as bookmarks; `make pdf`.
 
 Chromium knows on which page a heading stands only when all is printed, so the book is printed twice: the
 places of the first file are the numbers of the second.
 """
 
 import re
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from sepnb import paths
-from sepnb.companion.editions.pages import About, EditionError
+from sepnb.companion.editions.pages import EditionError, Page, pages, prepared
 
 _OBJECT = re.compile(rb"(?:^|\n)(\d+) 0 obj\n(.*?)\nendobj", re.S)
 _NAMED = re.compile(rb"/([\w.%#-]+) \[(\d+) 0 R /XYZ")
 
 
-def write(page: Any, contents: list[dict[str, Any]], first: About, target: Path) -> None:
+def make(site: Path, found: Sequence[Page] | None = None) -> Path:
+    """Print these pages of a built site, by default all, to `book.pdf` in the build folder; its path.
+
+    Raises:
+        EditionError: a page, a picture or the browser is missing, or something cannot be shown.
+    """
+    target = paths.build() / "book.pdf"
+    with prepared(pages(site) if found is None else found, site) as (page, contents):
+        write(page, contents, target)
+    return target
+
+
+def write(page: Any, contents: list[dict[str, Any]], target: Path) -> None:
     """Print the prepared pages to `target`.
 
     Raises:
@@ -52,3 +66,11 @@ def places(pdf: bytes) -> dict[str, int]:
         raise EditionError("the PDF has no catalogue of pages that could be read")
     walk(int(roots[-1]))
     return {name.decode(): order[int(page)] for name, page in _NAMED.findall(pdf) if int(page) in order}
+
+
+if __name__ == "__main__":
+    try:
+        file = make(paths.build() / "html")
+    except EditionError as problem:
+        sys.exit(str(problem))
+    print(f"{file} ({file.stat().st_size / 1e6:.1f} MB)")
