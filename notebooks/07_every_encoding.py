@@ -283,28 +283,6 @@ figures.show_table(
 # FIRE's threshold is half of the shorter text here, not its default of 512 positions.
 # ``````
 #
-# `````{dropdown} Table: what is left of the speed of attention
-# Each cell times one encoding in one layer, forward and backward, in turns with torch's fused causal attention without
-# positions. The number is the share of that kernel's speed that is left, in CPU time on one thread: the median over rounds,
-# with quartiles in brackets. Only encodings that act in attention, on one index, have a row.
-#
-# *Eager* and *compiled* are this package without and with compiled formulas; the trainings of this book are eager.
-# *x-transformers* is that package, eager as it comes / compiled as a whole, if it was installed and has the encoding.
-#
-# *Route* is what the encoding's kernel costs without positions, in the same rounds. A trained bias, or a score that is not a product plus a
-# bias, takes the compiled explicit softmax. A fixed bias takes the fused kernel with a mask made beforehand, and a rotation the fused
-# kernel itself, at 1. An encoding can be faster than its route, because the compiler fuses each formula in its own way. A share above 1 is
-# possible too, because torch's fused CPU kernel is not the fastest way at these sizes; the explicit softmax pays for its speed with memory
-# that grows with $N^2$.
-#
-# *Products* is a count, not a time. It is the number of multiply-adds of the fused kernel, which leaves out the masked half of the square
-# of queries and keys, divided by that of the encoding. A mask or an explicit softmax computes all of the square, or five eighths of it
-# where the queries go in four pieces. *Aim* was set beforehand, for a CPU, without regard to this count.
-#
-# ```{encoding-speed}
-# ```
-# `````
-#
 # ## Is one of them ideal?
 #
 # An ideal encoding, say the sources, is unique for each position and linear from one to the next, generalises to longer sequences, is

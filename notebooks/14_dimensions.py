@@ -730,6 +730,12 @@ if profile == "laptop" and ran:
 novels = experiments.get("ladder_text").table(profile)
 of = RunTable(novels)
 SEPARATED = "separated-sinusoidal-wide"
+OWN = {  # the same shares of the width
+    "separated-sinusoidal-pos-16th-wide": "1/16",
+    "separated-sinusoidal-pos-8th-wide": "1/8",
+    SEPARATED: "1/4",
+    "separated-sinusoidal-pos-half-wide": "1/2",
+}
 made = [name for name in SHARES if len(of.values(name, "bits_per_byte"))]
 PANELS = {
     "inside the trained length": ("bits_per_byte", "bits per byte"),
@@ -738,10 +744,10 @@ PANELS = {
 }
 
 
-def drawn(ax, column, look, label, dash="-"):
+def drawn(ax, column, shares, look, label, dash="-"):
     """Means of the models along the shares, and a small tick for each seed."""
-    have = [name for name in SHARES if len(of.values(name, column))]
-    at = [list(SHARES).index(name) for name in have]
+    have = [name for name in shares if len(of.values(name, column))]
+    at = [list(SHARES.values()).index(shares[name]) for name in have]
     means = [of.mean(name, column) for name in have]
     style = {"color": look.colour, "linestyle": dash, "marker": look.marker}
     ax.plot(at, means, label=label, **style)
@@ -750,30 +756,21 @@ def drawn(ax, column, look, label, dash="-"):
         ax.plot([x] * len(values), values, "_", color=look.colour, alpha=0.5)
 
 
-def beside(ax, column, label):
-    """A separated model, a quarter of whose width is position, beside that share."""
-    look, at = figures.METHODS[SEPARATED], list(SHARES).index("rope-partial") + 0.22
-    if len(values := of.values(SEPARATED, column)):
-        ax.plot([at] * len(values), values, "_", color=look.colour)
-        style = {"color": look.colour, "linestyle": "", "marker": look.marker}
-        ax.plot(at, values.mean(), label=label, **style)
-
-
 fig, axes = plt.subplots(1, 3, figsize=(9.6, 3.5))
 for ax, (title, (column, words)) in zip(axes, PANELS.items(), strict=True):
-    if column.startswith("gap/slowed"):
-        drawn(ax, "gap/native/8x", look, "RoPE, as trained", shapes.DASHED)
-        drawn(ax, column, look, "_")
-    else:
-        drawn(ax, column, look, "RoPE" if ax is axes[0] else "_")
-    beside(ax, column, "separated" if ax is axes[0] else "_")
+    for shares, one in ((SHARES, look), (OWN, figures.METHODS[SEPARATED])):
+        kind = "RoPE" if shares is SHARES else "separated"
+        if column == "gap/slowed/8x":
+            as_trained = f"{kind}, as trained"
+            drawn(ax, "gap/native/8x", shares, one, as_trained, shapes.DASHED)
+        drawn(ax, column, shares, one, kind if ax is axes[0] else "_")
     ax.set_title(title, fontsize=10.5)
-    ax.set(ylabel=words, xlabel="columns of a head that turn")
+    ax.set(ylabel=words, xlabel="share of the columns")
     ax.set_xticks(range(len(SHARES)), SHARES.values())
     ax.set_xlim(-0.3, len(SHARES) - 0.7)
 axes[2].axhline(0, color=figures.FAINT, linewidth=1)
 if made:
-    fig.legend(loc="outside upper center", ncols=3)
+    fig.legend(loc="outside upper center", ncols=4)
 figures.show(
     fig,
     name="fig-dimensions-ladder",
@@ -792,10 +789,16 @@ figures.show(
 )
 
 # %% tags=["hide-input"]
-ARMS = {f"RoPE on {share}": name for name, share in SHARES.items()}
-ARMS["no position"] = ARMS.pop("RoPE on none")
-ARMS["RoPE's fastest quarter"] = "p-rope-quarter"
-ARMS["separated, a quarter"] = SEPARATED
+ARMS = {
+    "no position": "none",
+    **{f"RoPE on {share}": name for name, share in list(SHARES.items())[1:]},
+    "RoPE's fastest quarter": "p-rope-quarter",
+    "RoPE on 1/4, one key for all heads": "rope-shared-key",
+    "RoPE in three of four layers": "rope-nope-4",
+    "RoPE in every second layer": "rope-nope-2",
+    "forget gates": "forgetting",
+    **{f"separated, {share}": name for name, share in OWN.items()},
+}
 READ = {
     "inside": "{}:bits_per_byte",
     "as trained, 2L": "{}:gap/native/2x",
@@ -804,12 +807,7 @@ READ = {
     "slowed, 8L": "{}:gap/slowed/8x",
 }
 figures.show_table(
-    of.grid(
-        dict(sorted(ARMS.items(), key=lambda one: one[0] != "no position")),
-        READ,
-        ".3f",
-        head="model",
-    ),
+    of.grid(ARMS, READ, ".3f", head="model"),
     caption="Bits per byte inside the trained length, and then above the model's own "
     "sliding window in the bins that end at 2L and 8L, as trained and with positions "
     "slowed down in the way that validation texts of 8L prefer. Means over six seeds "

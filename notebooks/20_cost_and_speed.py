@@ -228,8 +228,8 @@ figures.show(
 #
 # ## What an encoding leaves
 #
-# A dense model pays for its encoding in every layer. Here we time one layer of attention with each encoding against torch's fused causal
-# kernel without positions ({doc}`chapter 7 <07_every_encoding>` has every number):
+# A dense model pays for its encoding in every layer. Here we time one layer of attention with each encoding, forward and backward, on one
+# thread, in turns with torch's fused causal kernel without positions:
 
 # %% tags=["hide-input"]
 shares = experiments.get("encoding_speed").table(profile)

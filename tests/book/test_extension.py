@@ -107,7 +107,7 @@ def test_what_a_record_holds_shows_as_it_is_and_does_nothing(project, only, monk
     verdict = claims.Verdict("undecided", HOSTILE)
     row = claims.Row(claim=claim, verdict=verdict, sources=(source,), rule_commit=None, precedes=None)
     monkeypatch.setattr(claims, "evaluate", lambda: [row])
-    blocks = "\n\n".join(f"```{{{name}}}\n```" for name in ("claims", "provenance", "encoding-speed"))
+    blocks = "\n\n".join(f"```{{{name}}}\n```" for name in ("claims", "provenance"))
     index = f"# Book\n\n## Evidence\n\n{blocks}\n\n```{{toctree}}\n{HOME}\n```\n"
     extensions = ["myst_nb", "sphinx.ext.mathjax", "sphinx_design", "sepnb.companion.book.site"]
     built = project({"index.md": index, f"{HOME}.md": "# Order\n"}, extensions=extensions)

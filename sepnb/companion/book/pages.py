@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import pandas as pd
-
 from sepnb import paths
 from sepnb.records.markup import code, said, table
 
@@ -148,59 +146,6 @@ def inventory() -> str:
             *columns(*_COSTS, "cache"),
         ]
     )
-
-
-_TIMED = {"eager": "eager", "compiled": "compiled", "x_transformers": "x-transformers", "route": "route"}
-
-
-def encoding_speed() -> str:
-    """The measured speed of every encoding, a table for each length of the published records of each profile,
-    and what the rules on a CPU say of them."""
-    from sepnb import claims, experiments
-    from sepnb.claims import speed as rules
-
-    experiment, parts = experiments.get("encoding_speed"), []
-    for profile in PUBLISHED:
-        cells = experiment.table(profile)
-        ran = cells[cells["status"] != "not run"]
-        if ran.empty:
-            continue
-        facts = [record.provenance for record in cells.attrs["records"]]
-        device, torch = (_list(said(fact[name]) for fact in facts) for name in ("device_name", "torch"))
-        stale = sum(cells["status"] == "stale")
-        parts += [
-            f"Profile {profile}: {len(ran)} of {len(cells)} cells, on {device}, torch {torch}, commit "
-            f"{_list(map(_commit, facts))}" + (f"; {stale} are stale." if stale else "."),
-            "",
-        ]
-        for length, same in ran.groupby("length"):
-            parts += [f"N = {int(length):,}:", "", *_speeds(same)]
-    if not parts:
-        parts = ["Not run yet: the records of `sepnb run encoding_speed --profile laptop` are missing.", ""]
-    judged = claims.judge(rules.OF_ENCODINGS, {rules.ENCODINGS: experiment.table("laptop")})
-    verdicts = [(claims.get(name).title, f"*{verdict.word}*") for name, verdict in judged.items()]
-    return "\n".join([*parts, *table(("claim", "verdict"), verdicts)])
-
-
-def _speeds(cells: pd.DataFrame) -> list[str]:
-    """One row a method: the medians over the rounds, of the compiled step with the quartiles."""
-
-    def share(cell: dict, name: str) -> str:
-        value = cell.get(name)
-        if pd.isna(value):
-            return "1" if name == "route" else ""
-        middle = f"{value:.2f}"
-        if name == "compiled":
-            return f"{middle} ({cell['compiled_lower']:.2f} to {cell['compiled_upper']:.2f})"
-        also = cell.get(f"{name}_compiled")
-        return middle if pd.isna(also) else f"{middle} / {also:.2f}"
-
-    rows = []
-    for cell in cells.to_dict("records"):
-        shares = [share(cell, name) for name in (*_TIMED, "products", "target")]
-        rows.append((code(cell["method"]), *shares))
-    heads = ("encoding", *_TIMED.values(), "products", "aim")
-    return table(heads, rows, right=heads[1:])
 
 
 WINDOW, WIDTH = 64, 16

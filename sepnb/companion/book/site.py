@@ -91,7 +91,6 @@ PAGES = {
     "reproduction": (pages.reproduction, RULES),
     "quoted-numbers": (lambda: quoted.page(profile()), (*RULES, *quoted.SOURCES)),
     "not-run": (not_run.page, RULES),
-    "encoding-speed": (pages.encoding_speed, RULES),
     "inventory": (pages.inventory, PARTS),
     "properties": (pages.properties, PARTS),
     "reference": (api_pages.index, ("sepnb/**/*.py",)),
