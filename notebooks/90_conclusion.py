@@ -70,41 +70,30 @@ numbers = {}
 # ## Slow positions down
 #
 # Past L a model meets positions that it has never seen. If we divide the frequencies of a sinusoid, a long text uses only positions like
-# those of training. For recall this works, together with sharper attention ({doc}`chapter 13 <13_slow_down>`). At slowed positions, a model
-# that has position next to its content recalls more than a model that adds position to its content
-# ({verdict}`stretched-mqar-beside-can-be-slowed-added-cannot: held`). Splitting the weights as well helps again
-# ({verdict}`stretched-mqar-the-split-adds-to-it: held`). Part of the difference comes from the number of waves, because an added sinusoid
-# has four times as many. But the separated model keeps a lead over a dense model with equally few waves
-# ({verdict}`stretched-mqar-it-is-not-the-number-of-waves: held`). Two questions are open: whether position next to content, with no weights
-# split, has this lead too ({verdict}`stretched-mqar-beside-beats-as-few-waves-added: undecided`), and whether the separated model recalls
-# as often as slowed RoPE ({verdict}`stretched-mqar-as-often-as-slowed-rope: undecided`).
+# those of training. Together with sharper attention this is enough to recall values from texts sixteen times as long
+# ({doc}`chapter 13 <13_slow_down>`). Sharper attention alone is not enough ({verdict}`every-reading-log-alone-is-not-enough: held`).
 #
-# Attention has to be sharpened as well, because longer texts have more keys. Sharper attention alone, with positions as in training, is not
-# enough ({verdict}`every-reading-log-alone-is-not-enough: held`): the separated model then finds
-# {num}`every_reading/separated-sinusoidal/accuracy/log/16x:.0%`. With slower positions alone it finds
-# {num}`every_reading/separated-sinusoidal/accuracy/parts-1-32/16x:.0%`.
+# It works better if position has its own columns. A model that has position next to its content recalls more at slowed positions than a
+# model that adds position to its content ({verdict}`stretched-mqar-beside-can-be-slowed-added-cannot: held`). Splitting the weights as well
+# helps again ({verdict}`stretched-mqar-the-split-adds-to-it: held`). An added sinusoid has four times as many waves, but the separated
+# model is ahead of a dense one with as few waves, too ({verdict}`stretched-mqar-it-is-not-the-number-of-waves: held`). Whether position next
+# to content, with no weights split, is ahead of that one is open ({verdict}`stretched-mqar-beside-beats-as-few-waves-added: undecided`). We
+# tried ten ways of slowing down. In nine of them the separated model recalls more than the dense one, and in one about as much
+# ({verdict}`every-reading-separated-more-than-dense: undecided`, because the rule asked for all ten).
 #
-# The result does not depend on one way of slowing down. We tried ten ways of slowing down with every model. In nine of them the separated
-# model recalls more than the dense one, and in one about as much ({verdict}`every-reading-separated-more-than-dense: undecided`, because
-# the rule asked for all ten). The comparison with RoPE is mixed: in four ways RoPE recalls clearly more than the separated model, in two
-# clearly less. We had claimed that the separated model is nowhere more than three points behind
-# ({verdict}`every-reading-as-often-as-slowed-rope: refuted`).
+# RoPE can be slowed down as well, and it needs no dimensions of its own for this. In recall it is open whether the separated model keeps up
+# with RoPE ({verdict}`stretched-mqar-as-often-as-slowed-rope: undecided`). In a second task a key gets several values, and the last one
+# counts. There it does not ({verdict}`stretched-latest-value-as-often-as-slowed-rope: refuted`): it finds
+# {num}`stretched_latest_value/separated-sinusoidal/accuracy/stretched/16x:.0%` of these values at sixteen trained lengths, and RoPE
+# {num}`stretched_latest_value/rope/accuracy/stretched/16x:.0%`.
 #
-# In a second task a key gets several values, and the last one counts. Slowed down, the separated model finds
-# {num}`stretched_latest_value/separated-sinusoidal/accuracy/stretched/16x:.0%` of them at sixteen trained lengths, and RoPE
-# {num}`stretched_latest_value/rope/accuracy/stretched/16x:.0%`. We had claimed that the separated model finds as many as RoPE, within three
-# points ({verdict}`stretched-latest-value-as-often-as-slowed-rope: refuted`). Too few seeds of the models that concatenate or add positions
-# learned this task for our rules to compare them.
-#
-# In novels slowing down is not enough either. At eight trained lengths the separated model is then still
+# In novels slowing down is not enough. At eight trained lengths the separated model is then still
 # {num}`stretched_text/separated-sinusoidal/gap/slowed/8x:+.2f` bits per byte above its own sliding window. So we also tuned its position
-# part, which is {num}`13_slow_down/position_share:.0%` of the weights, on longer texts, and left every content weight as it was. The tuned
-# model stays within 0.03 of the window ({verdict}`adapted-text-position-part-survives-with-one-factor: held`). <!-- given: the rule -->
-# A dense model with an adapter of the same size loses more, whether the adapter is tuned for one length
-# ({verdict}`adapted-text-no-dense-adapter-of-its-size-with-one-factor: held`) or for two
-# ({verdict}`adapted-text-no-dense-adapter-of-its-size: held`). RoPE, with its $W_Q$ and $W_K$ tuned on the same texts, loses less than
-# both. We had claimed that one adapter of the separated model serves both eight and sixteen lengths, and it does not
-# ({verdict}`adapted-text-position-part-survives: refuted`).
+# part on longer texts and left every content weight as it was. The position part is {num}`13_slow_down/position_share:.0%` of the weights.
+# The tuned model stays within 0.03 of its window <!-- given: the rule -->
+# ({verdict}`adapted-text-position-part-survives-with-one-factor: held`), and a dense model with an adapter of the same size loses more
+# ({verdict}`adapted-text-no-dense-adapter-of-its-size-with-one-factor: held`). RoPE, with its $W_Q$ and $W_K$ tuned on the same texts, loses
+# less than both.
 #
 # ## Or give position a few fast columns
 #
@@ -146,63 +135,48 @@ numbers = {}
 # ## Do not continue them
 #
 # The slides propose five rules that continue the table of positions past its last row, and say that they extrapolate. None of them does
-# ({verdict}`the-five-extrapolate: not reproduced`). We had thought that they might after long training, and they do not
+# ({verdict}`the-five-extrapolate: not reproduced`), not even after long training
 # ({verdict}`the-five-extrapolate-after-long-training: refuted`). The nearest that any of them comes to the model's own sliding window is
-# {num}`12_extrapolators/least_gap:+.2f` bits per byte above it ({doc}`chapter 12 <12_extrapolators>`). Two of the rules, one of them with
-# all its waves and the other as the slides print it, only repeat the table ({verdict}`wrap-in-disguise: held`), and a window mask rescues
-# none of the five ({verdict}`mask-rescues-no-extrapolator: held`).
+# {num}`12_extrapolators/least_gap:+.2f` bits per byte above it ({doc}`chapter 12 <12_extrapolators>`).
 #
-# For a separated model even better rows would not be enough. We fitted rows past the trained length to the frozen weights, as an estimate
-# of the best that any rule could compute. A dense model reads on with these rows: in the next length it is
+# Better rows would not be enough for a separated model. We fitted rows past the trained length to the frozen weights, as an estimate of the
+# best that any rule could compute. With these rows a dense model reads on: in the next length it is
 # {num}`fitted_rows/learned/gap/fitted/2x:+.2f` bits per byte above its sliding window ({verdict}`fitted-rows-survive-dense: held`). A
-# separated model does not: it is {num}`fitted_rows/separated-learned/gap/fitted/2x:+.2f` above. So the slides' premise that only new
-# vectors are missing fails ({verdict}`only-new-vectors-are-missing: not reproduced`). The reason is not that the rows of the separated
-# model are short: equally short rows lose less where position is only concatenated ({verdict}`splitting-makes-fitting-harder: held`). A
-# norm on the positions makes the fit harder, too ({verdict}`a-norm-makes-fitting-harder: held`).
-#
-# The slides say that separation makes it easier to continue positions. Under all five rules together it does not
-# ({verdict}`separation-makes-extrapolation-easier: not reproduced`). We claimed the same for models of equal loss and equal parameters: one
-# comparison in ten contradicts it, and the others are open
-# ({verdict}`separation-makes-extrapolation-easier-at-equal-size: refuted`).
+# separated model is {num}`fitted_rows/separated-learned/gap/fitted/2x:+.2f` above. So the slides' premise that only new vectors are missing
+# fails ({verdict}`only-new-vectors-are-missing: not reproduced`). They also say that separation makes it easier to continue positions.
+# Under their five rules together it does not ({verdict}`separation-makes-extrapolation-easier: not reproduced`).
 #
 # ## What separation costs, and what it gives
 #
-# The two streams stay exactly apart while the attention weights are held fixed ({verdict}`block-values-keep-streams-apart: reproduced`),
-# but only if the norm is split as well. The slides say that values, outputs and MLP suffice
+# While the attention weights are held fixed, the two streams stay exactly apart ({verdict}`block-values-keep-streams-apart: reproduced`).
+# The norm has to be split for this as well. The slides say that values, outputs and MLP suffice
 # ({verdict}`values-output-and-mlp-suffice: not reproduced`; chapters {doc}`8 <08_two_streams>` and {doc}`9 <09_split_mlp_norm>`). Live
 # attention weights read both streams. Through them, and only through them, a new index reaches the content
 # ({verdict}`only-the-routing-hears-a-new-index: held`). Past L it moves the content far, although the slides say that the content stays
 # intact ({verdict}`semantic-integrity-is-preserved: not reproduced`; {doc}`chapter 21 <21_inside>`).
 #
-# In a short training the separation costs nothing at equal parameters ({verdict}`separation-costs-nothing-at-equal-parameters: held`). At
-# equal width it depends on the budget ({verdict}`separation-costs-nothing-at-equal-width: partly`). After a short training a separated
-# model is even ahead of a dense one that adds the same sinusoid: separated minus dense is {num}`11_language_model/gain_at_1x` bits per
-# byte. After sixteen times that training the difference is {num}`11_language_model/gain_at_16x`. We had claimed that the lead lasts
-# ({verdict}`separation-ahead-at-every-budget: refuted`). Part of the lead comes from concatenating position alone, with nothing split
-# ({verdict}`concatenation-alone-helps: held`). RoPE ends ahead of the separated model of equal width and level with the one of equal
-# parameters: the differences are {num}`11_language_model/rope_minus_separated_at_16x` and {num}`11_language_model/rope_minus_wide_at_16x`
-# ({doc}`chapter 11 <11_language_model>`).
+# In a short training the separation costs nothing at equal parameters ({verdict}`separation-costs-nothing-at-equal-parameters: held`). A
+# separated model is even ahead of a dense one of equal width that adds the same sinusoid: separated minus dense is
+# {num}`11_language_model/gain_at_1x` bits per byte. We had claimed that this lead lasts, and it does not
+# ({verdict}`separation-ahead-at-every-budget: refuted`): after sixteen times the training it is {num}`11_language_model/gain_at_16x`. RoPE
+# ends ahead of the separated model of equal width, and level with the one of equal parameters
+# ({num}`11_language_model/rope_minus_separated_at_16x` and {num}`11_language_model/rope_minus_wide_at_16x`;
+# {doc}`chapter 11 <11_language_model>`).
 #
 # Adding can do what concatenating does: a dense model of the same width can compute exactly what a separated one with a joint norm
 # computes. We started a dense model at such weights and trained it on with every weight free. It gains nothing
 # ({verdict}`opened-text-a-dense-model-gains-nothing: held`) and stays nearly block diagonal
 # ({verdict}`opened-text-stays-in-its-blocks: held`). We do not know whether training would find such weights from a random start.
 #
-# The position stream need not evolve. In a model whose scores have a separate term for positions, a constant stream, which every layer
-# reads unchanged, is as good ({verdict}`a-constant-untied-table-needs-no-evolving-stream: held`). In long texts separation alone saves
-# hardly any time ({verdict}`separation-alone-saves-little-in-long-texts: held`); a training step on short texts becomes faster
-# ({doc}`chapter 20 <20_cost_and_speed>`).
-#
-# At random positions and with a plain sinusoid a separated model learns the order of values in fewer steps than a dense one
-# ({verdict}`separation-learns-order-sooner: held`).
+# In long texts separation alone saves hardly any time ({verdict}`separation-alone-saves-little-in-long-texts: held`). A training step on
+# short texts becomes faster ({doc}`chapter 20 <20_cost_and_speed>`).
 #
 # ## Is far text used?
 #
 # A model that does not break on a longer text need not use it. Novels can only show whether a model breaks, because models of this size
 # hardly gain from context beyond eight bytes. In novels, training for far distances keeps a model from breaking, and separation is not the
-# reason. A separated model of RoPE's size, with a score in which content chooses a distance, matches RoPE with a window
-# ({verdict}`a-separated-model-stands-beside-rope: held`). We had claimed that it beats a dense model trained in the same way, and it does
-# not ({verdict}`separation-helps-the-survivor: refuted`).
+# reason: we had claimed that a separated model beats a dense one that is trained in the same way, and it does not
+# ({verdict}`separation-helps-the-survivor: refuted`).
 
 # %% tags=["hide-input"]
 names = ("recipes", "extrapolation", "mqar")
@@ -272,27 +246,22 @@ figures.show(
 )
 
 # %% [markdown]
-# So we also gave the models tasks whose answers are far back ({doc}`chapter 19 <19_far_text>`).
-#
-# - **Recall.** A separated model finds values far back if its score lets content choose a distance and if it is trained with position gaps,
-#   texts whose positions jump ({verdict}`mqar-a-separated-model-uses: held`).
-# - **Needles.** Six seeds leave open whether such a model also finds needles ({verdict}`needle-a-separated-model-uses: undecided`). A dense
-#   model of equal size finds distant needles as well as it does ({verdict}`needle-dense-twin-does-as-well-at-equal-parameters: held`).
-# - **The latest value of a key.** We had claimed that a separated model reliably finds it that far back, and it does not
-#   ({verdict}`latest-value-a-separated-model-uses: refuted`). Trained at random positions, a separated model finds
-#   {num}`latest_value/separated-randomised/far/native:.0%` of the answers, and RoPE with the frequencies of YaRN finds
-#   {num}`latest_value/rope/far/yarn:.0%`.
-# - **Questions about a long story.** Two claims said that a separated model ({verdict}`questions-a-separated-model-uses: refuted`) and RoPE
-#   ({verdict}`questions-rope-uses: refuted`) find the answers. Neither does.
+# So we also gave the models tasks whose answers are far back ({doc}`chapter 19 <19_far_text>`). A separated model recalls values far back
+# if its score lets content choose a distance and if it is trained with position gaps, which are texts whose positions jump
+# ({verdict}`mqar-a-separated-model-uses: held`). Six seeds leave open whether it also finds needles
+# ({verdict}`needle-a-separated-model-uses: undecided`). A dense model of equal size finds distant needles as well as it does
+# ({verdict}`needle-dense-twin-does-as-well-at-equal-parameters: held`). We had claimed that a separated model reliably finds the latest
+# value of a key that far back, and it does not ({verdict}`latest-value-a-separated-model-uses: refuted`). Nor do a separated model
+# ({verdict}`questions-a-separated-model-uses: refuted`) and RoPE ({verdict}`questions-rope-uses: refuted`) answer questions about a long
+# story.
 #
 # ## Are positions better as digits?
 #
 # SeqPE reads a position as a string of digits. Its two losses do order distances ({verdict}`the-losses-order-distances: held`;
-# {doc}`chapter 16 <16_two_losses>`). We had three hopes for SeqPE as a position stream, and none came true: that the losses help at indices
-# never seen ({verdict}`the-losses-carry-the-stream-further: refuted`), that the stream survives in longer texts
-# ({verdict}`seqpe-survives: refuted`), and that it costs nothing inside the trained length ({verdict}`seqpe-is-free-in-window: refuted`;
+# {doc}`chapter 16 <16_two_losses>`). We had hoped that SeqPE, as a position stream, survives in longer texts, and it does not
+# ({verdict}`seqpe-survives: refuted`). It is not free inside the trained length either ({verdict}`seqpe-is-free-in-window: refuted`;
 # {doc}`chapter 18 <18_seqpe_stream>`). On images, the losses and random offsets let SeqPE name classes on larger grids
-# ({verdict}`losses-and-shifts-carry-seqpe-class: held`). We had claimed that SeqPE is then ahead of an interpolated table, and it is not
+# ({verdict}`losses-and-shifts-carry-seqpe-class: held`), but it is not ahead of an interpolated table
 # ({verdict}`seqpe-is-ahead-of-an-interpolated-table: refuted`; {doc}`chapter 17 <17_two_dimensions>`).
 #
 # ## What is not known
