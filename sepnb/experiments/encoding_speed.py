@@ -34,6 +34,7 @@ from ..analysis.flops import products_of
 from ..analysis.timing import check_alike
 from ..encodings import Site
 from ..models import Transformer, TransformerConfig, attention_weights, causal_mask, compile_formulas
+from ..models.attention import with_terms
 from ..models.fast import kernels
 from ..records.store import Record
 from ..streams import Streams
@@ -58,16 +59,15 @@ ALIKE = {"float32": 1e-4, "bfloat16": 5e-2}
 """By how much two steps may differ, as a share of the largest number, by the precision of a cell."""
 
 
+SHARE = {"rope-partial": encodings.RoPE(partial=1 / 4)}
+"""RoPE on a share of the columns, as `ladder_text` calls it."""
+
+
 def timed_methods() -> list[str]:
     """The encodings of indices that act on what is timed: queries, keys, scores or values. `none` is the
     control: what the model's own path costs beside a bare call."""
-
-    def acts(encoding: encodings.Encoding) -> bool:
-        made = encoding.at_query_key(encodings.Heads())
-        from_content = isinstance(made, encodings.TermModule)  # its columns are made of the residual stream
-        return Site.INPUT not in encoding.sites and not from_content
-
-    return [name for name in encodings.names(axes=1) if acts(encodings.build(name))]
+    names = [name for name in encodings.names(axes=1) if Site.INPUT not in encodings.build(name).sites]
+    return [*names, *SHARE]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ class EncodingSpeedRun(TimedRun):
     """One cell.
 
     Args:
-        method: the name of an encoding, one of `timed_methods`.
+        method: one of `timed_methods`.
         n_heads, head_width: of queries and keys.
         compiler: a backend of torch.compile for the compiled step; None leaves that step out.
 
@@ -97,7 +97,8 @@ class EncodingSpeedRun(TimedRun):
     @property
     def model(self) -> TransformerConfig:
         streams = Streams.dense(self.n_heads * self.head_width)
-        return TransformerConfig(streams, 1, self.n_heads, self.method, max_length=self.length)
+        encoding = SHARE.get(self.method, self.method)
+        return TransformerConfig(streams, 1, self.n_heads, encoding, max_length=self.length)
 
     @property
     def label(self) -> str:
@@ -185,14 +186,17 @@ def explicit(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def own(model: Transformer) -> Core:
-    """What one layer of the model does from projected queries, keys and values to averaged values."""
+    """What one layer of the model does from projected queries, keys and values to averaged values. Gates are
+    computed from states of the model's width; the queries of all heads stand for these."""
     attention = model.blocks[0].attention
     (span,) = attention.groups[0].spans
 
     def core(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         at = torch.arange(q.shape[-2], device=q.device)
         context = model.attention_context(at, at, q.dtype, consecutive=True)
-        return attention.core(span, *context.rotated(q, k, ("sem",)), v, context)
+        terms = attention.terms_of(q.transpose(1, 2).flatten(-2), context)
+        q, k = with_terms(span, *context.rotated(q, k, ("sem",)), terms)
+        return attention.core(span, q, k, v, context)
 
     return core
 

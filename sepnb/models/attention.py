@@ -103,12 +103,11 @@ class Attention(nn.Module):
             if not spans:
                 continue
             parts = self.queries_and_keys(index, read, table)  # Q = u W_Q, K = u W_K
-            terms = self._terms(u, context, cache) if "sem" in group.reads else []
+            terms = self.terms_of(u["sem"], context, cache) if "sem" in group.reads else []
             for span in spans:
                 v = self._to_heads(self.streams.join({name: values[name] for name in span.columns}))
                 q, k, v = self._placed(span, parts, v, context, cache)  # kept in the cache, rotated
-                for more in terms:  # more columns, under the same scale
-                    q, k = (_beside([x, of_heads(y, span)]) for x, y in zip((q, k), more, strict=True))
+                q, k = with_terms(span, q, k, terms)
                 averaged = self.core(span, q, k, v, context)  # softmax(Q K^T d^-1/2 + bias + mask) V
                 z |= span.divided(averaged.transpose(1, 2).flatten(-2))
         return self.output.parts(z)  # y = z W_O, stream by stream
@@ -222,17 +221,27 @@ class Attention(nn.Module):
             k, v = k.repeat_interleave(self.shared, dim=1), v.repeat_interleave(self.shared, dim=1)
         return q, k, v
 
-    def _terms(
-        self, u: Mapping[str, Tensor], context: AttentionContext, cache: KVCache | None
+    def terms_of(
+        self, content: Tensor, context: AttentionContext, cache: KVCache | None = None
     ) -> list[tuple[Tensor, Tensor]]:
-        """Per term its columns of the queries and of the keys, of all heads that read the sem stream."""
-        content, made = u["sem"][:, u["sem"].shape[1] - context.n_queries :], []
+        """Per term its columns of the queries and of the keys, of all heads that read the sem stream, whose
+        normalised states are `content`, `[B, M, w]`."""
+        asking, made = content[:, content.shape[1] - context.n_queries :], []
         for number, (term, prepared) in enumerate(zip(self.terms, context.terms, strict=True)):
-            kept = term.kept(u["sem"])
+            kept = term.kept(content)
             if kept is not None and cache is not None:
                 kept, _ = cache.extend((self.layer, "term", number), kept, kept[..., :0])
-            made.append(term(content, prepared) if kept is None else term(content, prepared, kept))
+            made.append(term(asking, prepared) if kept is None else term(asking, prepared, kept))
         return made
+
+
+def with_terms(
+    span: Span, q: Tensor, k: Tensor, terms: Sequence[tuple[Tensor, Tensor]]
+) -> tuple[Tensor, Tensor]:
+    """Queries and keys with the columns of each term beside their own, under the same scale."""
+    for more in terms:
+        q, k = (_beside([x, of_heads(y, span)]) for x, y in zip((q, k), more, strict=True))
+    return q, k
 
 
 def of_heads(columns: Tensor, span: Span) -> Tensor:

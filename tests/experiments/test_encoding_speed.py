@@ -13,7 +13,7 @@ from sepnb.experiments import peer, timed
 from sepnb.models import Transformer
 
 SPEED = es.EXPERIMENT
-B, H, N, D = 2, 2, 16, 4
+B, H, N, D = 2, 2, 16, 8
 TINY = es.EncodingSpeedRun(
     experiment="encoding_speed",
     profile="smoke",
@@ -62,6 +62,14 @@ def test_the_timed_path_is_the_published_formula_of_the_encoding():
         "rope": es.fused(*(encodings.apply_rope(x, at, frequencies) for x in (q, k)), v),
         "alibi": F.scaled_dot_product_attention(q, k, v, attn_mask=bias.masked_fill(hidden, -torch.inf)),
     }
+    expected["rope-partial"] = es.fused(
+        *(torch.cat([encodings.apply_rope(x[..., :2], at, frequencies[:1]), x[..., 2:]], -1) for x in (q, k)),
+        v,
+    )
+    gated = model_of(replace(TINY, method="forgetting"))
+    gates = gated.blocks[0].attention.terms[0].gates(q.transpose(1, 2).flatten(-2)).transpose(1, 2)
+    mask = encodings.forgetting_bias(gates).masked_fill(hidden, -torch.inf)
+    expected["forgetting"] = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     for method, wanted in expected.items():
         core = es.own(model_of(replace(TINY, method=method)))
         torch.testing.assert_close(core(q, k, v), wanted, rtol=0, atol=1e-6)
@@ -74,7 +82,8 @@ def test_every_timed_step_is_the_same_and_reaches_every_parameter_of_the_encodin
     monkeypatch.setattr(es, "built", lambda *given: models.append(built(*given)) or models[-1])
     step = replace(TINY, method=method).steps()["eager"]
     step()
-    encoded = (models[0].score_encodings, models[0].blocks[0].attention.averaging)
+    attention = models[0].blocks[0].attention
+    encoded = (models[0].score_encodings, attention.averaging, attention.terms)
     own = [parameter for module in encoded for parameter in module.parameters()]
     first = [parameter.grad.clone() for parameter in own]
     assert all(gradient.abs().sum() > 0 for gradient in first)
@@ -83,7 +92,7 @@ def test_every_timed_step_is_the_same_and_reaches_every_parameter_of_the_encodin
 
 
 ROUTES = {
-    **dict.fromkeys(("none", "rope", "xpos", "seqpe"), None),
+    **dict.fromkeys(("none", "rope", "rope-partial", "xpos", "seqpe", "forgetting"), None),
     **dict.fromkeys(("alibi", "sandwich"), 2 * FUSED),
     **dict.fromkeys(("t5", "kerple", "fire", "shaw", "transformer-xl", "distance-aware", "cope"), 6),
 }
