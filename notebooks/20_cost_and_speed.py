@@ -264,7 +264,8 @@ figures.show(
     name="fig-cost-encodings",
     alt="A dot plot of the encodings by the share of the fused kernel's speed that "
     "they leave. Rotations and no encoding are near one; fixed biases too, if they "
-    "are compiled; Shaw, Transformer-XL and SeqPE near one half; CoPE lowest.",
+    "are compiled; FoX above four fifths; Transformer-XL and SeqPE near one half; "
+    "TUPE and CoPE lowest.",
     caption="Compiled rotations and fixed biases leave nearly all of the speed; an "
     f"encoding with scores of another form leaves less. N = {longest:,}. Filled: "
     "compiled; open: eager; cross: x-transformers, the faster of eager and compiled."
@@ -293,7 +294,12 @@ numbers["attention_share"] = of_step("attention_share")
 dense_block = flops.blocks(pair["strict"].models()["dense"], quarter.length)[0]
 by_kind = dense_block.by_kind()
 numbers["attention_counted"] = by_kind["attention"] / sum(by_kind.values())
-for name, column in (("rope", "compiled"), ("cope", "compiled"), ("alibi", "ahead")):
+for name, column in (
+    ("rope", "compiled"),
+    ("cope", "compiled"),
+    ("forgetting", "compiled"),
+    ("alibi", "ahead"),
+):
     key = f"{name}_{column}_at_1024"
     numbers[key] = of_encoding(name, column, 1024)
 assert {length for _, length in TARGETS} == {512, 1024}
@@ -302,7 +308,9 @@ assert {length for _, length in TARGETS} == {512, 1024}
 # Compiled RoPE leaves {num}`20_cost_and_speed/rope_compiled_at_1024:.0%` of the speed. CoPE, which computes positions by counting tokens
 # between query and key, leaves {num}`20_cost_and_speed/cope_compiled_at_1024:.0%`. Our ALiBi is
 # {num}`20_cost_and_speed/alibi_ahead_at_1024:.2f` times as fast as that of x-transformers. A rotation is applied before the fused kernel,
-# and a fixed bias is given to the kernel as a mask. A trained bias, or a score of another form, needs an explicit softmax.
+# and a fixed bias is given to the kernel as a mask. The forget gates of FoX are two more columns of the fused kernel and leave
+# {num}`20_cost_and_speed/forgetting_compiled_at_1024:.0%` (we timed gates that are nearly open). A trained bias, or a score of another
+# form, needs an explicit softmax.
 #
 # ## What SeqPE adds
 #

@@ -97,6 +97,8 @@ METHODS = Methods(
         "distance-aware-signed": Method("DA, no ReLU", "#009e73", (0, (5, 2)), "H"),
         "distance-aware-added-signed": Method("DA, added, no ReLU", "#009e73", (0, (5, 2)), "H", False),
         "cope": Method("CoPE", "#009e73", (0, (5, 1.5, 1, 1.5)), "P"),
+        "forgetting": Method("FoX", "#009e73", (0, (2, 1)), "X"),
+        "phase": Method("content to position", "#cc79a7", (0, (1, 1)), "s", False),
         "seqpe": Method("SeqPE, score", "#6b6f74", "-", "D"),
         "seqpe-input": Method("SeqPE, input", "#6b6f74", "-", "o", False),
         "sinusoidal-randomised": Method("sinusoidal, random", "#e69f00", (0, (4, 1, 1, 1)), "o", False),
