@@ -15,22 +15,10 @@
 #
 # **Finding.** It depends on what the model is asked. To recall a value that was written once, one fast pair of columns in each head is
 # enough for RoPE: at sixteen trained lengths it finds {num}`stretched_mqar/rope-8th/accuracy/native/16x:.0%` of the values with nothing
-# changed. To find the *latest* of several values one fast pair is not enough. A fast and a slow pair are, but in longer texts the slow pair
-# then breaks.
-#
-# To see what each pair does, we trained models with one fast and one slow pair in each head, some to recall, others to find the latest
-# value. If the slow pair is stopped, the models for recall still find {num}`each_pair_mqar/rope-partial/accuracy/stopped-2/1x:.0%` of the
-# values, but the models for the latest value find only {num}`each_pair_latest_value/rope-partial/accuracy/stopped-2/1x:.0%`.
-#
-# In texts sixteen times as long it is enough to slow the slow pair down and to sharpen attention: the models for recall then find
-# {num}`each_pair_mqar/rope-partial/accuracy/slowed-2/16x:.1%` and those for the latest value
-# {num}`each_pair_latest_value/rope-partial/accuracy/slowed-2/16x:.0%`. If the fast pair is slowed down as well, they find
-# {num}`each_pair_mqar/rope-partial/accuracy/slowed-all/16x:.0%` and {num}`each_pair_latest_value/rope-partial/accuracy/slowed-all/16x:.0%`.
-# With four and with eight pairs, too, it works best to slow down all but the fastest one or two.
-#
-# In novels one pair of columns is not enough. There the loss falls as more columns turn, and most of the gain comes early:
-# {num}`ladder_text/none/bits_per_byte:.2f` bits per byte without position, {num}`ladder_text/rope-16th/bits_per_byte:.2f` with one pair,
-# {num}`ladder_text/rope-8th/bits_per_byte:.2f` with two, {num}`ladder_text/rope/bits_per_byte:.2f` on all columns.
+# changed. To find the *latest* of several values takes a slow pair as well. In longer texts this slow pair has to be slowed down, and only
+# this one. In novels one pair is not enough: the loss falls as more columns turn, and most of the gain comes early
+# ({num}`ladder_text/none/bits_per_byte:.2f` bits per byte without position, {num}`ladder_text/rope-16th/bits_per_byte:.2f` with one pair,
+# {num}`ladder_text/rope-8th/bits_per_byte:.2f` with two, {num}`ladder_text/rope/bits_per_byte:.2f` on all columns).
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -192,6 +180,13 @@ figures.show(
 )
 
 # %% [markdown]
+# These models have one fast and one slow pair in each head. If the slow pair is stopped, the models for recall still find
+# {num}`each_pair_mqar/rope-partial/accuracy/stopped-2/1x:.0%` of the values, but the models for the latest value find only
+# {num}`each_pair_latest_value/rope-partial/accuracy/stopped-2/1x:.0%`. In texts sixteen times as long it is enough to slow the slow pair
+# down and to sharpen attention: the models for recall then find {num}`each_pair_mqar/rope-partial/accuracy/slowed-2/16x:.1%` and those for
+# the latest value {num}`each_pair_latest_value/rope-partial/accuracy/slowed-2/16x:.0%`. If the fast pair is slowed down as well, they find
+# {num}`each_pair_mqar/rope-partial/accuracy/slowed-all/16x:.0%` and {num}`each_pair_latest_value/rope-partial/accuracy/slowed-all/16x:.0%`.
+#
 # > **Question.** A head compares queries and keys in some number of columns. How many of them does position need, inside the trained
 # > length and past it?
 #

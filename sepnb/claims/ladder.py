@@ -41,6 +41,7 @@ SEEN = (
     "Written when one or two seeds of RoPE on an eighth, a quarter and half of the columns had been seen, "
     "and none of these models."
 )
+GATED = "Written when one seed of such a model had been seen in novels, and none in a task."
 IN_BLOCKS = 0.1
 """The largest share of squared weights beside the blocks of a matrix that still counts as block diagonal."""
 
@@ -190,6 +191,18 @@ CLAIMS = {
         pairs("separated-sinusoidal-repeated - separated-sinusoidal-one", UNCHANGED, low=-0.03),
         remark="Written when all other models with fewer or faster waves had been seen, RoPE with eight fast "
         "ones excepted.",
+    ),
+    "ladder-mqar-forget-gates-recall-unchanged": _recalled(
+        "A model with forget gates and without position recalls, without changes, nine tenths of the values "
+        "at sixteen trained lengths",
+        levels("forgetting", UNCHANGED, low=0.9),
+        remark=GATED,
+    ),
+    "ladder-latest-value-forget-gates-find-unchanged": _latest(
+        "A model with forget gates and without position finds, without changes, nine tenths of the latest "
+        "values at sixteen trained lengths",
+        levels("forgetting", UNCHANGED, low=0.9),
+        remark=GATED,
     ),
     "ladder-latest-value-a-share-is-enough-inside": _latest(
         "Inside the trained length RoPE on an eighth, a quarter or half of the columns finds the latest "

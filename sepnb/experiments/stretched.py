@@ -51,8 +51,10 @@ FEW_WAVES = listed(
 """The dense control of a task: as many waves as the separated model has, added to content instead of beside
 it. It tells a sum from a small number of waves."""
 
-RUNGS = {name: LADDER[name] for name in ("rope-8th", "rope-partial", "rope-half", "p-rope-quarter")}
-"""RoPE on a share of the columns: twelve seeds."""
+RUNGS = {
+    name: LADDER[name] for name in ("rope-8th", "rope-partial", "rope-half", "p-rope-quarter", "forgetting")
+}
+"""RoPE on a share of the columns, and forget gates, which have no waves to slow down: twelve seeds."""
 
 FAST = listed(
     Method("rope-fast", "RoPE, all pairs fast", "rope", {"encoding": RoPE(base=10.0)}),
@@ -127,7 +129,8 @@ class SlowedAnswers(Measure):
     """The answers that the trained model finds: as trained, through a window, and at slowed positions.
 
     Args:
-        readings: among which validation samples choose.
+        readings: among which validation samples choose; of a model without waves there are none, and it is
+            read as trained and through a window alone.
     """
 
     readings: tuple[str, ...] = READINGS
@@ -136,24 +139,25 @@ class SlowedAnswers(Measure):
         return {"readings": list(self.readings)}
 
     def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
-        reading, rows = chosen(config, self.readings, model, at.device)
+        reading, rows = chosen(config, self.readings, model, at.device) if self.readings else (None, [])
 
         def ways(times: int) -> Iterator[tuple[str, nn.Module]]:
             if times in NATIVE:
                 yield "native", model
             if times in WINDOW:
                 yield "window", model.extended(window=config.training.length)
-            if times > 1:
+            if times > 1 and reading:
                 yield "stretched", read_by(model, reading, times)
 
         metrics, more = tasks.asked(config, model, at.device, ways, APART)
-        about = {"reading": READINGS.index(reading)} | about_the_training(config, model, at.start)
-        return metrics | about, rows + more
+        about = {"reading": READINGS.index(reading)} if reading else {}
+        return metrics | about | about_the_training(config, model, at.start), rows + more
 
     def begins(self, config: Run, start: Checkpoint, device: str, steps: int) -> Fingerprint:
-        """The nats of the model under a slowed reading."""
+        """The nats of the model under a slowed reading, and as it was trained where there is none."""
         model, samples = restored(config, start, device), config.data.held_out(2 * config.training.length)
-        return {"slowed_nats": [tasks.score(config, read_by(model, SLOW, 2), samples, device)["nats"]]}
+        slowed = read_by(model, SLOW, 2) if self.readings else model
+        return {"slowed_nats": [tasks.score(config, slowed, samples, device)["nats"]]}
 
 
 def base_of(experiment: str, profile: str, method: str, seed: int, rate: float, *, task: str) -> Run:
