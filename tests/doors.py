@@ -424,7 +424,11 @@ DOORS |= {
 }
 
 FINITE: dict[type, set[str]] = {int: {"2**62", "10**5000"}, float: {"0.5", "1.5", "2**62", "1e300"}}
-"""What may be taken in the place of every number: another one, however large."""
+"""What may be taken in the place of a number: another one, however large, unless it is in `BEYOND`."""
+
+BEYOND = {"0.5": "base factor", "1.5": "beta depth dropout p partial warmup"}
+BEYOND |= dict.fromkeys(("2**62", "1e300"), f"{BEYOND['1.5']} factor")
+"""Which arguments that are floats have a bound that these are beyond."""
 
 ADDED = "distance distance_aware_gate.v distance_aware_gate.w"
 PLACES = f"{ADDED} positions relative"
@@ -485,8 +489,9 @@ def harmless(door: str, argument: str, value: str) -> bool:
     if isinstance(valid, bool):
         return value == str(not valid)
     names = MAY.get(value, "").split()
+    bounded = isinstance(valid, float) and argument in BEYOND.get(value, "").split()
     return (
         argument in names
         or f"{door.partition(',')[0]}.{argument}" in names
-        or value in FINITE.get(type(valid), ())
+        or (value in FINITE.get(type(valid), ()) and not bounded)
     )
