@@ -12,7 +12,7 @@ import torch
 
 from sepnb import encodings
 from sepnb.encodings import RoPE
-from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig, load, save
+from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig, load, save, saving
 from sepnb.records import sealed
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, checkpoints, optimiser
@@ -279,6 +279,23 @@ def test_a_damaged_file_and_one_that_another_program_wrote_are_refused_and_nothi
         path.write_bytes(foreign)
         with pytest.raises(ValueError, match=r"model\.safetensors .*; save the model again"):
             load(path)
+
+
+def test_shapes_are_compared_before_room_is_made_for_any_weight(path, monkeypatch):
+    made = LanguageModel(TransformerConfig(SEPARATED, 1, 2, "learned", max_length=8), 13)
+    save(made, path)
+    changed(path, config=made.config.resolved() | {"max_length": 10**9})
+    built, on = saving._built, []
+
+    def noted(told, device="cpu"):
+        on.append(device)
+        assert device == "meta", "this would take 32 GB"
+        return built(told, device)
+
+    monkeypatch.setattr(saving, "_built", noted)
+    with pytest.raises(ValueError, match=r"has shape \[8, 8\], and its config says \[1000000000, 8\]"):
+        load(path)
+    assert on == ["meta"]
 
 
 def test_a_checkpoint_is_no_model(one, path):
