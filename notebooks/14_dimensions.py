@@ -747,32 +747,37 @@ def drawn(ax, column, shares, look, label, dash="-"):
 
 fig, axes = plt.subplots(1, 3, figsize=(9.6, 3.5))
 for ax, (title, (column, words)) in zip(axes, PANELS.items(), strict=True):
-    for shares, one in ((SHARES, look), (OWN, figures.METHODS[SEPARATED])):
-        kind = "RoPE" if shares is SHARES else "separated"
-        if column == "gap/slowed/8x":
-            as_trained = f"{kind}, as trained"
+    gap, first = column == "gap/slowed/8x", ax is axes[0]
+    for kind, shares, one in (
+        ("RoPE", SHARES, look),
+        ("separated", OWN, figures.METHODS[SEPARATED]),
+    ):
+        if gap:
+            as_trained = f"{kind}, unchanged"
             drawn(ax, "gap/native/8x", shares, one, as_trained, shapes.DASHED)
-        drawn(ax, column, shares, one, kind if ax is axes[0] else "_")
+        drawn(ax, column, shares, one, kind if first else "_")
+    gates, at = figures.METHODS["forgetting"], {"forgetting": "none"}
+    drawn(ax, "gap/native/8x" if gap else column, at, gates, "FoX" if first else "_")
     ax.set_title(title, fontsize=10.5)
     ax.set(ylabel=words, xlabel="share of the columns")
     ax.set_xticks(range(len(SHARES)), SHARES.values())
     ax.set_xlim(-0.3, len(SHARES) - 0.7)
 axes[2].axhline(0, color=figures.FAINT, linewidth=1)
 if made:
-    fig.legend(loc="outside upper center", ncols=4)
+    fig.legend(loc="outside upper center", ncols=5)
 figures.show(
     fig,
     name="fig-dimensions-ladder",
-    alt="Three panels against the share of columns for position, from none to all. Left, "
-    "the loss falls steeply up to an eighth and slowly after it. Middle, at eight "
-    "trained lengths the loss above the window is lowest for all columns once "
-    "positions are slowed down. Right, the cost of shuffling distant words is about "
-    "zero everywhere.",
-    caption="Few columns bring most of the gain, and all of them are slowed down best. "
-    "Novels; L is the trained length. Middle: the loss in the bin that ends at 8L, as "
-    "trained (dashed) and slowed down (solid). Right: what it costs there if the words "
-    "further back than L are shuffled. Large: means of six seeds; small: each seed; "
-    "beside a quarter: a separated model with about as many parameters."
+    alt="Three panels against the share of columns, from none to all. Left, the loss "
+    "of RoPE falls steeply up to an eighth and slowly after it; FoX is lowest of all. "
+    "Middle, at eight trained lengths the loss above the window is lowest for all "
+    "columns once positions are slowed down, and zero for FoX. Right, the cost of "
+    "shuffling distant words is about zero everywhere.",
+    caption="Few columns bring most of the gain, all of them are slowed down best, and "
+    "FoX needs none. Novels; L is the trained length. Middle: the loss in the bin that "
+    "ends at 8L, unchanged (dashed; FoX too) and slowed down (solid). Right: what it "
+    "costs there if the words further back than L are shuffled. Large: means of six "
+    "seeds; small: each seed. In a separated model the share is of the whole width."
     if made
     else figures.NOT_RUN,
 )
