@@ -18,8 +18,11 @@
 # changed. To find the *latest* of several values takes a slow pair as well. In longer texts this slow pair has to be slowed down, and only
 # this one. In novels one pair is not enough: the loss falls as more columns turn, from
 # {num}`ladder_text/none/bits_per_byte:.2f` bits per byte without position over {num}`ladder_text/rope-16th/bits_per_byte:.2f` with one pair
-# to {num}`ladder_text/rope/bits_per_byte:.2f` on all columns. But a model that turns none, and lets its tokens count in two columns instead
-# (forget gates), has {num}`ladder_text/forgetting/bits_per_byte:.2f`, and in longer novels it does not break.
+# to {num}`ladder_text/rope/bits_per_byte:.2f` on all columns.
+#
+# The best model of this page has no position at all. Its tokens count in two more columns (forget gates). In novels it has
+# {num}`ladder_text/forgetting/bits_per_byte:.2f` bits per byte and does not break in longer texts, and it recalls
+# {num}`stretched_mqar/forgetting/accuracy/native/16x:.1%` of the values at sixteen trained lengths, with nothing changed.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -413,6 +416,9 @@ for ax, title, table in zip(axes, TASKS, (found, newest), strict=True):
             means = [table.mean(name, f"accuracy/native/{times}x") for times in TIMES]
             label = SHARES[name]
             ax.plot(TIMES, means, **look.line(linestyle=dash, label=label))
+    if len(table.values("forgetting", "accuracy/native/1x")):
+        means = [table.mean("forgetting", f"accuracy/native/{n}x") for n in TIMES]
+        ax.plot(TIMES, means, **figures.METHODS["forgetting"].line(linestyle="-"))
     ax.set_xscale("log", base=2)
     ax.set_xticks(TIMES, ["L", *(f"{times}L" for times in TIMES[1:])])
     ax.set(xlabel="length of the text", ylim=(0, 1.05))
@@ -432,8 +438,8 @@ figures.show(
     "fall, to less than a half with an eighth and to a twentieth with a quarter.",
     caption="One fast pair in each head recalls what was written once, sixteen times "
     "further and with nothing changed; of several values it finds the last one less "
-    "often. Values found by RoPE on shares of the columns, by the length of the text "
-    "in trained lengths L. Thin line: a guess among the values of the key. Means of "
+    "often. Values found by RoPE on shares of the columns, and by FoX, by the length of "
+    "the text in trained lengths L. Thin line: a guess among the values of the key. Means of "
     "twelve seeds."
     if axes[0].lines
     else figures.NOT_RUN,
@@ -451,6 +457,7 @@ ROWS = {
     "separated: eight fast ones": "separated-sinusoidal-fast",
     "separated: one wave": "separated-sinusoidal-one",
     "separated: eight that repeat": "separated-sinusoidal-repeated",
+    "FoX: no position, forget gates": "forgetting",
 }
 ASKED = {
     "at L": "{}:accuracy/native/1x",
@@ -458,7 +465,7 @@ ASKED = {
     "at 16L, slowed down": "{}:accuracy/stretched/16x",
 }
 recalls = found.grid(ROWS, ASKED, ".2f", head="model")
-recalls.insert(1, "newness", [NEW[name] for name in ROWS.values()])
+recalls.insert(1, "newness", [NEW.get(name, np.nan) for name in ROWS.values()])
 figures.show_table(
     recalls,
     caption="Share of values recalled, by the waves of a model, and how new its "
@@ -845,8 +852,9 @@ figures.show_table(
 #    breaks: in the bin that ends at $8L$ its loss is {num}`ladder_text/forgetting/gap/native/8x:+.3f±` above its own sliding window, with
 #    nothing changed ({verdict}`ladder-text-forget-gates-survive: held`). There it has {num}`ladder_text/forgetting/native/8x:.2f` bits per
 #    byte, and RoPE through a window of $L$ has {num}`ladder_text/rope/window/8x:.2f`. A head that forgets gives keys from far back hardly
-#    any weight, however long the text is. In these novels this costs nothing, because they reward hardly any context from far back. So they
-#    cannot say whether FoX finds what was written there.
+#    any weight, however long the text is. In these novels this costs nothing, because they reward hardly any context from far back. But a
+#    head need not forget: in recall FoX finds {num}`stretched_mqar/forgetting/accuracy/native/16x:.1%` of the values at $16L$, with nothing
+#    changed, more than any other model of this page ({verdict}`ladder-mqar-forget-gates-recall-unchanged: held`).
 # 2. **We saw no gain from layers without position.** We had claimed that they make RoPE read further, unchanged and slowed down
 #    ({verdict}`ladder-text-layers-without-position-read-further: undecided`); on average both models lose a little more at $8L$ than RoPE
 #    in all layers. Inside the trained length RoPE in three of four layers is
@@ -931,15 +939,15 @@ torch.testing.assert_close(slow(tokens), wanted, rtol=0, atol=1e-9)
 #    waves and leave the fastest one or two as they are.
 # 2. **In text, a quarter to a half of the columns costs little** inside the trained length, if you need the others, for a shared cache for
 #    instance. To read further in novels, context extensions worked best with all columns.
-# 3. **Compare with forget gates.** In novels they beat every rotation of this page, inside the trained length and past it.
+# 3. **Compare with forget gates.** In novels and in recall they beat every rotation of this page, and nothing has to be slowed down.
 #
 # **Limits.** Both tasks are made up, and their texts have equally many keys at every length. The models learned them in 1,500
 # steps, <!-- given: the steps of a laptop's run --> and longer training may close the gap of the fast pairs. The pairs differ in number and
 # in speed: no model with slow pairs alone was trained. Single pairs were stopped or slowed down by no factor but 16, and only in the task
 # that a model was trained for. A stopped pair is also new to the model, so what falls may be more than what the pair did. In text there is
 # one size, one kind of text and one short training. A head has 16 or 32 columns here and up to 512 in the models of the table, so an eighth
-# is one or two pairs here and may be 32 there: what counts may be the number of pairs and not the share. Forget gates, layers without
-# position and the shared key were trained on novels only.
+# is one or two pairs here and may be 32 there: what counts may be the number of pairs and not the share. Layers without position and the
+# shared key were trained on novels only.
 #
 # **What would change our mind.** A model of latest values that finds as many with its slow pair stopped, or RoPE that finds more in longer
 # texts with all its pairs slowed down than with the slow ones alone: then the two kinds of pairs do not do different work. In text, a

@@ -112,10 +112,13 @@ numbers = {}
 # In novels a few columns are not enough for RoPE. The loss falls as more of them turn. We had claimed that from a sixteenth on each share
 # is as good as all, and a sixteenth and an eighth are clearly worse
 # ({verdict}`ladder-text-a-share-of-the-columns-is-enough: undecided`, because a quarter and half are open). Slowed down, RoPE on fewer
-# columns loses more, not less ({verdict}`ladder-text-slowed-a-share-loses-less: refuted`). The best model of novels on that page has no
-# position at all: its forget gates let the tokens count, in two more columns. It does not break in longer texts
-# ({verdict}`ladder-text-forget-gates-survive: held`). But novels reward hardly any context from far back, and we do not know whether it
-# finds what was written there.
+# columns loses more, not less ({verdict}`ladder-text-slowed-a-share-loses-less: refuted`).
+#
+# The best model of these comparisons has no position at all: with forget gates (FoX) the tokens count, in two more columns. In novels it
+# has {num}`ladder_text/forgetting/bits_per_byte:.2f` bits per byte, against {num}`ladder_text/rope/bits_per_byte:.2f` of RoPE, and does not
+# break in longer texts ({verdict}`ladder-text-forget-gates-survive: held`). At sixteen trained lengths it recalls
+# {num}`stretched_mqar/forgetting/accuracy/native/16x:.1%` of the values, with nothing changed
+# ({verdict}`ladder-mqar-forget-gates-recall-unchanged: held`).
 #
 # ## Do not continue them
 #
