@@ -438,8 +438,8 @@ figures.show(
     "fall, to less than a half with an eighth and to a twentieth with a quarter.",
     caption="One fast pair in each head recalls what was written once, sixteen times "
     "further and with nothing changed; of several values it finds the last one less "
-    "often. Values found by RoPE on shares of the columns, and by FoX, by the length of "
-    "the text in trained lengths L. Thin line: a guess among the values of the key. "
+    "often. Values found by RoPE on shares of the columns, and by FoX, by the length "
+    "of the text in trained lengths L. Thin line: a guess among the values of the key. "
     "Means of twelve seeds."
     if axes[0].lines
     else figures.NOT_RUN,
