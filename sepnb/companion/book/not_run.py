@@ -6,7 +6,10 @@ RECALL = (
     "First come the methods that tell what is due to separation: every separated model that was changed, its "
     "dense twins, RoPE and its context extensions, ALiBi, no encoding. Other encodings wait."
 )
-SLOWED = "Recall by the four models that the rules compare came first; order, needles and novels follow."
+SLOWED = (
+    "The models that the rules compare came first, in recall and on the latest value; needles and most "
+    "novels follow."
+)
 REASONS = {
     **dict.fromkeys(
         (
