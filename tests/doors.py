@@ -1,7 +1,7 @@
 """The public functions with good arguments, and what else they take in the place of each.
 
 A door is a function with arguments that it takes. `test_public_doors.py` replaces them. A new public name is
-one row of `DOORS`; an argument that may take one of the bad values, named there, stands in `MAY`.
+one row of `DOORS`; what its function takes of the bad values, named there, stands in `TAKEN`.
 """
 
 import contextlib
@@ -30,8 +30,10 @@ from sepnb.models import (
     save,
     save_adapter,
 )
+from sepnb.models.fast.packed import packed, rounded
 from sepnb.protocol import probe
 from sepnb.records.store import Record, Store
+from sepnb.seqpe.losses import nearest
 from sepnb.streams import BlockDiagonalLinear, StreamMLP, StreamNorm, Streams
 from sepnb.training import Batch, TrainingConfig, adapt, train
 
@@ -194,6 +196,7 @@ DOORS: dict[str, tuple[Callable, dict[str, Any]]] = {
         {"teacher": noise(B, N, D), "student": noise(B, N, D), "n_heads": 2}
         | {"reduction": "row", "beta": 0.5, "scale": 1.0},
     ),
+    "nearest": (nearest, {"anchors": torch.ones(N).long(), "candidates": torch.ones(N, M).long()}),
     "TransformerConfig.from_resolved": (
         TransformerConfig.from_resolved,
         {"resolved": WRITER.config.resolved()},
@@ -298,6 +301,8 @@ DOORS |= {
     "ImageClassifier": (ImageClassifier, {"config": IMAGES, "n_classes": 3, "patch": 2, "channels": 1}),
     "ImageClassifier, a call": (CLASSIFIER, {"images": noise(2, 1, 4, 6), "positions": torch.arange(1, 7)}),
     "KVCache": (models.KVCache, {"batch_size": 2, "n_layers": 1, "length": 9, "axes": 1, "window": 3}),
+    "packed": (packed, {"model": PACKABLE}),
+    "rounded": (rounded, {"model": PACKABLE}),
     "answers": (tasks.answers, {"model": follower, "samples": tasks.mqar(2, 60, seed=3), "device": "cpu"}),
     "grid": (
         tasks.grid,
@@ -423,75 +428,185 @@ DOORS |= {
     ),
 }
 
-FINITE: dict[type, set[str]] = {int: {"2**62", "10**5000"}, float: {"0.5", "1.5", "2**62", "1e300"}}
-"""What may be taken in the place of a number: another one, however large, unless it is in `BEYOND`."""
+NUMBERS = {"0.5", "1.5", "2**62", "1e300"}
+BASES = NUMBERS - {"0.5"}
+HUGE = {"2**62", "10**5000"}
+SIGNED = NUMBERS | {"-1", "0", "-2**62"}
+BATCHES = {"one dimension more", "one dimension less", "axis 0 longer", "axis 0 empty"}
+INDICES = BATCHES | {"no dimension", "tensor"}
+ROWS = {"one dimension more", "axis 0 longer", "axis 0 empty", "negative", "tensor"}
+PER_HEAD = SIGNED | {"one dimension less", "no dimension", "another dtype", "integers"}
+LARGER = {"axis 0 longer", "axis 1 longer", "another dtype"}
+QUERIES_OF_ANY_NUMBER = {"axis 2 longer", "axis 2 empty"}
 
-BEYOND = {"0.5": "base factor", "1.5": "beta depth dropout p partial warmup"}
-BEYOND |= dict.fromkeys(("2**62", "1e300"), f"{BEYOND['1.5']} factor")
-"""Which arguments that are floats have a bound that these are beyond."""
-
-ADDED = "distance distance_aware_gate.v distance_aware_gate.w"
-PLACES = f"{ADDED} positions relative"
-BATCHES = f"{PLACES} x apply_xpos.q apply_xpos.k query_positions key_positions"
-ROWS = f"{BATCHES} coefficients images logits out slopes tokens"
-
-MAY: dict[str, str] = {
-    "None": "Batch.positions Batch.weights ImageClassifier.positions KVCache.length KVCache.window "
-    "LanguageModel.generate.seed LanguageModel.make_cache.length LanguageModel.positions Llama3.length "
-    "NTKByParts.length YaRN.length backend depth depths evaluate.documents evaluate.positions extension fit "
-    "heads limit_bytes n_components names names.axes out_features outputs p partial per_document pick "
-    "probe.device reference rope_frequencies.length scale sinusoidal.dtype statements std stop_after top_k",
-    "str": "Document.name Text.name author backend experiment key path profile",
-    "dict": "Store.write.config fingerprint metrics names",
-    "inf": "scale_base",
-    "-1": f"{ADDED} attention_weights.scale centre distance_aware_scores.v distance_aware_scores.w",
-    "0": f"{ADDED} LanguageModel.generate.n LanguageModel.position_tables.positions alpha beta centre depth "
-    "attention_weights.scale distance_aware_scores.v distance_aware_scores.w dropout eps extrapolate.steps "
-    "low_freq_factor pos seed sem sinks std temperature warmup weight_decay",
-    "0.5": f"{ADDED} alpha beta_slow centre distance_aware_scores.w low_freq_factor",
-    "1.5": f"{ADDED} NTKByParts.alpha NTKByParts.beta beta_fast beta_slow centre distance_aware_scores.w "
-    "high_freq_factor low_freq_factor",
-    "2**62": f"{ADDED} distance_aware_scores.w",
-    "1e300": f"{ADDED} centre distance_aware_scores.w longest",
-    "integers": f"{ADDED} distance_aware_scores.w",
-    "array": "as_grid.positions digits.positions",
-    "tensor": f"{PLACES} key_positions query_positions",
-    "meta": "Streams.split.x grid_sinusoidal.positions logits relative sinusoidal.positions "
-    "xpos_scales.positions",
-    "one dimension more": BATCHES,
-    "one dimension less": f"{PLACES} apply_xpos.q apply_xpos.k distance_aware_scores.w x",
-    "no dimension": f"{PLACES} distance_aware_scores.w",
-    "axis 0 longer": f"{ROWS} table text",
-    "axis 0 empty": ROWS,
-    "axis 1 longer": "apply_xpos.q apply_xpos.k as_grid.positions coefficients grid_sinusoidal.positions "
-    "logits table tokens",
-    "axis 1 empty": "apply_xpos.q apply_xpos.k coefficients logits t5_bias.table",
-    "axis 2 longer": "k logits q weights",
-    "axis 2 empty": "attention_weights.k logits q weights",
-    "axis 3 longer": "cope_positions.logits",
-    "another dtype": f"{ADDED} Streams.split.x apply_axial_rope.x apply_rope.x apply_xpos.q apply_xpos.k "
-    "distance_aware_scores.w frequencies inv_freq logits slopes table",
-    "floats": "apply_axial_rope.positions apply_rope.positions apply_xpos.key_positions "
-    "apply_xpos.query_positions grid_sinusoidal.positions sinusoidal.positions xpos_scales.positions",
-    "nans": "xpos_scales.positions",
-    "negative": "apply_axial_rope.positions apply_rope.positions as_grid.positions key_positions "
-    "grid_sinusoidal.positions query_positions relative sinusoidal.positions xpos_scales.positions",
-    "huge": "positions relative",
+ALIKE: dict[tuple[str, type], set[str]] = {
+    ("base", float): BASES,
+    ("factor", float): {"1.5"},
+    ("seed", int): HUGE | {"0"},
+    ("batch_size", int): HUGE,
+    ("path", Path): {"str"},
+    ("query_positions", Tensor): ROWS,
+    ("key_positions", Tensor): ROWS,
 }
-"""Which arguments may take a bad value, in every door or in the one before the dot."""
-MAY["-2**62"] = MAY["-1"]
+"""What an argument of this name and type takes in every door that does not say otherwise."""
+
+TAKEN: dict[str, dict[str, set[str]]] = {
+    "Streams": {"pos": {"0"}, "sem": {"0"}},
+    "Streams.split": {"x": BATCHES | {"another dtype", "meta"}},
+    "Streams.select": {"names": {"None", "dict"}},
+    "BlockDiagonalLinear": {"x": BATCHES, "outputs": {"None"}},
+    "StreamNorm": {"x": BATCHES, "eps": NUMBERS | {"0"}},
+    "StreamMLP": {"x": BATCHES, "outputs": {"None"}},
+    "sinusoidal": {"positions": INDICES | {"floats", "negative", "meta"}, "dtype": {"None"}},
+    "rope_frequencies": {name: {"None"} for name in ("extension", "length", "p")},
+    "apply_rope": {
+        "x": BATCHES | {"another dtype"},
+        "positions": {"floats", "negative"},
+        "inv_freq": {"another dtype"},
+        "attention_factor": NUMBERS,
+    },
+    "NTKByParts": {"length": {"None"}, "alpha": {"0", "0.5", "1.5"}, "beta": {"1.5"}},
+    "YaRN": {"length": {"None"}, "beta_slow": {"0.5", "1.5"}, "beta_fast": {"1.5"}},
+    "Llama3": {"length": {"None"}, "low_freq_factor": {"0", "0.5", "1.5"}, "high_freq_factor": {"1.5"}},
+    "alibi_bias": {"slopes": {"axis 0 longer", "axis 0 empty", "another dtype"}},
+    "t5_buckets": {"relative": INDICES | {"negative", "huge", "meta"}},
+    "shaw_scores": {"q": QUERIES_OF_ANY_NUMBER, "k": {"axis 2 longer"}},
+    "shaw_output": {"weights": QUERIES_OF_ANY_NUMBER},
+    "transformer_xl_scores": {"q": QUERIES_OF_ANY_NUMBER},
+    "distance_aware_gate": {
+        "distance": SIGNED | INDICES | {"another dtype", "integers"},
+        "w": PER_HEAD,
+        "v": PER_HEAD,
+    },
+    "distance_aware_gate, numbers": {
+        "distance": SIGNED | {"tensor"},
+        "w": SIGNED | {"tensor"},
+        "v": SIGNED | {"tensor"},
+    },
+    "distance_aware_scores": {
+        "w": PER_HEAD,
+        "v": SIGNED,
+        "query_positions": {"negative"},
+        "key_positions": {"negative"},
+    },
+    "names": {"axes": {"None"}},
+    "build": {"partial": {"None"}},
+    "build, t5": {"std": NUMBERS | {"0"}, "scale": NUMBERS | {"None"}},
+    "extrapolate": {
+        "table": LARGER,
+        "positions": INDICES | {"huge"},
+        "n_components": {"None"},
+        "pick": {"None"},
+        "steps": {"0"},
+        "seed": {"0", "2**62"},
+        "tau": NUMBERS,
+    },
+    "extrapolate, sinusoidal": {"per_dimension": set()},
+    "extrapolate, interpolate": {"positions": INDICES},
+    "digits": {"positions": {"axis 0 longer", "axis 0 empty"}},
+    "digits, one": {"positions": {"axis 0 longer", "axis 0 empty", "array", "tensor", "one dimension more"}},
+    "SequentialPositionEncoder": {
+        "positions": {"axis 0 longer", "axis 0 empty"},
+        "heads": {"None"},
+        "out_features": {"None"},
+        "dropout": {"0", "0.5"},
+        "std": NUMBERS | {"None"},
+    },
+    "contrastive_loss": {"scale": NUMBERS | {"None"}},
+    "distillation_loss": {"beta": {"0"}, "scale": NUMBERS | {"None"}},
+    "probe": {"reference": {"None"}, "device": {"None"}},
+    "nearest": {"anchors": {"huge"}, "candidates": {"huge", "axis 1 longer"}},
+    "LanguageModel.generate": {
+        "tokens": {"axis 0 longer", "axis 1 longer"},
+        "n": {"0"},
+        "temperature": NUMBERS | {"0"},
+        "top_k": {"None"},
+        "seed": {"None", "0", "2**62"},
+    },
+    "adapt": {"text": {"axis 0 longer"}},
+    "LanguageModel.extended, waves": {"extension": {"None"}},
+    "LanguageModel, a call": {"tokens": {"axis 0 longer", "axis 0 empty"}, "positions": {"None"}},
+    "LanguageModel.make_cache": {"length": HUGE | {"None"}},
+    "LanguageModel.extended": {"window": HUGE, "sinks": HUGE | {"0"}, "n_components": {"None"}},
+    "LanguageModel.position_tables": {"positions": {"0", "tensor", "axis 0 longer", "axis 0 empty"}},
+    "ImageClassifier, a call": {"images": {"axis 0 longer", "axis 0 empty"}, "positions": {"None"}},
+    "KVCache": {"n_layers": HUGE, "axes": HUGE, "length": HUGE | {"None"}, "window": HUGE | {"None"}},
+    "grid": {"depths": {"None"}},
+    "seam": {"table": LARGER},
+    "extrapolators.describe": {"table": LARGER},
+    "as_grid": {
+        "positions": {"array", "tensor", "one dimension less", "negative", "huge"}
+        | {"axis 0 longer", "axis 0 empty", "axis 1 longer"}
+    },
+    "grid_positions": {"fit": {"None"}},
+    "grid_sinusoidal": {"positions": BATCHES | {"axis 1 longer", "tensor", "meta", "floats", "negative"}},
+    "apply_axial_rope": {
+        "x": BATCHES | {"another dtype"},
+        "positions": {"floats", "negative"},
+        "inv_freq": {"another dtype"},
+    },
+    "xpos_scales": {
+        "positions": INDICES | {"meta", "floats", "nans", "negative", "huge"},
+        "centre": SIGNED,
+        "scale_base": NUMBERS | {"inf"},
+        "gamma": NUMBERS,
+    },
+    "apply_xpos": {
+        "scale_base": NUMBERS | {"inf"},
+        "gamma": NUMBERS,
+        **dict.fromkeys(("q", "k"), BATCHES | {"axis 1 longer", "axis 1 empty", "another dtype"}),
+        **{key: {"floats", "negative"} for key in ("query_positions", "key_positions")},
+    },
+    "cope_positions": {
+        "logits": {"meta", "another dtype", "axis 3 longer"}
+        | {f"axis {axis} {how}" for axis in (0, 1, 2) for how in ("longer", "empty")}
+    },
+    "cope_scores": {"q": QUERIES_OF_ANY_NUMBER, "k": {"axis 2 longer"}, "table": {"axis 0 longer"}},
+    "fire_bias": {"out": {"axis 0 longer", "axis 0 empty"}},
+    "forgetting_bias": {
+        "logits": {"meta", "another dtype"}
+        | {f"axis {axis} {how}" for axis in (0, 1, 2) for how in ("longer", "empty")}
+    },
+    "t5_bias": {"table": {"axis 0 longer", "axis 1 longer", "axis 1 empty", "another dtype"}},
+    "phase_frequencies": {"longest": {"2**62", "1e300"}},
+    "phase_scores": {
+        "coefficients": {f"axis {axis} {how}" for axis in (0, 1) for how in ("longer", "empty")},
+        "frequencies": {"another dtype"},
+        "query_positions": {"negative"},
+        "key_positions": {"tensor", "axis 0 longer", "axis 0 empty", "negative"},
+    },
+    "compile_formulas": {"backend": {"None", "str"}},
+    "attention_weights": {"q": QUERIES_OF_ANY_NUMBER, "k": QUERIES_OF_ANY_NUMBER, "scale": SIGNED | {"None"}},
+    "evaluate": {"documents": {"None"}, "positions": {"None"}},
+    "sliding": {"window": HUGE, "sinks": {"0"}},
+    "windows": dict.fromkeys(("limit_bytes", "per_document"), HUGE | {"None"}),
+    "sample_batches": {"steps": HUGE},
+    "Batch": {"positions": {"None"}, "weights": {"None"}},
+    "TrainingConfig": {
+        **dict.fromkeys(("steps", "length"), HUGE),
+        **dict.fromkeys(("learning_rate", "clip"), NUMBERS),
+        "warmup": {"0", "0.5"},
+        "weight_decay": NUMBERS | {"0"},
+    },
+    "train": {"stop_after": HUGE | {"None"}},
+    **{key: {key: {"str"} for key in ("name", "author")} for key in ("Document", "Text")},
+    "Store.write": {
+        **{key: {"str"} for key in ("experiment", "profile", "key")},
+        **{key: {"dict"} for key in ("config", "metrics", "fingerprint")},
+    },
+    "needle": {"depth": {"None", "0", "0.5"}},
+    "questions": {"statements": {"None"}},
+}
 
 
-def harmless(door: str, argument: str, value: str) -> bool:
-    """Whether a function may take this in the place of an argument: as `MAY` says, a number if it is finite,
-    and in the place of a bool the other one."""
+def taken(door: str, argument: str) -> set[str]:
+    """What a function takes in the place of this argument: as the door says, or the part of its name before
+    the comma, or `ALIKE`; and in the place of a bool the other one."""
     valid = DOORS[door][1][argument]
+    for key in (door, door.partition(",")[0]):
+        if argument in TAKEN.get(key, {}):
+            return TAKEN[key][argument]
     if isinstance(valid, bool):
-        return value == str(not valid)
-    names = MAY.get(value, "").split()
-    bounded = isinstance(valid, float) and argument in BEYOND.get(value, "").split()
-    return (
-        argument in names
-        or f"{door.partition(',')[0]}.{argument}" in names
-        or (value in FINITE.get(type(valid), ()) and not bounded)
-    )
+        return {str(not valid)}
+    alike = [what for (name, kind), what in ALIKE.items() if name == argument and isinstance(valid, kind)]
+    return alike[0] if alike else set()

@@ -62,6 +62,12 @@ def test_slices_tile_the_width_and_split_and_join_are_inverse(widths):
     )  # the order of the mapping is no matter
 
 
+def test_split_gives_views_so_that_it_costs_nothing():
+    x = random(2, 8)
+    for part in Streams(pos=3, sem=5).split(x).values():
+        assert part.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+
+
 def test_join_leaves_out_what_is_absent_and_select_keeps_the_order():
     streams = Streams(pos=3, sem=5)
     x = random(2, 8)
@@ -231,6 +237,14 @@ def test_a_row_of_zeros_stays_finite_with_finite_gradients(kind, split):
     assert torch.equal(y, torch.zeros(2, 8)) and torch.isfinite(x.grad).all()
 
 
+def test_rms_has_no_bias_and_layer_has_one_per_column():
+    count = {
+        kind: sum(p.numel() for p in StreamNorm(Streams(pos=3, sem=5), kind).parameters())
+        for kind in ("rms", "layer")
+    }
+    assert count == {"rms": 8, "layer": 16}
+
+
 # --- StreamMLP
 
 
@@ -306,9 +320,17 @@ TWO = Streams(pos=4, sem=5)
 @pytest.mark.parametrize(
     ("refusing", "message"),
     [
+        (lambda: Streams(pos=1.5, sem=4), r"stream 'pos' must be an int, got 1\.5"),
+        (lambda: Streams(pos=-1, sem=4), "stream 'pos' is -1; give 0 or more"),
         (lambda: Streams(pos=0), "no stream has a width above 0; give at least one"),
         (lambda: TWO.split(random(2, 8)), r"last dimension is 8, Streams\(pos=4, sem=5\) needs 9"),
-        (lambda: BlockDiagonalLinear(TWO, reduction=2), "by 2 does not divide stream sem"),
+        (lambda: TWO.select(["text"]), r"unknown stream 'text'.* has pos, sem"),
+        (
+            lambda: BlockDiagonalLinear(TWO, reduction=2),
+            "by 2 does not divide stream sem of Streams.pos=4, sem",
+        ),
+        (lambda: StreamNorm(TWO, "batch"), "unknown norm kind 'batch'; use one of layer, rms"),
+        (lambda: StreamMLP(TWO, activation="tanh"), "unknown activation 'tanh'; use one of gelu, relu, silu"),
     ],
 )
 def test_what_does_not_fit_is_refused(refusing, message, unhooked):

@@ -103,6 +103,12 @@ def test_the_steps_run_on_one_thread_without_the_collector_and_both_come_back():
         torch.set_num_threads(threads)
 
 
+def test_progress_is_told_after_each_repeat(clock):
+    told = []
+    interleaved({"a": clock.step("a", 1.0)}, repeats=9, warmup=1, on_repeat=told.append)
+    assert told == list(range(9))
+
+
 def test_what_would_give_a_wrong_ratio_is_refused(clock):
     steps = {"a": clock.step("a", 1.0), "idle": clock.step("idle", 0.0)}
     with pytest.raises(ValueError, match="repeats is 8; a median with quartiles takes at least 9"):

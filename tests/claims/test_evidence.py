@@ -148,6 +148,22 @@ def test_a_hypothesis_of_ours_is_held_or_refuted():
         assert Verdict(word, "why").of_ours().word == of_ours
 
 
+def test_in_short_a_family_is_counted_and_of_one_comparison_the_mean_is_told():
+    family = judge(two(-0.5), [*BETTER, Ask("b", "a", high=0.0)])
+    assert [one.answer for one in family.answers] == ["holds", "fails"]
+    tests = "p < 0.001, exact p 0.031"
+    assert family.detail == (
+        f"6 seeds; 1 of 2 fails; a minus b -0.500 (holds, {tests}); b minus a +0.500 (fails, {tests})"
+    )
+    assert family.counted == "not reproduced, 1 of 2"
+    assert family.in_short == "6 seeds; 2 comparisons; 1 holds; 1 fails; means \N{MINUS SIGN}0.50 to +0.50"
+    assert judge(two(-0.5), [*BETTER, *BETTER]).in_short.split("; ")[2] == "2 hold"
+    one = judge(two(-0.5), BETTER)
+    assert one.in_short == "6 seeds; mean \N{MINUS SIGN}0.500"
+    short = judge(two(-0.5), [*BETTER, Ask("b", "a", low=0.0)], floors=[Floor(0.1)])
+    assert len(short.numbers) == 2 and short.in_short == short.why, "no comparison was made"
+
+
 def test_a_verdict_has_one_of_the_words():
     with pytest.raises(ValueError, match="'maybe' is not a verdict"):
         Verdict("maybe", "")

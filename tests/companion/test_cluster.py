@@ -113,6 +113,17 @@ def test_a_run_whose_settings_no_sweep_has_chosen_is_refused_and_not_submitted(
     assert not batches
 
 
+def test_without_submitit_or_slurm_the_remedy_is_said(
+    sepnb, checkout, fake, registered, batches, monkeypatch
+) -> None:
+    registered(fake())
+    monkeypatch.setattr(cluster.shutil, "which", lambda name: None)
+    assert "run it where jobs are submitted, or leave --cluster away" in sepnb(*SLURM)[1]
+    monkeypatch.setitem(sys.modules, "submitit", None)
+    status, output = sepnb(*SLURM)
+    assert status == 2 and "pip install 'submitit>=1.5,<2'" in output and not batches
+
+
 def test_what_is_missing_is_one_array_and_what_fails_is_listed_with_its_log(
     sepnb, checkout, fake, registered, batches
 ) -> None:

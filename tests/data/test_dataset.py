@@ -17,8 +17,10 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+from sepnb import paths
 from sepnb.data import containers, registry
 from sepnb.data.dataset import DataDamaged, DataMissing, DataSet, Part, canonical_sha256
+from sepnb.data.text import load
 
 TOKENS = {
     f"wiki.{split}.tokens": f" \n = {split} = \n \n words \n".encode() for split in ("train", "valid", "test")
@@ -88,6 +90,15 @@ def test_a_bad_cached_copy_is_made_anew(bad):
     assert data_set.cached.read_bytes() == b"".join(TOKENS.values())
 
 
+def test_a_place_that_cannot_be_written_is_no_obstacle_to_reading(places):
+    data_set = small()
+    put_archives(data_set, TOKENS)
+    (places / "cache").write_text("a file where the folder should be")
+    assert said(data_set) == TOKENS
+    with pytest.raises(OSError):
+        paths.write_atomically(data_set.cached, b"text")
+
+
 def test_a_missing_set_says_where_it_was_looked_for_and_how_to_get_it():
     data_set = small("http://127.0.0.1:9/never-asked")
     assert data_set.status() == "missing"
@@ -96,6 +107,8 @@ def test_a_missing_set_says_where_it_was_looked_for_and_how_to_get_it():
     assert isinstance(missing.value, FileNotFoundError)
     for part in ("data set small is missing", str(data_set.folder), "`sepnb data small`", "SEPNB_DATA"):
         assert part in str(missing.value)
+    with pytest.raises(DataMissing, match="`sepnb data eltec-eng`"):
+        load("eltec-eng")
 
 
 def test_half_the_archives_are_not_the_set():
@@ -131,6 +144,8 @@ def test_words_moved_over_a_border_are_another_text():
     moved = {first[0]: first[1] + b"x"} | {others[0][0]: others[0][1][1:]} | dict(others[1:])
     with pytest.raises(DataDamaged, match=r"differ: wiki\.train\.tokens, wiki\.valid\.tokens$"):
         small().check(moved, "here")
+    with pytest.raises(DataDamaged, match=r"absent: wiki\.test\.tokens$"):
+        small().check(dict(list(TOKENS.items())[:2]), "here")
 
 
 def test_the_novels_are_read_from_their_tar(places):
@@ -154,9 +169,9 @@ def test_the_novels_are_read_from_their_tar(places):
 # from the owner
 
 
-def packed(contents: dict[str, bytes], folder: str) -> bytes:
+def packed(contents: dict[str, bytes], folder: str, method: int = zipfile.ZIP_DEFLATED) -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, data in contents.items():
             archive.writestr(f"{folder}/{name}", data)
     return buffer.getvalue()
@@ -176,6 +191,24 @@ BODIES["/bomb"] = packed(TOKENS | {"wiki.train.tokens": bytes(10**6)}, "wikitext
 PIECES["/bombs/wiki.train.tokens.gz"] = BODIES["/bombs/wiki.train.tokens.gz"] = gzip.compress(bytes(10**6))
 
 
+def _edited(flags: int | None = None, method: int | None = None, data: bool = False) -> bytes:
+    """The good archive with other words in the headers of its members, or with the data of one spoilt."""
+    body = bytearray(packed(TOKENS, "wikitext-2", zipfile.ZIP_LZMA if data else zipfile.ZIP_DEFLATED))
+    for signature, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        start = body.find(signature)
+        while start >= 0:
+            if flags is not None:
+                body[start + at : start + at + 2] = flags.to_bytes(2, "little")
+            if method is not None:
+                body[start + at + 2 : start + at + 4] = method.to_bytes(2, "little")
+            start = body.find(signature, start + 4)
+    if data:
+        begin = body.find(b".tokens") + len(b".tokens")
+        body[begin : begin + 20] = b"\xff" * 20
+    return bytes(body)
+
+
+BODIES |= {"/encrypted": _edited(flags=1), "/method": _edited(method=99), "/lzma": _edited(data=True)}
 BODIES["/elsewhere"] = packed(TOKENS | {"../../../wiki.train.tokens": b"outside"}, "wikitext-2")
 BODIES["/wrong"] = packed(TOKENS | {"wiki.train.tokens": b"other words"}, "wikitext-2")
 
@@ -187,6 +220,9 @@ def owner():
 
     class Owner(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
+            if self.path == "/silent":
+                leave.wait(10)
+                return
             if self.path not in BODIES:
                 self.send_error(404)
                 return
@@ -228,6 +264,15 @@ def test_a_fetched_set_is_at_hand(owner, places, kind, path):
     assert said(data_set) == TOKENS
 
 
+def test_a_download_shows_its_progress_if_asked(owner, capfd):
+    small(f"{owner}/whole").fetch(progress=False)
+    assert capfd.readouterr().err == ""
+    again = small(f"{owner}/whole")
+    again.fetched.unlink()
+    again.fetch(progress=True)
+    assert "100%" in capfd.readouterr().err
+
+
 def test_what_is_at_hand_is_not_fetched_again():
     data_set = small("http://127.0.0.1:9/never-asked")
     put_archives(data_set, TOKENS)
@@ -239,13 +284,21 @@ def test_what_is_at_hand_is_not_fetched_again():
 @pytest.mark.parametrize(
     ("kind", "path", "why"),
     [
-        (small, "wrong", r"/wrong is not the registered text .*; differ: wiki\.train\.tokens"),
+        (
+            small,
+            "wrong",
+            r"what lies in \S+/wrong is not the registered text .*; differ: wiki\.train\.tokens",
+        ),
         (small, "elsewhere", r"/elsewhere is not the registered text .*; differ: wiki\.train\.tokens"),
         (small, "page", "/page: not a whole zip file"),
         (small, "cut", "/cut: not a whole zip file"),  # a file cut off at its owner's
         (small, "broken-off", r"/broken-off: .*IncompleteRead"),  # a transfer that ends early
         (small, "nothing", "/nothing: 404"),
+        (small, "silent", r"/silent: .*timed out"),
         (small, "stalls", r"/stalls: .*timed out"),
+        (small, "encrypted", r"/encrypted: not a whole zip file \(.*password"),
+        (small, "method", r"/method: not a whole zip file \(.*compression"),
+        (small, "lzma", r"/lzma: not a whole zip file"),
         (small, "bomb", r"/bomb: wikitext-2/wiki\.train\.tokens unpacks to more than \d\d bytes"),
         (several, "bombs", r"/bombs/wiki\.train\.tokens\.gz: archive unpacks to more than \d\d bytes"),
         (several, "altered", r"/altered is not .*; differ: wiki\.train\.tokens, wiki\.valid"),
@@ -264,7 +317,7 @@ def test_what_is_not_the_text_is_refused_and_removed(owner, places, kind, path, 
 
 
 def test_the_next_address_is_tried(owner):
-    bad = [f"{owner}/{path}" for path in ("nothing", "page", "bomb")]
+    bad = [f"{owner}/{path}" for path in ("nothing", "page", "encrypted", "method", "lzma", "bomb")]
     assert said_after_fetch(small(*bad, f"{owner}/whole")) == TOKENS
     again = several(f"{owner}/half", f"{owner}/several")
     again.fetched.unlink()
@@ -274,6 +327,11 @@ def test_the_next_address_is_tried(owner):
 def said_after_fetch(data_set: DataSet) -> dict[str, bytes]:
     data_set.fetch(progress=False)
     return said(data_set)
+
+
+def test_no_server_at_all_is_a_clear_error():
+    with pytest.raises(DataMissing, match=r"could not be fetched. Tried:\n  http://127\.0\.0\.1:9/x: "):
+        small("http://127.0.0.1:9/x").fetch(progress=False, timeout=0.3)
 
 
 @pytest.mark.attack("a fetched text that was cut or altered")
@@ -286,11 +344,29 @@ def test_a_damaged_copy_is_reported_and_replaced(owner, bad):
     assert said_after_fetch(data_set) == TOKENS
 
 
+@pytest.mark.attack("a data folder that is a file or a link in a circle")
+@pytest.mark.parametrize(
+    "spoil", [lambda place: place.write_text("a file"), lambda place: place.symlink_to(place)]
+)
+def test_a_data_folder_that_is_none_is_refused_before_anything_is_fetched(places, spoil):
+    spoil(places / "data")
+    data_set = small("http://127.0.0.1:9/never-asked")
+    assert data_set.status() == "damaged"
+    with pytest.raises(DataDamaged, match=r"small cannot be read from \S+/data/small: .*Errno"):
+        data_set.read()
+    with pytest.raises(
+        DataDamaged, match=r"cannot be put into \S+/data/small \(.*; set SEPNB_DATA to a folder"
+    ):
+        data_set.fetch(progress=False)
+
+
 @pytest.mark.attack("an archive on the disk that unpacks to far too much")
 def test_what_lies_in_the_data_folder_unpacks_to_no_more_than_is_registered():
     data_set = small()
     put_archives(data_set, TOKENS | {"wiki.test.tokens": bytes(10**6)})
-    with pytest.raises(DataDamaged, match=r"test\.txt\.xz unpacks to more than \d\d bytes"):
+    with pytest.raises(
+        DataDamaged, match=r"small cannot be read .*test\.txt\.xz unpacks to more than \d\d bytes"
+    ):
         data_set.read()
 
 
@@ -298,6 +374,12 @@ def test_every_owner_is_asked_over_an_encrypted_line_first():
     for name in registry.names():
         for address in registry.get(name).addresses[:1]:
             assert address.startswith("https://"), name
+
+
+def test_a_set_that_comes_with_a_package_is_not_downloaded(monkeypatch):
+    monkeypatch.setattr(containers.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(DataMissing, match="installed with this project: sympy=="):
+        registry.get("sympy").fetch(progress=False)
 
 
 TEI = '<TEI xmlns="http://www.tei-c.org/ns/1.0"><text><body><div><p>{}</p></div></body></text></TEI>'

@@ -1,10 +1,12 @@
 """The two sets of images: how they are read, split, drawn, and made larger."""
 
+import gzip
+
 import numpy as np
 import pytest
 import torch
 
-from sepnb.data import registry
+from sepnb.data import containers, registry, text
 from sepnb.data.draws import generator_of
 from sepnb.data.images import Images, load, on_canvas, parse_idx, sample_batches, upscaled
 
@@ -92,6 +94,35 @@ def test_the_held_out_digits_are_those_that_the_seed_draws_and_no_image_is_in_tw
     assert len(set(map(bytes, table[:, :-1].astype(np.uint8)))) == 1_797
 
 
+def test_a_set_of_images_is_no_text_and_a_text_no_set_of_images():
+    with pytest.raises(
+        ValueError, match=r"digits holds images, see sepnb\.data\.images\.load; sets of text are"
+    ):
+        text.load("digits")
+    with pytest.raises(
+        ValueError, match=r"sympy holds text, see sepnb\.data\.text\.load; sets of images are"
+    ):
+        load("sympy")
+    with pytest.raises(ValueError, match="no data set is called 'fashion'; did you mean fashion-mnist"):
+        load("fashion")
+    kinds = ("text", "images", "stories")
+    assert registry.names() == [name for kind in kinds for name in registry.names(kind)]
+
+
+def test_files_that_are_cut_off_or_of_another_kind_are_unreadable(tmp_path):
+    for name in containers.FASHION_FILES:
+        (tmp_path / name).write_bytes(gzip.compress(name.encode()))
+    assert containers.fashion_files(tmp_path)["t10k-labels-idx1-ubyte"] == b"t10k-labels-idx1-ubyte.gz"
+    last = tmp_path / containers.FASHION_FILES[-1]
+    for bad in (last.read_bytes()[:-5], b"<html>"):
+        last.write_bytes(bad)
+        with pytest.raises(containers.Unreadable, match=r"t10k-labels-idx1-ubyte\.gz is not a whole \.gz"):
+            containers.fashion_files(tmp_path)
+    last.unlink()
+    with pytest.raises(FileNotFoundError):
+        containers.fashion_files(tmp_path)
+
+
 # --- pixels
 
 
@@ -136,11 +167,11 @@ def test_the_order_is_that_of_the_seed_and_longer_runs_begin_alike():
     assert order(0, 3) == expected[:6].tolist()
 
 
-def test_a_batch_of_more_than_there_is_and_a_canvas_that_is_too_small_are_refused(unhooked):
+def test_batches_that_cannot_be_are_refused(unhooked):
     with pytest.raises(ValueError, match=r"batch_size is 8, and Images\('few', 7 of 2 x 2\) has fewer"):
         sample_batches(few(), batch_size=8, seed=0, steps=1)
-    with pytest.raises(ValueError, match="a canvas of 7 pixels is smaller than the images, 8 x 6"):
-        on_canvas(torch.zeros(1, 1, 8, 6), 7, seed=0)
+    with pytest.raises(ValueError, match="steps is 0; it must be at least 1"):
+        sample_batches(few(), batch_size=2, seed=0, steps=0)
 
 
 # --- larger images
@@ -182,3 +213,12 @@ def test_places_are_those_of_the_seed_and_of_no_pixel():
     assert first[0, 0, row, column] == 1 and first[0].sum() == 16
     assert first[0, 0, row : row + 4, column : column + 4].sum() == 16
     assert torch.equal(on_canvas(one, 4, seed=0), one)
+
+
+def test_a_canvas_that_is_too_small_is_refused(unhooked):
+    with pytest.raises(ValueError, match="a canvas of 7 pixels is smaller than the images, 8 x 6"):
+        on_canvas(torch.zeros(1, 1, 8, 6), 7, seed=0)
+    with pytest.raises(ValueError, match="step is 0; it must be at least 1"):
+        on_canvas(torch.zeros(1, 1, 8, 8), 9, seed=0, step=0)
+    with pytest.raises(ValueError, match="side is 0; it must be at least 1"):
+        upscaled(torch.zeros(1, 1, 8, 8), 0)

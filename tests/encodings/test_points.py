@@ -142,6 +142,9 @@ def test_a_stream_for_each_coordinate_is_filled_by_it_alone(name):
     assert (before["col"] - after["col"]).abs().max() > 1e-3
 
 
+# --- counting, cutting, joining
+
+
 # --- what is refused
 
 
@@ -178,12 +181,21 @@ def test_places_between_patches_are_for_those_that_take_them(unhooked):
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [{"encoding": "rope", "axes": 2}, {"encoding": "axial-rope"}, {"encoding": "axial-rope", "axes": 3}],
-    ids=str,
+    ("fields", "message"),
+    [
+        ({"encoding": "rope", "axes": 2}, r"none, sinusoidal \(dims=2\), learned \(grid=...\), axial-rope"),
+        (
+            {"encoding": "axial-rope"},
+            "axial-rope takes positions of 2 coordinates, and axes is 1; use one of",
+        ),
+        (
+            {"encoding": "axial-rope", "axes": 3},
+            r"use one of none, sinusoidal \(dims=3\), axial-rope \(dims=3\)",
+        ),
+    ],
 )
-def test_a_config_whose_encodings_take_other_positions_is_refused(fields):
-    with pytest.raises(ValueError, match="use one of none"):
+def test_a_config_whose_encodings_take_other_positions_is_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
         TransformerConfig(Streams.dense(48), 1, 4, **fields)
 
 

@@ -104,3 +104,16 @@ def test_an_encoding_for_points_is_built_with_the_option_that_it_has():
     assert encodings.how_on_axes("sinusoidal", 2) == "sinusoidal (dims=2)"
     assert encodings.how_on_axes("axial-rope", 2) == "axial-rope"
     assert encodings.how_on_axes("t5", 2) is None
+
+
+def test_unknown_names_and_options_are_answered_with_what_there_is(unhooked):
+    with pytest.raises(ValueError, match=r"unknown encoding 'rop'; did you mean rope\?"):
+        encodings.build("rop")
+    with pytest.raises(
+        ValueError, match="'quaternions'; did you mean none, sinusoidal, learned, rope, xpos, alibi, phase"
+    ):
+        encodings.build("quaternions")
+    with pytest.raises(
+        ValueError, match="rope has no option 'bass'; it has base, layout, streams, partial, p"
+    ):
+        encodings.build("rope", bass=3)

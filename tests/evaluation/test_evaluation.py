@@ -161,7 +161,9 @@ def test_marked_bytes_and_the_rest_are_the_sums_of_a_loop_over_bytes(n, length, 
 
 def test_marks_that_do_not_fit_the_bytes_are_refused():
     losses = Losses(np.ones((2, 3)), np.zeros(2, dtype=int))
-    with pytest.raises(ValueError, match=r"marks of shape \[2, 4\] do not fit bits of shape \[2, 3\]"):
+    with pytest.raises(
+        ValueError, match=r"marks of shape \[2, 4\] do not fit bits of shape \[2, 3\]; give one"
+    ):
         losses.by_position([0, 3], np.ones((2, 4), dtype=bool))
     with pytest.raises(TypeError, match="marks are int64, which would be read as indices; give bool"):
         losses.by_position([0, 3], np.ones((2, 3), dtype=np.int64))
@@ -293,9 +295,12 @@ def test_a_coarser_stride_reads_less_and_the_batch_size_does_not_matter():
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
+        ({"window": 0, "stride": 1}, "window is 0; a pass must read at least 1 byte"),
+        ({"window": 8, "stride": 0}, "stride is 0; give 1 to 8"),
         ({"window": 8, "stride": 9}, "stride is 9; give 1 to 8"),
         ({"window": 8, "stride": 5, "sinks": 4}, "stride is 5; give 1 to 4"),
         ({"window": 8, "stride": 1, "sinks": 8}, "sinks is 8; give 0 to 7"),
+        ({"window": 8, "stride": 1, "sinks": -1}, "sinks is -1; give 0 to 7"),
     ],
 )
 def test_windows_that_leave_nothing_to_read_or_to_score_are_refused(sizes, message):
@@ -344,8 +349,17 @@ def test_what_is_refused_leaves_the_model_as_it_was(unhooked):
     """On the device meta its weights would be gone."""
     model = torch.nn.Embedding(7, 7).train()
     read = np.arange(12).reshape(2, 6) % 7
-    for changes in ({"device": "meta"}, {"precision": "int8"}, {"windows": read + 0.7}):
+    for changes, error, message in (
+        ({"device": "meta"}, ValueError, "device is 'meta', on which nothing is computed"),
+        ({"precision": "int8"}, ValueError, "unknown precision 'int8'; use one of float32, bfloat16"),
+        (
+            {"windows": read + 0.7},
+            TypeError,
+            "windows must be a numpy array of integers.* float64",
+        ),
+        ({"windows": torch.from_numpy(read)}, TypeError, "windows must be a numpy array of integers"),
+    ):
         for score in (evaluate, partial(sliding, window=4, stride=2)):
-            with pytest.raises((TypeError, ValueError), match=next(iter(changes))):
+            with pytest.raises(error, match=message):
                 score(**{"model": model, "windows": read} | changes)
     assert model.training and model.weight.device.type == "cpu"

@@ -12,10 +12,12 @@ import pytest
 import torch
 from rich.console import Console
 from torch.utils.flop_counter import FlopCounterMode
+from typer.testing import CliRunner
 
+from sepnb import cli
 from sepnb.analysis import flops
 from sepnb.companion.run.bench import bench_models
-from sepnb.experiments import speed
+from sepnb.experiments import speed, timed
 from sepnb.experiments.speed import SpeedRun, share_reached
 
 SPEED = speed.EXPERIMENT
@@ -168,6 +170,45 @@ def test_a_compiled_cell_compiles_each_model_once_and_whole():
 
 
 # --- the command
+
+
+def printed(monkeypatch, *arguments: str) -> tuple[int, str]:
+    monkeypatch.setattr(cli, "console", Console(width=200, highlight=False))
+    done = CliRunner().invoke(cli.app, ["bench", *arguments])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.exit_code, done.output
+
+
+@pytest.fixture
+def clock(monkeypatch) -> list[int]:
+    """Times that are known, and how many rounds were asked for."""
+    asked = []
+
+    def interleaved(steps, *, repeats, **_):
+        asked.append(repeats)
+        dense, variant, attention = steps
+        return {dense: [3.0, 3.0, 3.3], variant: [2.0, 2.5, 2.0], attention: [1.5, 1.5, 1.65]}
+
+    monkeypatch.setattr(timed, "interleaved", interleaved)
+    return asked
+
+
+def test_bench_prints_what_is_reached_beside_limits_and_stores_nothing(monkeypatch, tmp_path, clock):
+    monkeypatch.setenv("SEPNB_RESULTS", str(tmp_path))
+    cells = [{**CELL, "variant": "strict", "batch_size": size} for size in (8, 4)]
+    monkeypatch.setattr(speed, "EXPERIMENT", replace(SPEED, crossed=lambda *_: cells))
+    status, output = printed(monkeypatch, "strict", "--profile", "laptop", "--repeats", "11")
+    assert status == 0 and clock == [11, 11]
+    lines, console = output.splitlines()[-2:], Console(width=200, highlight=False, record=True)
+    assert bench_models(console, profile="laptop", device="cpu", variants=("separated",))
+    assert console.export_text().splitlines()[-1].startswith("of the time"), "no cell of this variant"
+    for line, size in zip(lines, (8, 4), strict=True):
+        cell = replace(TINY, variant="strict", batch_size=size)
+        text = f"{cell.label} ratio 1.500 (1.350 to 1.575) limit {cell.limit:.3f} attention share 0.500 "
+        text += f"limit at rates {cell.limit_at_rates(0.5):.3f} "
+        text += f"share reached {share_reached(1.5, cell.limit):.3f}"
+        assert line.split() == text.split()
+    assert not list(tmp_path.iterdir())
 
 
 def test_bench_times_a_cell_eager_where_there_is_no_compiler(monkeypatch):

@@ -144,9 +144,23 @@ def test_the_seam_is_the_step_over_the_border_in_median_steps(table, method, for
 # --- refusals
 
 
-def test_an_option_that_a_method_has_not_is_refused(table, unhooked):
-    with pytest.raises(ValueError, match="fourier has no option 'terms'; it has n_components, pick, per"):
+def test_unknown_names_forms_and_options_are_answered_with_what_there_is(table, unhooked):
+    with pytest.raises(ValueError, match=r"unknown extrapolator 'sinusoid'; did you mean sinusoidal\?"):
+        extrapolate(table(), torch.arange(3), "sinusoid")
+    with pytest.raises(
+        ValueError, match="'quaternions'; did you mean sinusoidal, fourier, cyclic, learned, alibi"
+    ):
+        build("quaternions")
+    with pytest.raises(
+        ValueError, match=r"fourier has no option 'terms'; it has n_components, pick, per_dimension"
+    ):
         extrapolate(table(), torch.arange(3), "fourier", terms=3)
+    with pytest.raises(ValueError, match="cyclic has no option 'seed'; it has none"):
+        build("cyclic", seed=3)
+    with pytest.raises(ValueError, match="unknown form 'printed'; use one of corrected, literal"):
+        extrapolate(table(), torch.arange(3), "cyclic", form="printed")
+    with pytest.raises(TypeError, match=r"extrapolator names are strings, got None"):
+        build(None)
 
 
 def test_what_is_no_table_is_refused(table, unhooked):
@@ -170,7 +184,9 @@ def test_a_seam_needs_a_step_to_be_measured_in():
 @pytest.mark.parametrize(
     ("method", "options", "message"),
     [
+        ("sinusoidal", {"align": "rotate"}, "unknown align 'rotate'; use one of none, procrustes"),
         ("sinusoidal", {"align": "procrustes", "per_dimension": True}, "choose one of them"),
+        ("fourier", {"pick": "best"}, "unknown pick 'best'; use one of dominant, lowest"),
         ("alibi", {"tau": 0}, "tau is 0; it must be a number above 0"),
     ],
 )

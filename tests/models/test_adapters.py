@@ -9,7 +9,7 @@ import safetensors
 import torch
 
 from sepnb.encodings import NTKByParts, YaRN
-from sepnb.models import LanguageModel, load_adapter, save_adapter
+from sepnb.models import LanguageModel, load_adapter, save, save_adapter
 from sepnb.models.parts import PARTS, counted
 from sepnb.records import sealed
 from sepnb.streams import Streams
@@ -127,14 +127,22 @@ def test_what_is_no_adapter_is_refused_with_a_remedy_and_nothing_is_written(buil
     infinite = tuned(base, "position")
     name = next(name for name, mask in base.parts()["position"].items() if mask.all())
     torch.nn.init.constant_(dict(infinite.named_parameters())[name], torch.inf)
-    elsewhere = tuned(base, "position", rule={"extension": Interpolation()})
-    for one, other in (
-        *((refused, base) for refused in (tuned(base, *PARTS), lost, elsewhere, infinite, larger)),
-        *((base.extended(**RULE), base), (model, base.extended(**RULE))),
-        (tuned(built(SEPARATED, max_length=32), "position"), base),
-        (copy.deepcopy(model).to("meta"), base),
+    for one, other, message in (
+        (tuned(base, *PARTS), base, r"both parts were tuned \(.*, .*\).*keep the model by save\(\)"),
+        (lost, base, "both parts were tuned"),
+        (base.extended(**RULE), base, r"the same weights; tune a part of the model first, by adapt\(\)"),
+        (model, base.extended(**RULE), r"extended\(\) \(log_scale, extension\); give it as it was trained"),
+        (tuned(built(SEPARATED, max_length=32), "position"), base, "have other configs; give the base that"),
+        (
+            tuned(base, "position", rule={"extension": Interpolation()}),
+            base,
+            "which is no extension of this package",
+        ),
+        (infinite, base, "numbers that are not finite: the tuning diverged"),
+        (larger, base, "model must be a LanguageModel, no subclass, got Larger"),
+        (copy.deepcopy(model).to("meta"), base, "of model is on the device meta and has no values"),
     ):
-        with pytest.raises((ValueError, TypeError)):
+        with pytest.raises((ValueError, TypeError), match=message):
             save_adapter(one, other, path)
     assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
 
@@ -199,22 +207,42 @@ def test_a_damaged_adapter_is_refused(base, path):
 
 NAME = "transformer.blocks.0.attention.query_key.0.weight"
 FILES = {
-    "another format": (None, {"format": "sepnb model"}),
-    "no part": (None, {"part": "all"}),
-    "another version": (None, {"version": 2, "sepnb": "9.9"}),
-    "a weight is missing": (lambda w: {k: v for k, v in w.items() if k != NAME}, {}),
-    "a shorter weight": (lambda w: w | {NAME: w[NAME][1:]}, {}),
-    "not finite": (lambda w: w | {NAME: w[NAME] / 0}, {}),
-    "the other part": (None, {"part": "content"}),
-    "an unknown rule": (None, {"rule": {"temperature": 2}}),
-    "another extension": (None, {"rule": {"extension": {"name": "yam"}}}),
+    "another format": (None, {"format": "sepnb model"}, "holds no adapter; give the path of a file that"),
+    "no part": (None, {"part": "all"}, "holds no adapter"),
+    "another version": (
+        None,
+        {"version": 2, "sepnb": "9.9"},
+        "version 2 .* use the sepnb that wrote it, '9.9'",
+    ),
+    "a weight is missing": (lambda w: {k: v for k, v in w.items() if k != NAME}, {}, "holds other weights"),
+    "a shorter weight": (lambda w: w | {NAME: w[NAME][1:]}, {}, "holds other weights"),
+    "not finite": (lambda w: w | {NAME: w[NAME] / 0}, {}, "holds other weights"),
+    "the other part": (None, {"part": "content"}, "on a base with other weights"),
+    "an unknown rule": (None, {"rule": {"temperature": 2}}, "cannot follow: 'temperature' is an option of"),
+    "another extension": (
+        None,
+        {"rule": {"extension": {"name": "yam"}}},
+        "cannot follow: unknown context ext",
+    ),
 }
 
 
 @pytest.mark.parametrize("what", FILES)
 def test_a_file_that_tells_what_is_not_so_is_refused_with_path_and_remedy(base, path, what):
-    change, more = FILES[what]
+    change, more, message = FILES[what]
     kept, told = sealed.read(path)
     sealed.write(path, kept if change is None else change(kept), told | more)
-    with pytest.raises(ValueError, match=r"long\.safetensors "):
+    with pytest.raises(ValueError, match=rf"long\.safetensors .*{message}"):
         load_adapter(base, path)
+
+
+def test_a_kept_model_is_no_adapter_and_neither_is_a_folder_or_nothing(base, path):
+    save(base, path)
+    with pytest.raises(ValueError, match="holds no adapter; give the path of a file that save_adapter"):
+        load_adapter(base, path)
+    with pytest.raises(ValueError, match="deep is a folder"):
+        load_adapter(base, path.parent)
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*nowhere; give one that save_adapter"):
+        load_adapter(base, path.with_name("nowhere"))
+    with pytest.raises(TypeError, match="path must be a str or a Path"):
+        load_adapter(base, 3)

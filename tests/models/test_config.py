@@ -195,19 +195,37 @@ def test_a_config_of_the_product_of_all_factors_exists_or_is_refused():
     ("changes", "message"),
     [
         ({"n_heads": 5}, "5 heads do not divide the model width 64; 4 would"),
-        ({"streams": Streams(pos=64)}, "needs a stream named sem"),
+        ({"streams": Streams(pos=64)}, "needs a stream named sem for its content, got Streams(pos=64)"),
         ({"tie_embeddings": True, "readout": "both"}, "tie_embeddings needs readout='sem'"),
-        ({"encoding": "rope"}, "got 0 (none); add"),
+        ({"encoding": "rope"}, "one encoding at the input to fill its position streams, got 0 (none); add"),
         ({"encoding": ("learned", "sinusoidal")}, "got 2 (learned, sinusoidal); keep one"),
-        ({"mode": "strict", "streams": Streams(pos=20, sem=44)}, "the nearest that are: 16 and 32"),
+        (
+            {"mode": "strict", "streams": Streams(pos=20, sem=44)},
+            "d_pos=20 is no multiple of the head width 16; the nearest that are: 16 and 32",
+        ),
         ({"mode": "strict", "streams": Streams(sem=40, pos=16, more=8)}, "d_pos=16 is no multiple"),
-        ({"n_kv_heads": 3}, "use one of 1, 2, 4"),
-        ({"n_kv_heads": 2}, "Whole value heads must belong to one stream, d_pos be a multiple of 32"),
-        ({"pos_stream": "constant", "streams": Streams.dense(64)}, "needs a position stream"),
-        ({"pos_stream": "reinjected", "streams": Streams.dense(64), "encoding": "rope"}, "at the input"),
-        ({"streams": Streams(pos=1, sem=63)}, "a LayerNorm over one column is always 0"),
+        ({"n_kv_heads": 3}, "3 key and value heads do not divide 4 heads; use one of 1, 2, 4"),
+        (
+            {"n_kv_heads": 2},
+            "d_pos=16 cuts through the 2 heads of width 16 that share one value head: each of them would "
+            "bring the same columns, part pos and part sem, to the output, where the cut at column 16 mixes "
+            "them. Whole value heads must belong to one stream, d_pos be a multiple of 32; the nearest that "
+            "is: 32",
+        ),
+        (
+            {"pos_stream": "constant", "streams": Streams.dense(64)},
+            "pos_stream='constant' needs a position stream; give Streams(pos=..., sem=...)",
+        ),
+        (
+            {"pos_stream": "reinjected", "streams": Streams.dense(64), "encoding": "rope"},
+            "pos_stream='reinjected' needs an encoding at the input, e.g. 'sinusoidal'",
+        ),
+        (
+            {"streams": Streams(pos=1, sem=63)},
+            "d_pos=1: a LayerNorm over one column is always 0; give pos at least 2 columns, "
+            "or use norm_kind='rms'",
+        ),
     ],
-    ids=str,
 )
 def test_what_does_not_fit_together_is_refused_with_the_value_and_what_would(unhooked, changes, message):
     with pytest.raises((ValueError, TypeError)) as refused:
@@ -238,7 +256,9 @@ def test_a_rotation_of_the_content_is_for_models_that_have_a_content_part():
     for query_key in ("untied", "content"):
         config(query_key=query_key, **rotated)
     for query_key in ("joint", "strict"):
-        with pytest.raises(ValueError, match="use query_key='untied' or 'content'"):
+        with pytest.raises(
+            ValueError, match=r"rope on sem only: .* too; use query_key='untied' or 'content'"
+        ):
             config(query_key=query_key, **rotated)
     with pytest.raises(ValueError, match=r"rope on pos only: .* too; use query_key='strict' or 'untied'"):
         config(encoding=("sinusoidal", RoPE(streams=("pos",))))

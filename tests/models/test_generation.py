@@ -95,6 +95,15 @@ def test_a_text_goes_on_at_the_positions_after_those_that_a_cache_has_read(built
     assert torch.equal(found, expected[:, 4:])
 
 
+def test_what_a_cache_and_an_extrapolator_keep_of_it_can_be_read_by_a_training(built, text):
+    reader, prompt = built(SEPARATED, encoding="learned", max_length=L), text(2, 5)
+    reader = reader.extended("learned", steps=2)
+    cache = reader.make_cache(2)
+    written = reader.generate(prompt, L, cache=cache)
+    reader(written[:, -1:], cache=cache).sum().backward()
+    reader(written).sum().backward()
+
+
 # --- what is drawn
 
 
@@ -217,10 +226,21 @@ def test_a_length_that_a_cache_was_not_told_is_refused_before_anything_is_comput
     assert reader.generate(text(2, 4), 6, cache=cache).shape == (2, 10)
 
 
-@pytest.mark.parametrize("changed", [{"top_k": 14}, {"tokens": torch.full((2, 3), 13)}], ids=str)
-def test_what_is_outside_the_vocabulary_is_refused(built, text, unhooked, changed):
-    with pytest.raises(ValueError, match="at most 13" if "top_k" in changed else "0 to 12"):
-        built(SEPARATED).generate(**{"tokens": text(2, 3), "n": 2} | changed)
+REFUSED = [
+    ({"n": -1}, "n is -1; it must be at least 0"),
+    ({"temperature": float("nan")}, "temperature is nan; it must be finite and at least 0"),
+    ({"top_k": 14}, "top_k is 14; it must be at most 13"),
+    ({"tokens": torch.zeros(2, 0, dtype=torch.int64)}, "tokens have shape [2, 0]; give at least"),
+    ({"tokens": torch.full((2, 3), 13)}, "token 13 is outside the vocabulary 0 to 12"),
+]
+
+
+@pytest.mark.parametrize(("changed", "message"), REFUSED, ids=str)
+def test_bad_input_is_refused_with_the_value_and_the_bound(built, text, unhooked, changed, message):
+    arguments = {"tokens": text(2, 3), "n": 2} | changed
+    with pytest.raises((ValueError, TypeError)) as refused:
+        built(SEPARATED).generate(**arguments)
+    assert message in str(refused.value)
 
 
 def test_a_cache_or_a_model_that_does_not_fit_is_refused(built, text):

@@ -344,25 +344,28 @@ def test_an_extrapolator_continues_the_slowed_waves_in_whatever_order_they_come(
 
 
 @pytest.mark.parametrize(
-    ("fields", "extension"),
+    ("fields", "extension", "message"),
     [
-        ({"encoding": "learned"}, PositionInterpolation(S)),
-        ({}, DynamicNTK(S, L)),
-        ({"encoding": ("rope", "sandwich")}, DynamicNTK(S, L)),
-        ({}, RaisedBase(100.0)),
-        ({"streams": Streams(pos=2, sem=30), "n_heads": 1}, NTKAware(S)),
-        ({"encoding": "phase"}, PositionInterpolation),
+        (
+            {"encoding": "learned"},
+            PositionInterpolation(S),
+            r"this model has none \(learned\); a learned tabl",
+        ),
+        ({}, DynamicNTK(S, L), r"dynamic-ntk follow the length .* fixed factor, such as PositionInterpolat"),
+        ({"encoding": ("rope", "sandwich")}, DynamicNTK(S, L), "dynamic-ntk follow the length"),
+        ({}, RaisedBase(100.0), r"base is 100\.0, below 10000\.0"),
+        ({"streams": Streams(pos=2, sem=30), "n_heads": 1}, NTKAware(S), r"the width is 2; ntk-aware needs"),
+        ({"encoding": "phase"}, PositionInterpolation, "extension must be a context extension such as"),
     ],
-    ids=str,
 )
 def test_an_extension_that_a_model_cannot_follow_is_refused_and_leaves_it_as_it_was(
-    unhooked, built, text, fields, extension
+    unhooked, built, text, fields, extension, message
 ):
     fields = {"streams": Streams.dense(32)} | fields
     model, tokens = built(fields.pop("streams"), **fields).eval(), text(2, 5)
     positions = POINTS if model.config.axes == 2 else None
     before, rules = model(tokens, positions), model.transformer.rules
-    with pytest.raises((ValueError, TypeError)):
+    with pytest.raises((ValueError, TypeError), match=message):
         model.extended(extension=extension)
     assert model.transformer.rules == rules and extension_of(model) is None
     assert torch.equal(model(tokens, positions), before)

@@ -221,16 +221,18 @@ def never(tokens):
 
 @pytest.mark.attack("bad arguments of a probe")
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "error", "message"),
     [
-        ({"text": repeating(FAR)[:-1]}, "1920 tokens, which is 29 windows of 64"),
-        ({"text": np.full(2000, -1)}, "text holds -1"),
-        ({"trained_length": 8}, "trained_length is 8"),
-        ({"times": (2, 1)}, "rising"),
-        ({"model": small("learned"), "trained_length": 20}, "a table of 16 positions"),
-        ({"model": small("rope"), "text": np.full(2000, 16)}, "knows those below 16"),
+        ({"text": repeating(FAR)[:-1]}, ValueError, "1920 tokens, which is 29 windows of 64"),
+        ({"text": "words"}, TypeError, "np.frombuffer"),
+        ({"text": np.full(2000, -1)}, ValueError, "text holds -1"),
+        ({"trained_length": 8}, ValueError, "trained_length is 8"),
+        ({"times": (2, 1)}, ValueError, "rising"),
+        ({"device": "nowhere"}, ValueError, "device is 'nowhere'"),
+        ({"model": small("learned"), "trained_length": 20}, ValueError, "a table of 16 positions"),
+        ({"model": small("rope"), "text": np.full(2000, 16)}, ValueError, "knows those below 16"),
     ],
 )
-def test_bad_arguments_are_refused_before_anything_is_read(changes, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_arguments_are_refused_before_anything_is_read(changes, error, message):
+    with pytest.raises(error, match=message):
         probe(**{"model": never, "text": repeating(FAR, windows=40), **CHOSEN} | changes)

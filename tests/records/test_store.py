@@ -6,8 +6,10 @@ import itertools
 import json
 import os
 import random
+import stat
 import time
 from concurrent.futures import ProcessPoolExecutor
+from fnmatch import fnmatch
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -17,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sepnb import paths
 from sepnb.records.store import Record, RecordError, Store, canonical, digest
 
 from ..shared import MADE
@@ -111,6 +114,9 @@ def dropped(text: str, field: str) -> str:
 NOT_WHOLE = "not whole JSON"
 EDITED = "its content does not match its checksum"
 DAMAGED = {
+    "empty": (lambda text: "", NOT_WHOLE),
+    "one character": (lambda text: text[:1], NOT_WHOLE),
+    "half": (lambda text: text[: len(text) // 2], NOT_WHOLE),
     "without its end": (lambda text: text[:-3], NOT_WHOLE),
     "no text": (lambda text: b"\xff\xfe" + text.encode(), NOT_WHOLE),
     "nested without end": (lambda text: "[" * 100_000, NOT_WHOLE),
@@ -124,6 +130,9 @@ DAMAGED = {
         f"{new} for {old}": (lambda text, old=old, new=new: text.replace(old, new), EDITED)
         for old, new in (
             ("2.125", "2.124"),
+            ("788480", "788481"),
+            ("5.25", "5.250000001"),
+            ('"bias": false', '"bias": true'),
             ('"dirty": false', '"dirty": true'),
             ("rope-seed1", "rope-seed2"),
         )
@@ -342,6 +351,22 @@ def test_what_a_killed_writer_leaves_is_not_taken_for_a_record(store):
     assert list(store.load("laptop", "in_window")) == ["rope-seed1"]
 
 
+@pytest.mark.attack("drafts of writers that were killed")
+def test_what_a_killed_writer_left_is_no_change_for_git_and_goes_with_a_later_write(store, monkeypatch):
+    drafts = []
+    monkeypatch.setattr(os, "replace", lambda draft, path: drafts.append(draft))
+    path = store.write(RECORD)
+    monkeypatch.undo()
+    old, fresh = (path.with_name(f"{drafts[0].stem[:-1]}{end}.part") for end in "xy")
+    for draft in (old, fresh):
+        draft.write_text('{"schema": 1')
+    os.utime(old, (0, 0))
+    store.write(RECORD)
+    assert sorted(path.parent.iterdir()) == sorted([path, fresh])  # somebody may be at that one now
+    ignored = (Path(__file__).parents[2] / ".gitignore").read_text().splitlines()
+    assert any(fnmatch(fresh.name, pattern) for pattern in ignored)
+
+
 @pytest.mark.attack("records whose settings are not those of their grid")
 def test_a_record_is_stale_where_its_config_is_not_that_of_its_run(store):
     assert RECORD.held_to(SimpleNamespace(resolved=lambda: {**RECORD.config})) is RECORD
@@ -354,6 +379,15 @@ def test_a_record_is_stale_where_its_config_is_not_that_of_its_run(store):
         assert RECORD.held_to(other).stale == f"its config is not that of the grid: {told}"
     marked = dataclasses.replace(RECORD, stale="first_losses[0] was 5.5, is 5.4")
     assert marked.held_to(other) is marked
+
+
+def test_others_may_read_the_file_as_far_as_the_umask_lets_them(tmp_path):
+    umask = os.umask(0o027)
+    try:
+        paths.write_atomically(tmp_path / "file", "text")
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
 
 
 # --- staleness, and who read what

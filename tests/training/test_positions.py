@@ -280,6 +280,12 @@ def test_the_loss_of_a_step_is_that_of_its_targets_at_its_positions(sampler):
     assert expected != pytest.approx(target_losses(model(), inputs, targets).mean().item(), rel=1e-6)
 
 
+def test_a_config_that_draws_positions_refuses_batches_without_them():
+    config = dataclasses.replace(CONFIG, positions=RandomOffset(64))
+    with pytest.raises(ValueError, match="a batch has no positions, and the config draws them by RandomO"):
+        train(model(), texts.sample_batches(TEXT, seed=0, steps=6, **SIZES), config)
+
+
 # --- an auxiliary loss
 
 

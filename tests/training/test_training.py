@@ -83,10 +83,23 @@ def test_the_loop_uses_the_schedule_and_shortens_a_gradient_longer_than_the_clip
     assert [norm for _, norm in optimisers] == pytest.approx([1e-3] * 20, rel=1e-3)
 
 
-def test_betas_of_one_are_refused():
-    """What else makes no sense of a schedule is tried at its door, see `test_public_doors.py`."""
-    with pytest.raises(ValueError, match=r"betas are \(0.9, 1.0\); give two, both at least 0 and below 1"):
-        dataclasses.replace(CONFIG, betas=(0.9, 1.0))
+@pytest.mark.attack("schedules that make no sense")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steps": 0}, "steps is 0; it must be at least 1"),
+        ({"learning_rate": math.nan}, "learning_rate is nan; it must be finite and above 0"),
+        ({"clip": math.inf}, "clip is inf; it must be finite and above 0"),
+        ({"warmup": 1.5}, "warmup is 1.5; it must be from 0 to 1"),
+        ({"betas": (0.9, 1.0)}, "betas are (0.9, 1.0); give two, both at least 0 and below 1"),
+        ({"precision": "float16"}, "unknown precision 'float16'; use one of float32, bfloat16"),
+        ({"positions": RandomOffset}, "positions must be"),
+    ],
+)
+def test_a_schedule_that_makes_no_sense_is_refused(changes, message, unhooked):
+    with pytest.raises((TypeError, ValueError)) as refused:
+        dataclasses.replace(CONFIG, **changes)
+    assert message in str(refused.value)
 
 
 # --- what decays, what is clipped
@@ -164,6 +177,12 @@ def test_stopping_early_gives_the_first_losses_of_the_whole_schedule():
         train(model(), batches(), CONFIG, stop_after=0)
 
 
+def test_progress_is_told_after_every_step_and_the_model_is_left_in_training_mode():
+    steps, m = [], model().eval()
+    train(m, batches(), CONFIG, on_step=steps.append)
+    assert steps == list(range(20)) and m.training
+
+
 def test_batches_that_end_before_the_steps_are_reported_by_step():
     with pytest.raises(ValueError, match="the batches ended at step 3 of 20; give one batch per step"):
         train(model(), batches(steps=3), CONFIG)
@@ -207,8 +226,10 @@ def test_the_host_reads_a_loss_of_a_gpu_once_it_has_come_and_waits_for_none(monk
     assert sent == [math.nan, 2.0] and come == [True, True]
 
 
-@pytest.mark.parametrize(("at", "steps"), [(2, 5), (9, 10)])
-def test_an_auxiliary_loss_that_is_not_finite_is_told_with_its_own_step(at, steps):
+@pytest.mark.parametrize(
+    ("at", "message"), [(2, r"the loss with its auxiliary part of step 2 is nan"), (9, None)]
+)
+def test_an_auxiliary_loss_that_is_not_finite_is_told_with_its_own_step(at, message):
     """Also in the last step, after which no loss of tokens would show it."""
     calls = []
 
@@ -216,8 +237,10 @@ def test_an_auxiliary_loss_that_is_not_finite_is_told_with_its_own_step(at, step
         calls.append(1)
         return m.embedding.weight.sum() * (math.nan if len(calls) > at else 0.0)
 
-    config = dataclasses.replace(CONFIG, steps=steps, auxiliary=Nothing())
-    with pytest.raises(Diverged, match=f"the loss with its auxiliary part of step {at} is nan") as error:
+    config = dataclasses.replace(CONFIG, steps=at + 1 if message is None else 5, auxiliary=Nothing())
+    with pytest.raises(
+        Diverged, match=message or "the loss with its auxiliary part of step 9 is nan"
+    ) as error:
         train(model(), batches(), config, auxiliary=BoundLoss(breaking, seed=0))
     assert error.value.step == at == len(error.value.losses)
     assert np.isfinite(error.value.losses).all()
@@ -234,14 +257,24 @@ class Nothing(AuxiliaryLoss):
 
 
 def test_what_no_config_names_is_not_trained_on():
-    with pytest.raises(ValueError, match="the config names none, so that no record would"):
+    with pytest.raises(
+        ValueError, match=r"the config names none, so that no record would; set TrainingConfig\.a"
+    ):
         train(model(), batches(), CONFIG, auxiliary=Nothing().bind(0))
     with pytest.raises(ValueError, match="give auxiliary=, the bound loss of the config's Nothing"):
         train(model(), batches(), dataclasses.replace(CONFIG, auxiliary=Nothing()))
     tokens = next(batches())
     placed = iter([Batch(tokens[:, :-1], tokens[:, 1:], np.arange(8))])
-    with pytest.raises(ValueError, match="has positions and the config draws none"):
+    with pytest.raises(
+        ValueError, match=r"has positions and the config draws none.*TrainingConfig\.positions"
+    ):
         train(model(), placed, CONFIG)
+
+
+def test_an_auxiliary_loss_without_indices_of_its_own_trains_none_and_is_bound_by_its_config():
+    assert Nothing().trained_indices(8) == Nothing().trained_distances(8) == 0
+    assert CONFIG.bound_auxiliary(3) is None
+    assert dataclasses.replace(CONFIG, auxiliary=Nothing()).bound_auxiliary(3).seed == 3
 
 
 def test_bfloat16_autocast_keeps_float32_parameters_and_follows_the_float32_run():
@@ -265,25 +298,29 @@ TEXTS, PICTURES, ONES = np.zeros((4, 8), np.int64), np.zeros((4, 3)), np.ones(4,
 
 @pytest.mark.attack("a batch that no step can read")
 @pytest.mark.parametrize(
-    "given",
+    ("given", "error", "message"),
     [
-        (TEXTS * 1.0, TEXTS),
-        (TEXTS, TEXTS - 100),
-        (PICTURES, ONES - 2),
-        (PICTURES, ONES[:3]),
-        (TEXTS, TEXTS[None]),
-        (TEXTS.tolist(), TEXTS),
-        (TEXTS[:2], TEXTS),
-        (TEXTS, TEXTS, TEXTS[0, :3]),
-        (PICTURES, ONES, np.zeros(3)),
-        (TEXTS, TEXTS, None, TEXTS[:, :4]),
-        (TEXTS, TEXTS, None, TEXTS + np.inf),
-        (TEXTS, TEXTS, None, TEXTS - 1),
-        (TEXTS, TEXTS, None, TEXTS),
+        ((TEXTS * 1.0, TEXTS), TypeError, "inputs must hold integers, got float64"),
+        ((TEXTS, TEXTS - 100), ValueError, "targets holds -100; a target is the number of an answer"),
+        ((PICTURES, ONES - 2), ValueError, "targets holds -1"),
+        ((PICTURES, ONES[:3]), ValueError, r"inputs of shape \(4, 3\) have 3 targets; give one each"),
+        ((TEXTS, TEXTS[None]), ValueError, r"targets have the shape \(1, 4, 8\); give \[B, N\]"),
+        ((TEXTS.tolist(), TEXTS), TypeError, "inputs must be a ndarray, got"),
+        ((TEXTS[:2], TEXTS), ValueError, r"inputs have the shape \(2, 8\); give \(4, 8\)"),
+        (
+            (TEXTS, TEXTS, TEXTS[0, :3]),
+            ValueError,
+            r"positions have the shape \(3,\); give \(4, 8\) or \(8,\)",
+        ),
+        ((PICTURES, ONES, np.zeros(3)), TypeError, "positions must hold integers"),
+        ((TEXTS, TEXTS, None, TEXTS[:, :4]), ValueError, r"weights have the shape \(4, 4\)"),
+        ((TEXTS, TEXTS, None, TEXTS + np.inf), ValueError, "weights must all be finite"),
+        ((TEXTS, TEXTS, None, TEXTS - 1), ValueError, "none below 0"),
+        ((TEXTS, TEXTS, None, TEXTS), ValueError, "one above it at least"),
     ],
 )
-def test_a_batch_refuses_what_no_step_can_read(given, unhooked):
-    with pytest.raises((TypeError, ValueError), match=r"inputs|targets|positions|weights"):
+def test_a_batch_refuses_what_no_step_can_read(given, error, message, unhooked):
+    with pytest.raises(error, match=message):
         Batch(*given)
 
 

@@ -1,5 +1,7 @@
 """Why a verdict is what it is, in the words of a page: no column, and no name that only the code knows."""
 
+import pytest
+
 from sepnb.claims import Verdict, get
 from sepnb.companion.evidence.reason import because
 
@@ -12,3 +14,20 @@ def test_numbers_without_chance_stand_beside_what_is_asked_for_and_their_control
     both = get("semantics-do-not-depend-on-position")
     numbers = {"frozen_jacobian_split": 0.0, "live_jacobian_sem_by_pos": 0.33}
     assert because(both, Verdict("partly", "", numbers=numbers)) == "measured 0 and 0.33, asked for exactly 0"
+
+
+@pytest.mark.parametrize(
+    ("word", "why", "seen", "message"),
+    [
+        ("not run", "no runs of separated-sinusoidal", (), "no runs of separated sinusoidal"),
+        (
+            "not testable here",
+            "the bar is not met",
+            ("rope-long:gap/native/8x -0.001",),
+            "the bar is not met",
+        ),
+        ("held", "separated-learned:held, most 0", (), "separated learned, most 0"),
+    ],
+)
+def test_what_only_the_code_knows_is_left_out_or_told_by_its_title(word, why, seen, message):
+    assert because(get("seqpe-survives"), Verdict(word, why, seen=seen)) == message
