@@ -694,16 +694,16 @@ figures.show(
 
 # %% tags=["hide-cell"]
 # What the sentences say.
-if profile == "laptop" and len(LATEST) == 7:
+if profile == "laptop" and {"rope-8th", "forgetting"} <= set(LATEST.values()):
     at_16 = {name: newest.mean(name, "accuracy/native/16x") for name in LATEST.values()}
     above = {name for name in at_16 if at_16[name] > newest.mean(name, GUESS)}
-    assert above == {"rope-8th", "p-rope-quarter"}
-    slowed = {
-        name: newest.mean(name, "accuracy/stretched/16x") for name in LATEST.values()
-    }
-    assert max(slowed, key=slowed.get) == "rope-partial"
-    recalled = [found.mean(name, "accuracy/stretched/16x") for name in ROWS.values()]
-    assert max(recalled) == found.mean("rope-partial", "accuracy/stretched/16x")
+    assert above == {"rope-8th", "p-rope-quarter", "forgetting"}
+    assert at_16["forgetting"] < min(at_16["rope-8th"], at_16["p-rope-quarter"])
+    at_8 = {name: newest.mean(name, "accuracy/native/8x") for name in LATEST.values()}
+    assert max(at_8, key=at_8.get) == "forgetting"
+    for of, names in ((newest, LATEST), (found, ROWS)):
+        slowed = [of.mean(name, "accuracy/stretched/16x") for name in names.values()]
+        assert of.mean("rope-partial", "accuracy/stretched/16x") == np.nanmax(slowed)
 if profile == "laptop" and ran:
     stopped = [
         [of.mean(ONE, f"accuracy/stopped-{n}/1x") for of in pairs] for n in (1, 2)
@@ -726,7 +726,7 @@ if profile == "laptop" and ran:
 # ## Novels: most of the gain comes early
 #
 # Now train one model of novels for each share, all with the same width, heads and steps, and each at the best of several learning rates.
-# Next to them are separated models, in which position has the same shares of the whole width, with about as many parameters as the others.
+# Next to them is a separated model, a quarter of whose width is position, with about as many parameters as the others.
 
 # %% tags=["hide-input"]
 novels = experiments.get("ladder_text").table(profile)
@@ -857,18 +857,18 @@ figures.show_table(
 #    ({num}`ladder_text/forgetting minus rope/bits_per_byte:+.3f±` compared with RoPE on all columns; exploratory). In longer texts nothing
 #    breaks: in the bin that ends at $8L$ its loss is {num}`ladder_text/forgetting/gap/native/8x:+.3f±` above its own sliding window, with
 #    nothing changed ({verdict}`ladder-text-forget-gates-survive: held`). There it has {num}`ladder_text/forgetting/native/8x:.2f` bits per
-#    byte, and RoPE through a window of $L$ has {num}`ladder_text/rope/window/8x:.2f`. A head that forgets gives keys from far back hardly
-#    any weight, however long the text is. In these novels this costs nothing, because they reward hardly any context from far back. But a
-#    head need not forget: in recall FoX finds {num}`stretched_mqar/forgetting/accuracy/native/16x:.1%` of the values at $16L$, with nothing
-#    changed, more than any other model of this page ({verdict}`ladder-mqar-forget-gates-recall-unchanged: held`). Of the latest values it
-#    finds far fewer in long texts, as we saw above.
+#    byte, and RoPE through a window of $L$ has {num}`ladder_text/rope/window/8x:.2f`. Its loss is the same with the whole text and with a
+#    window, so it hardly reads what is further back than $L$. In novels this costs nothing, because they reward hardly any such context. In
+#    recall FoX does read it: it finds {num}`stretched_mqar/forgetting/accuracy/native/16x:.1%` of the values at $16L$, with nothing changed.
+#    We had claimed nine tenths ({verdict}`ladder-mqar-forget-gates-recall-unchanged: held`). No other model of this page finds as many, in
+#    any way of reading (exploratory). Of the latest values it finds far fewer in long texts, as we saw above.
 # 2. **We saw no gain from layers without position.** We had claimed that they make RoPE read further, unchanged and slowed down
 #    ({verdict}`ladder-text-layers-without-position-read-further: undecided`); on average both models lose a little more at $8L$ than RoPE
 #    in all layers. Inside the trained length RoPE in three of four layers is
 #    {num}`ladder_text/rope-nope-4 minus rope/bits_per_byte:+.3f±` behind RoPE in all layers, and in every second layer
 #    {num}`ladder_text/rope-nope-2 minus rope/bits_per_byte:+.3f±`. We had claimed no more than a hundredth for both. The second fails
 #    clearly, the first is open ({verdict}`ladder-text-layers-without-position-cost-nothing: undecided`).
-# 3. **One rotated key for all heads costs hardly anything.** On a quarter of the columns the difference to a key for each head is
+# 3. **We saw no cost of one rotated key for all heads.** On a quarter of the columns the difference to a key for each head is
 #    {num}`ladder_text/rope-shared-key minus rope-partial/bits_per_byte:+.3f±` inside the trained length. Whether it is below a hundredth,
 #    there and slowed down at $8L$, is open ({verdict}`ladder-text-one-rotated-key-is-enough: undecided`).
 
@@ -891,6 +891,9 @@ if profile == "laptop" and len(made) == len(SHARES):
     assert fast["slowed"] > spread["slowed"]
     heard = [of.mean(name, "shuffled/8x") for name in ARMS.values()]
     assert np.nanmax(np.abs(heard)) < 0.01
+    RECALLED = [f"accuracy/{way}/16x" for way in ("native", "stretched")]
+    recalled = [found.mean(name, read) for name in ROWS.values() for read in RECALLED]
+    assert found.mean("forgetting", RECALLED[0]) == np.nanmax(recalled)
     losses = [of.mean(name, "bits_per_byte") for name in ARMS.values()]
     assert of.mean("forgetting", "bits_per_byte") == np.nanmin(losses)
     for name in ("rope-nope-4", "rope-nope-2"):
@@ -955,7 +958,8 @@ torch.testing.assert_close(slow(tokens), wanted, rtol=0, atol=1e-9)
 # that a model was trained for. A stopped pair is also new to the model, so what falls may be more than what the pair did. In text there is
 # one size, one kind of text and one short training. A head has 16 or 32 columns here and up to 512 in the models of the table, so an eighth
 # is one or two pairs here and may be 32 there: what counts may be the number of pairs and not the share. Layers without position and the
-# shared key were trained on novels only.
+# shared key were trained on novels only. Of the four separated models that `ladder_text` declares only the one with a quarter of the width
+# for position has all its runs. FoX was read unchanged and through a window, and we have not tried to sharpen its attention.
 #
 # **What would change our mind.** A model of latest values that finds as many with its slow pair stopped, or RoPE that finds more in longer
 # texts with all its pairs slowed down than with the slow ones alone: then the two kinds of pairs do not do different work. In text, a

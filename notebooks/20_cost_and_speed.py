@@ -310,7 +310,8 @@ assert {length for _, length in TARGETS} == {512, 1024}
 # {num}`20_cost_and_speed/alibi_ahead_at_1024:.2f` times as fast as that of x-transformers. A rotation is applied before the fused kernel,
 # and a fixed bias is given to the kernel as a mask. The forget gates of FoX are two more columns of the fused kernel and leave
 # {num}`20_cost_and_speed/forgetting_compiled_at_1024:.0%` (we timed gates that are nearly open). A trained bias, or a score of another
-# form, needs an explicit softmax.
+# form, needs an explicit softmax. FoX, TUPE, the content-to-position term and partial RoPE were timed on another processor than the rest;
+# each share is of the fused kernel's speed on the same processor.
 #
 # ## What SeqPE adds
 #
