@@ -120,12 +120,15 @@ def _apart(one: Tensor, other: Tensor) -> float:
     return float((one - other).abs().max())
 
 
+def _counts(model: LanguageModel) -> bool:
+    return any(encoding.counts_tokens for encoding in model.config.encodings)
+
+
 def _depends_on(model: LanguageModel, tokens: Tensor) -> str:
     """ "index", "distance" or "order": what of the positions changes the logits."""
     at, plain = torch.arange(tokens.shape[1]), _read(model, tokens)
-    counting = any(encoding.counts_tokens for encoding in model.config.encodings)
     # A gap in the middle, but for what counts tokens: its model refuses one.
-    stretched = at if counting else torch.where(at < len(at) // 2, at, at + 5)
+    stretched = at if _counts(model) else torch.where(at < len(at) // 2, at, at + 5)
     if _apart(_read(model, tokens, at + 37), plain) > TIGHT:
         return "index"
     return "distance" if _apart(_read(model, tokens, stretched), plain) > TIGHT else "order"
@@ -140,11 +143,14 @@ def _fits_a_cache(model: LanguageModel, tokens: Tensor) -> bool:
 
 
 def _slows_down(model: LanguageModel, tokens: Tensor) -> bool:
-    """Whether a context extension makes the model read every second index as it read all of them."""
+    """Whether a context extension makes the model read every second index as it read all of them; of what
+    counts tokens, and so reads every index, whether it takes the extension."""
     try:
         slow = model.extended(extension=PositionInterpolation(2))
     except ValueError:
         return False
+    if _counts(model):
+        return True
     return _apart(_read(slow, tokens, 2 * torch.arange(tokens.shape[1])), _read(model, tokens)) < TIGHT
 
 
@@ -207,7 +213,8 @@ def inventory(
     N/2, so that it is looked at beyond it too. An encoding depends on the "index" if the logits change with
     where a text starts, on the "distance" if they change with gaps in it, and else on the "order" alone; one
     of points is shown points of the diagonal. `slows` says whether a context extension slows its positions
-    down: a text at every second index then has the logits of one at all. `dimensions` is the verdict of
+    down: a text at every second index then has the logits of one at all (an encoding that counts tokens takes
+    no gaps, and is only asked whether it takes the extension). `dimensions` is the verdict of
     `tells_points_apart`. `kernel` is what makes the averages where a model is trained on CUDA: torch's fused
     attention, FlexAttention, or the explicit softmax, which holds every score.
 

@@ -42,6 +42,10 @@ SEEN = (
     "and none of these models."
 )
 GATED = "Written when one seed of such a model had been seen in novels, and none in a task."
+SLOWED_GATES = (
+    "Written when it had been seen what such a model finds unchanged (42 % at sixteen lengths), and by none "
+    "with gates slowed down or logits scaled."
+)
 IN_BLOCKS = 0.1
 """The largest share of squared weights beside the blocks of a matrix that still counts as block diagonal."""
 
@@ -203,6 +207,19 @@ CLAIMS = {
         "values at sixteen trained lengths",
         levels("forgetting", UNCHANGED, low=0.9),
         remark=GATED,
+    ),
+    "ladder-latest-value-slowed-gates-find": _latest(
+        "With its gates slowed down, a model with forget gates and without position finds nine tenths of the "
+        "latest values at sixteen trained lengths",
+        levels("forgetting", "accuracy/stretched/16x", low=0.9),
+        remark=SLOWED_GATES,
+    ),
+    "ladder-latest-value-gates-have-to-be-slowed": _latest(
+        "A model with forget gates and without position finds more of the latest values at sixteen trained "
+        "lengths with gates slowed down and logits scaled by log n than with log n alone",
+        changes("forgetting", [("accuracy/interpolation-log/16x", "accuracy/log/16x")], low=0.0),
+        experiment="experiment/every_reading_latest_value",
+        remark=SLOWED_GATES,
     ),
     "ladder-latest-value-a-share-is-enough-inside": _latest(
         "Inside the trained length RoPE on an eighth, a quarter or half of the columns finds the latest "

@@ -70,7 +70,8 @@ class Place(NamedTuple):
 
 
 class Extendable(ABC):
-    """A module with angular frequencies, which a context extension may change: see `encodings.context`."""
+    """A module whose positions a context extension can slow down: one with angular frequencies, and forget
+    gates, which count. See `encodings.context`."""
 
     extension: Any = None
     """The context extension whose frequencies it has; None: those that it was built with."""

@@ -10,6 +10,9 @@ is ALiBi's. With c_i, the sum of log f up to token i, the bias is c_i - c_j: the
 queries and keys, and it is computed as such. Tokens are counted and their positions play no part: a model
 refuses gaps, and takes consecutive positions from any start. Causal models only.
 
+In a text s times as long the gates can be slowed down as waves can: `PositionInterpolation(s)` divides every
+log f_t, and so the bias, by s, as it would divide the slopes of ALiBi (Al-Khateeb et al. 2023).
+
 Shape letters: B batch, H heads, N query length, M key length, d head width.
 """
 
@@ -21,7 +24,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..validation import floats
-from .base import Encoding, Heads, Site, TermModule
+from .base import Encoding, Extendable, Heads, Site, TermModule
+from .context import ContextExtension, PositionInterpolation, check_extension
 
 
 def forgetting_bias(logits: Float[Tensor, "B H M"]) -> Float[Tensor, "B H M M"]:
@@ -38,7 +42,7 @@ def _counted(logits: Tensor) -> Tensor:
     return F.logsigmoid(wide).cumsum(dim=-1)
 
 
-class ForgettingTerm(TermModule):
+class ForgettingTerm(TermModule, Extendable):
     """The gates of one layer. At the start b = 0, as in the authors' code, and about half of what came before
     is kept from a token to the next."""
 
@@ -47,6 +51,17 @@ class ForgettingTerm(TermModule):
         self.gates = nn.Linear(heads.content_width, heads.reading)
         self.scale = heads.width**0.5  # undoes that of the score
         self.more, self.products = 2, self.gates.weight.numel()
+        self.extend(None)
+
+    def extend(self, extension: ContextExtension | None) -> None:
+        check_extension(extension)
+        if extension is not None and not isinstance(extension, PositionInterpolation):
+            raise ValueError(
+                f"{extension!r} tells waves apart by their frequency, and forget gates have none; of the "
+                f"context extensions they follow PositionInterpolation alone"
+            )
+        self.extension = extension
+        self.slower = 1.0 if extension is None else extension.factor
 
     def prepare(self, query_positions: Tensor, key_positions: Tensor) -> None:
         return None
@@ -57,7 +72,7 @@ class ForgettingTerm(TermModule):
 
     def forward(self, content: Tensor, prepared: None, kept: Tensor | None = None) -> tuple[Tensor, Tensor]:
         logits = self.kept(content) if kept is None else kept
-        c = _counted(logits[..., 0])[..., None] * self.scale
+        c = _counted(logits[..., 0])[..., None] * (self.scale / self.slower)
         # bfloat16 has 8 digits, and counts grow with the text: there a number is the sum of three columns.
         pieces = []
         for _ in range(1 if logits.dtype == c.dtype else 3):

@@ -77,7 +77,7 @@ _REGISTRY: dict[str, Experiment] = {
             *(one for grid in (*task_grid.GRIDS, *stretched.EXPERIMENTS) for one in (grid.sweep, grid)),
             *adapted.EXPERIMENTS,
             score_terms.EXPERIMENT,
-            stretched.EVERY,
+            *stretched.EVERY,
             *each_pair.EXPERIMENTS,
             long_texts.SWEEP,
             long_texts.STRETCHED,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from ..encodings import Heads, RoPE
+from ..encodings import Forgetting, Heads, RoPE
 from ..encodings.base import Extendable
 from ..encodings.context import Extension
 from ..models import TransformerConfig
@@ -52,12 +52,14 @@ smoke); the model whose heads share a key has fewer, by what they share."""
 
 
 def waves_of(config: TransformerConfig) -> list[Extendable]:
-    """The rotations of a model, and the sinusoid at its input, of the position stream if it has one.
+    """The rotations or forget gates of a model, and the sinusoid at its input, of the position stream if it
+    has one.
 
     Raises:
         ValueError: a share of a head that is no whole pairs.
     """
-    made = [e.at_query_key(Heads(width=config.head_width)) for e in config.encodings if isinstance(e, RoPE)]
+    heads, kinds = Heads(width=config.head_width), (RoPE, Forgetting)
+    made = [e.at_query_key(heads) for e in config.encodings if isinstance(e, kinds)]
     streams = [config.streams.widths[name] for name in config.position_streams or config.streams.names]
     return made + [e.at_input(width, config.max_length) for e in config.input_encodings for width in streams]
 
@@ -80,8 +82,9 @@ def fitting(profile: str, methods: Sequence[str]) -> list[str]:
 
 @cache
 def readings_of(config: TransformerConfig) -> tuple[str, ...]:
-    """The ways in which the waves of a model can be slowed down: none without waves, and of a single pair all
-    but those that leave the first one as it is."""
+    """The ways in which the positions of a model can be slowed down: none without waves or gates, of gates
+    those that slow all positions alike, and of a single pair all but those that leave the first one as it
+    is."""
     waves = waves_of(config)
 
     def follow(make: Callable[[int, int], Extension]) -> bool:

@@ -111,7 +111,7 @@ class Slowed(Measure):
 
     Args:
         texts: all that is read.
-        readings: the slowed ones, among which the validation text chooses; none of a model without waves.
+        readings: the slowed ones, among which the validation text chooses; none of a model without position.
     """
 
     texts: LongTexts

@@ -20,15 +20,20 @@ SLOWING: Mapping[str, Callable[[int, int], Extension]] = {
 """For texts of `factor` times `length`. By parts with the bands of its source, 1 and 32 turns, and with
 narrower and faster ones; YaRN has the same first bands and a temperature."""
 
-SLOW = "parts-1-32-log"
-"""The reading of a fingerprint."""
-
 WAYS = {f"{name}{log}": (make, bool(log)) for name, make in SLOWING.items() for log in ("", "-log")}
 READINGS = tuple(WAYS)
 LOG_ONLY = "log"
 """Logits scaled with log n and positions as trained: a control, and none of the choice."""
 CHOSEN_AT = 8
 """Trained lengths of the validation texts that choose."""
+
+
+SLOW = "parts-1-32-log"
+
+
+def slow_of(readings: tuple[str, ...]) -> str:
+    """The reading of a fingerprint: by parts and log n, or the last one of a model that cannot follow it."""
+    return SLOW if SLOW in readings else readings[-1]
 
 
 def read_by(model: LanguageModel, reading: str, factor: int) -> LanguageModel:

@@ -20,7 +20,7 @@ from .ablation import COMPARED
 from .ladder_methods import METHODS as LADDER
 from .ladder_methods import readings_of
 from .methods import POS_SHARE, SPINE, Method, listed
-from .readings import CHOSEN_AT, LOG_ONLY, READINGS, SLOW, read_by
+from .readings import CHOSEN_AT, LOG_ONLY, READINGS, read_by, slow_of
 from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, last, restored
 from .scales import Scales
 from .sweep import MORE_SEEDS, Sweep
@@ -54,7 +54,7 @@ it. It tells a sum from a small number of waves."""
 RUNGS = {
     name: LADDER[name] for name in ("rope-8th", "rope-partial", "rope-half", "p-rope-quarter", "forgetting")
 }
-"""RoPE on a share of the columns, and forget gates, which have no waves to slow down: twelve seeds."""
+"""RoPE on a share of the columns, and forget gates: twelve seeds."""
 
 FAST = listed(
     Method("rope-fast", "RoPE, all pairs fast", "rope", {"encoding": RoPE(base=10.0)}),
@@ -129,8 +129,7 @@ class SlowedAnswers(Measure):
     """The answers that the trained model finds: as trained, through a window, and at slowed positions.
 
     Args:
-        readings: among which validation samples choose; of a model without waves there are none, and it is
-            read as trained and through a window alone.
+        readings: among which validation samples choose.
     """
 
     readings: tuple[str, ...] = READINGS
@@ -139,24 +138,24 @@ class SlowedAnswers(Measure):
         return {"readings": list(self.readings)}
 
     def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
-        reading, rows = chosen(config, self.readings, model, at.device) if self.readings else (None, [])
+        reading, rows = chosen(config, self.readings, model, at.device)
 
         def ways(times: int) -> Iterator[tuple[str, nn.Module]]:
             if times in NATIVE:
                 yield "native", model
             if times in WINDOW:
                 yield "window", model.extended(window=config.training.length)
-            if times > 1 and reading:
+            if times > 1:
                 yield "stretched", read_by(model, reading, times)
 
         metrics, more = tasks.asked(config, model, at.device, ways, APART)
-        about = {"reading": READINGS.index(reading)} if reading else {}
-        return metrics | about | about_the_training(config, model, at.start), rows + more
+        about = {"reading": READINGS.index(reading)} | about_the_training(config, model, at.start)
+        return metrics | about, rows + more
 
     def begins(self, config: Run, start: Checkpoint, device: str, steps: int) -> Fingerprint:
-        """The nats of the model under a slowed reading, and as it was trained where there is none."""
+        """The nats of the model under a slowed reading."""
         model, samples = restored(config, start, device), config.data.held_out(2 * config.training.length)
-        slowed = read_by(model, SLOW, 2) if self.readings else model
+        slowed = read_by(model, slow_of(self.readings), 2)
         return {"slowed_nats": [tasks.score(config, slowed, samples, device)["nats"]]}
 
 
@@ -239,13 +238,34 @@ class EveryReading(SlowedAnswers):
         return metrics | about_the_training(config, model, at.start), rows
 
 
-EVERY = replace(
-    READ,
-    name="every_reading",
-    title="Every way to slow positions down: recall",
-    question="""Does it hang on the way in which positions are slowed down which models recall further, and
-        does it take slower positions at all, or log n alone?""",
-    methods=MAIN,
-    costs={"smoke": 4.0, "laptop": 100.0},
-    plan=partial(plan, READ.sweep, EveryReading, (1, 16)),
+EVERY = tuple(
+    replace(
+        of,
+        name=name,
+        title=f"Every way to slow positions down: {of.title.partition(': ')[2]}",
+        question=question,
+        methods=methods,
+        smoke=smoke,
+        other_seeds={},
+        costs={"smoke": 4.0, "laptop": 100.0},
+        plan=partial(plan, of.sweep, EveryReading, (1, 16)),
+    )
+    for of, name, methods, smoke, question in (
+        (
+            READ,
+            "every_reading",
+            MAIN,
+            READ.smoke,
+            """Does it hang on the way in which positions are slowed down which models recall further, and
+            does it take slower positions at all, or log n alone?""",
+        ),
+        (
+            next(experiment for experiment in EXPERIMENTS if experiment.task == "latest_value"),
+            "every_reading_latest_value",
+            ("rope", "forgetting"),
+            ("forgetting",),
+            """Do forget gates find the latest value in longer texts once they are slowed down, or is log n
+            alone enough?""",
+        ),
+    )
 )

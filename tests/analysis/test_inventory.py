@@ -100,9 +100,9 @@ def test_the_open_formula_is_left_to_scores_of_more_than_a_number_and_to_what_jo
         assert kernel == expected, name
 
 
-def test_the_positions_of_every_encoding_that_is_made_of_fixed_waves_can_be_slowed_down(table):
+def test_fixed_waves_and_forget_gates_can_be_slowed_down(table):
     waves = {"sinusoidal", "rope", "phase", "tupe", "axial-rope", "sandwich", "transformer-xl"}
-    assert set(table.index[table["slows"]]) == waves
+    assert set(table.index[table["slows"]]) == waves | {"forgetting"}
 
 
 def test_a_row_can_be_asked_for_alone_and_a_text_without_a_middle_is_refused():

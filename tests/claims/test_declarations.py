@@ -109,7 +109,7 @@ def test_bits_per_byte_have_the_floor_below_byte_pairs():
         name = claim.experiment.partition("/")[2]
         floors = {(floor.bound, floor.column) for floor in claim.floors}
         task = name.removeprefix("stretched_").removeprefix("adapted_").removeprefix("each_pair_")
-        task = "mqar" if name == "every_reading" else task
+        task = task.removeprefix("every_reading_").replace("every_reading", "mqar")
         if name in ("encoding_speed", "reading_cost") or (
             name.startswith("seqpe_") and name != "seqpe_stream"
         ):

@@ -5,7 +5,9 @@ import math
 import pytest
 import torch
 
-from sepnb.encodings import Forgetting, Heads, alibi_bias, forgetting_bias
+from sepnb.encodings import Forgetting, Heads, PositionInterpolation, YaRN, alibi_bias, forgetting_bias
+from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.streams import Streams
 
 from .drawn import F64, random
 
@@ -40,3 +42,35 @@ def test_in_bfloat16_a_bias_far_into_a_text_is_as_right_as_near_its_beginning():
     at = torch.arange(8)
     expected = (-math.log(2) * (at[:, None] - at)).tril()
     torch.testing.assert_close(bias, expected, rtol=0, atol=2e-3)
+
+
+def test_slowed_down_by_eight_the_bias_is_an_eighth_of_what_it_was():
+    content = random(1, 9, 4)
+    module = Forgetting().at_query_key(Heads(2, 16, content_width=4, reading=2)).double()
+    expected = forgetting_bias(module.kept(content)[..., 0]) / 8
+    module.extend(PositionInterpolation(8.0))
+    q, k = module(content, None)
+    torch.testing.assert_close((q @ k.mT / 16**0.5).tril(), expected, rtol=0, atol=1e-12)
+    module.extend(None)
+    q, k = module(content, None)
+    torch.testing.assert_close((q @ k.mT / 16**0.5).tril(), 8 * expected, rtol=0, atol=1e-12)
+
+
+def test_a_slowed_model_gives_with_a_cache_what_it_gives_without_and_leaves_the_trained_one_alone():
+    torch.manual_seed(0)
+    config = TransformerConfig(Streams.dense(16), n_layers=2, n_heads=2, encoding="forgetting", max_length=8)
+    model = LanguageModel(config, vocab_size=20).double().eval()
+    tokens = torch.randint(20, (2, 32))
+    before, slowed = model(tokens), model.extended(extension=PositionInterpolation(4.0), log_scale=True)
+    whole = slowed(tokens)
+    cache = slowed.make_cache(2)
+    parts = [slowed(part, cache=cache) for part in tokens.split((20, 1, 11), dim=1)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), whole, rtol=0, atol=1e-12)
+    assert (whole - before).abs().max() > 1e-3
+    assert torch.equal(model(tokens), before)
+
+
+def test_an_extension_that_tells_waves_apart_is_refused():
+    config = TransformerConfig(Streams.dense(16), n_layers=1, n_heads=2, encoding="forgetting")
+    with pytest.raises(ValueError, match=r"YaRN.*forget gates have none.*PositionInterpolation"):
+        LanguageModel(config).extended(extension=YaRN(8.0, 64))

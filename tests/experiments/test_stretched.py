@@ -66,21 +66,27 @@ def test_two_methods_train_on_the_same_and_choose_among_the_same_readings():
         allowed, own = ("method", "training.learning_rate", "model."), READINGS
         if other.method in ONE_WAVE:  # NTK-aware scaling leaves its frequency as it is
             allowed, own = (*allowed, "readings"), tuple(n for n in READINGS if not n.startswith("ntk"))
-        elif other.method == "forgetting":  # no wave
-            allowed, own = (*allowed, "readings"), ()
+        elif other.method == "forgetting":  # all positions of gates alike
+            allowed, own = (*allowed, "readings"), ("interpolation", "interpolation-log")
         assert all(key.startswith(allowed) for key in differing(first, other))
         assert other.of(stretched.SlowedAnswers).readings == own
     assert len(READINGS) == len(set(READINGS)) == 2 * len(SLOWING)
 
 
-def test_every_reading_reads_the_model_of_stretched_in_each_way_of_the_claims_and_by_log_n_alone():
-    every = experiments.get("every_reading")
-    config = every.config("smoke", METHOD, 1)
-    assert config.base == STRETCHED.config("smoke", METHOD, 1).base
+@pytest.mark.parametrize(
+    ("task", "method", "readings"),
+    [("", METHOD, READINGS), ("_latest_value", "forgetting", ("interpolation", "interpolation-log"))],
+)
+def test_every_reading_reads_the_model_of_stretched_in_each_of_its_ways_and_by_log_n_alone(
+    task, method, readings
+):
+    every, read = experiments.get(f"every_reading{task}"), experiments.get(f"stretched{task or '_mqar'}")
+    config = every.config("smoke", method, 1)
+    assert config.base == read.config("smoke", method, 1).base
     assert READINGS == rules.READINGS
     metrics = every.run(config).metrics
     ways = {name.split("/")[1] for name in metrics if name.startswith("accuracy/") and name.endswith("/16x")}
-    assert ways == {*READINGS, "native", "log"}
+    assert ways == {*readings, "native", "log"}
 
 
 def test_further_rates_are_tried_while_the_best_stands_at_an_end_twice_at_most():
@@ -197,16 +203,6 @@ def test_native_is_the_model_window_hides_the_rest_and_stretched_is_the_reading_
             expected = read_by(model, reading, times).transformer.rules
             assert own["stretched"].transformer.rules == expected and times > 1
             assert extension_of(own["stretched"]).factor == times
-
-
-def test_a_model_without_waves_is_read_as_trained_and_through_its_window_at_the_lengths_of_the_others(ways):
-    config = STRETCHED.config("smoke", "forgetting", 1)
-    model = config.build().eval()
-    metrics, rows = config.of(stretched.SlowedAnswers)(config, model, At(start=untaught(config, model)))
-    assert rows == [] and "reading" not in metrics
-    ((of, _),) = ways
-    found = {times: sorted(dict(of(times))) for times in config.data.times}
-    assert found == {n: ["native", "window"][: 1 + (n in (8, 16))] for n in (1, 2, 4, 8, 16)} | {32: []}
 
 
 def test_a_reading_is_an_extension_of_its_factor_and_says_whether_logits_grow():
