@@ -46,6 +46,8 @@ SLOWED_GATES = (
     "Written when it had been seen what such a model finds unchanged (42 % at sixteen lengths), and by none "
     "with gates slowed down or logits scaled."
 )
+ONE_LAYER = "rope-nope-2"
+UNSEEN = "Written before any of these runs. In novels the same model, of four layers, had been seen."
 IN_BLOCKS = 0.1
 """The largest share of squared weights beside the blocks of a matrix that still counts as block diagonal."""
 
@@ -201,6 +203,20 @@ CLAIMS = {
         "at sixteen trained lengths",
         levels("forgetting", UNCHANGED, low=0.9),
         remark=GATED,
+    ),
+    "ladder-mqar-position-in-the-first-layer-recalls-unchanged": _recalled(
+        "RoPE in the first of two layers alone recalls, without changes, nine tenths of the values at "
+        "sixteen trained lengths",
+        levels(ONE_LAYER, UNCHANGED, low=0.9),
+        remark=UNSEEN,
+    ),
+    "ladder-latest-value-position-in-the-first-layer-is-enough-inside": _latest(
+        "Inside the trained length RoPE in the first of two layers alone finds the latest value of a key as "
+        "often as RoPE in both, within 3 points",
+        pairs(f"{ONE_LAYER} - {ALL}", "accuracy/native/1x", low=-0.03),
+        floors=(),
+        higher_is_better=False,
+        remark=UNSEEN,
     ),
     "ladder-latest-value-forget-gates-find-unchanged": _latest(
         "A model with forget gates and without position finds, without changes, nine tenths of the latest "

@@ -52,9 +52,13 @@ FEW_WAVES = listed(
 it. It tells a sum from a small number of waves."""
 
 RUNGS = {
-    name: LADDER[name] for name in ("rope-8th", "rope-partial", "rope-half", "p-rope-quarter", "forgetting")
+    name: LADDER[name]
+    for name in (
+        *("rope-8th", "rope-partial", "rope-half", "p-rope-quarter"),
+        *("rope-nope-2", "forgetting"),
+    )
 }
-"""RoPE on a share of the columns, and forget gates: twelve seeds."""
+"""RoPE on a share of the columns, RoPE in the first of two layers alone, and forget gates: twelve seeds."""
 
 FAST = listed(
     Method("rope-fast", "RoPE, all pairs fast", "rope", {"encoding": RoPE(base=10.0)}),
@@ -262,7 +266,7 @@ EVERY = tuple(
         (
             next(experiment for experiment in EXPERIMENTS if experiment.task == "latest_value"),
             "every_reading_latest_value",
-            ("rope", "forgetting"),
+            ("forgetting",),
             ("forgetting",),
             """Do forget gates find the latest value in longer texts once they are slowed down, or is log n
             alone enough?""",
