@@ -21,7 +21,6 @@ REASONS = {
     **dict.fromkeys(("mqar", "latest_value", "needle"), RECALL),
     "questions": "First come the methods that the other tasks had put in front.",
     "indirect_index": "First came the models that differ in what is mixed; those at random positions wait.",
-    "ladder_text": "The widths of a position stream but a quarter wait; every other model has its runs.",
 }
 """By experiment. A sweep belongs to the grid that it chooses for."""
 
