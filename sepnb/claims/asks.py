@@ -73,16 +73,15 @@ def gap(readings: str | Sequence[str], places: Sequence[str] = FAR) -> list[str]
 
 
 class Floor(NamedTuple):
-    """The bound that a method must clear in the mean over seeds, to have learned anything: those with the
-    ending `only`, but for those with the beginning `but`. One that does not is no partner: comparisons with
-    it are dropped, and the rest of the family is judged.
+    """The bound that a method's mean over seeds must clear to show that it learned anything. It applies to
+    names that end with `only` and do not begin with `but`. Comparisons with a method that misses it are
+    dropped; the rest of the family is judged.
 
     Args:
-        seeds: five of six seeds must reach the bound too, and to reach it is enough.
-        one_sided: what misses the floor is worse than it could be, and no more than that. A comparison that
-            holds although this works against it is kept. Not so of a model that knows nothing and therefore
-            loses nothing.
-        why: what is the matter with such a method, in words.
+        seeds: five of six seeds must reach the bound too; reaching it is enough.
+        one_sided: missing the floor only makes a method worse, so that a comparison that holds in spite of
+            this is kept. Not for a model that knows nothing and therefore loses nothing.
+        why: what is wrong with such a method, in words.
     """
 
     bound: float
@@ -100,20 +99,18 @@ class Floor(NamedTuple):
 
 @dataclass(frozen=True)
 class Unless:
-    """A condition without which a claim is not testable: means over seeds inside their bounds, without a
+    """A condition without which a claim is not testable: means over seeds lie inside their bounds, without a
     test.
 
     Args:
-        asks: the condition; of `any`, one of them is enough.
-        why: what is the matter where it is not so.
+        asks: the condition; with `any`, one of them is enough.
+        why: what is wrong if the condition fails.
         ratio: bounds are on mean(a) / mean(b).
-        tested: the asks must hold by the test of the claim itself.
-        of: the one comparison that is dropped where it is not so; None: the claim is not testable.
+        of: the one comparison that is dropped if the condition fails; None: the claim is not testable.
     """
 
     asks: Sequence[Ask]
     why: str
     any: bool = False
     ratio: bool = False
-    tested: bool = False
     of: Ask | None = None

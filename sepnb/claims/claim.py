@@ -40,19 +40,20 @@ class Claim:
     Args:
         title: the statement in plain words; what a source says stands in `book/source_map.yml`.
         asks: the comparisons that must all lie inside their bounds.
-        rule: what decides, in the reader's words; left out, asks and conditions say it (`sepnb.claims.rule`).
-        remark: what such a table does not say.
+        rule: what decides, in the reader's words; by default derived from asks and conditions, see
+            `sepnb.claims.rule`.
+        remark: what a derived rule does not say.
         source: public short name of the document that makes the statement.
         experiment: whose runs or numbers are judged, `experiment/<name>` or `chapter/<name>`.
         beside: methods that are borrowed from other experiments, which were there before, by experiment.
         metric: the column that an ask without a column means.
         higher_is_better: on which side of a floor a method must be.
         floors: what a method must clear, or comparisons with it are dropped.
-        unless: without which the claim is not testable.
-        turns: pairs of methods whose order the claim is about, where the experiment `budget` trained both.
+        unless: conditions without which the claim is not testable.
+        turns: pairs of methods whose order the claim is about, if the experiment `budget` trained both.
         parts: some asks that hold and some that fail make *partly*.
-        derive: makes columns of others, from the table of the experiment.
-        how: `by_seeds`, one of `measured`, or a function of its own where asks cannot say it.
+        derive: computes further columns from the table of the experiment.
+        how: `by_seeds`, one of `measured`, or a function of its own if asks cannot express the rule.
         id: short kebab-case name, which the ledger gives.
 
     Raises:
@@ -147,7 +148,7 @@ class Claim:
                 for floor in self.floors
             ],
             "unless": [
-                [[tuple(map(str, ask)) for ask in one.asks], one.any, one.ratio, one.tested]
+                [[tuple(map(str, ask)) for ask in one.asks], one.any, one.ratio, False]  # as pinned
                 + ([] if one.of is None else [tuple(map(str, one.of))])
                 for one in self.unless
             ],

@@ -93,8 +93,8 @@ def family(answers: Sequence[Answer], parts: bool, why: str, dropped: Sequence[D
 
 
 def each_by_itself(found: Mapping[str, Verdict], parts: bool, why: str) -> Verdict:
-    """The verdict on comparisons of which each has one already: *not run* or *not judged* where one is; what
-    is not testable is dropped by name, unless nothing is left."""
+    """One verdict from those of single comparisons: *not run* or *not judged* if any is; comparisons that are
+    not testable are dropped by name, unless nothing is left."""
     says = {HELD: HOLDS, REFUTED: FAILS, UNDECIDED: OPEN}
     judged = {name: one for name, one in found.items() if one.word in says}
     for word in (NOT_RUN, NOT_JUDGED, NOT_TESTABLE):
@@ -114,10 +114,10 @@ class Void(NamedTuple):
     """Why a comparison is not judged.
 
     Args:
-        why: what is the matter.
-        numbers: what it was seen by, by name.
-        against: the imperfection works against what is asked, so that an answer that holds stands.
-        seen: the numbers as texts, where `why` does not tell them.
+        why: the reason.
+        numbers: the numbers that show it, by name.
+        against: the imperfection works against the ask, so that an answer that holds is kept.
+        seen: the numbers as texts, if `why` does not contain them.
     """
 
     why: str
@@ -153,8 +153,8 @@ def _voided(
 
 
 def _against(ask: Ask, method: str, higher_is_better: bool) -> bool:
-    """Whether it works against what is asked that this method is worse than it could be: the one side of the
-    difference that has it would be better, and the difference further inside its one bound."""
+    """Whether an imperfect method works against the ask: if it were better, the difference would lie further
+    inside its one bound. False if the method is on both sides or the ask has two bounds."""
     sides = [method in methods_of([Ask(name)]) for name in (ask.a, ask.b)]
     if all(sides) or math.isfinite(ask.low) == math.isfinite(ask.high):
         return False
@@ -229,10 +229,10 @@ def methods_of(asks: Iterable[Ask]) -> list[str]:
 
 
 def incomplete(table: pd.DataFrame | None, methods: Sequence[str], paired: bool = True) -> Verdict | None:
-    """*Not run* where a run of these methods is missing or stale: a verdict on a grid with holes would depend
-    on who stopped it. If `paired`, they must have the same seeds."""
+    """*Not run* if a run of these methods is missing or stale, else None: the verdict on an incomplete grid
+    would depend on when it was stopped. If `paired`, the methods must have the same seeds."""
     if table is None or table.empty:
-        return Verdict(NOT_RUN, "no runs", cause=Cause.MISSING)
+        return Verdict(NOT_RUN, "no runs")
     seeds: dict[str, set] = {name: set() for name in methods}
     status = []
     for method, seed, state in zip(table["method"], table["seed"], table["status"], strict=True):
@@ -240,9 +240,9 @@ def incomplete(table: pd.DataFrame | None, methods: Sequence[str], paired: bool 
             seeds[method].add(seed)
             status.append(state)
     if absent := [name for name in methods if not seeds[name]]:
-        return Verdict(NOT_RUN, f"no runs of {', '.join(absent)}", cause=Cause.MISSING)
+        return Verdict(NOT_RUN, f"no runs of {', '.join(absent)}")
     missing, stale = status.count("not run"), status.count("stale")
-    cause = Cause.STALE if stale else Cause.MISSING
+    cause = Cause.STALE if stale else None
     if missing:
         return Verdict(NOT_RUN, f"{missing} of {len(status)} runs are missing", cause=cause)
     if stale:
@@ -289,11 +289,6 @@ def _not_met(runs: RunTable, unless: Sequence[Unless]) -> Verdict | None:
             numbers[f"{ask.a} over {ask.b}" if one.ratio else ask.name] = a / b if one.ratio else a - b
         met = [inside(value, ask) for value, ask in zip(numbers.values(), one.asks, strict=True)]
         shown = [f"{name} {value:+.3f}" for name, value in numbers.items()]
-        if one.tested:
-            differences = [difference(runs, ask) for ask in one.asks]
-            answers, enough = answer(one.asks, differences), min(map(len, differences)) >= SEEDS
-            met = [enough and found.answer == HOLDS for found in answers]
-            shown = list(map(str, answers))
         if not (any(met) if one.any else all(met)):
             return Verdict(NOT_TESTABLE, one.why, seen=tuple(shown), numbers=numbers)
     return None

@@ -31,9 +31,8 @@ PUBLISHED = ("gpu", "laptop")
 
 @dataclass(frozen=True)
 class Source:
-    """What was read of an experiment (its table) or of a chapter (its numbers) and at which profile; None of
-    nothing. An experiment has a number of records, with their seeds and, by method, the commits that they are
-    of."""
+    """The table of an experiment or the numbers of a chapter, and the profile; None if nothing was found. An
+    experiment also has the number of its records, their seeds and, by method, their commits."""
 
     need: str
     content: pd.DataFrame | Mapping[str, Any] | None = None
@@ -48,8 +47,8 @@ class Source:
         return sorted(set().union(*self.commits.values()))
 
     def judged_by(self, claim: Claim) -> dict[str, frozenset[str]]:
-        """The commits of the records that a claim is judged by, by method: of those that it asks for, or of
-        all where it names others than those."""
+        """The commits of the records that judge a claim, by method: of the methods that it names, or of all
+        if it names none or an unknown one."""
         known = self.commits.keys() | {name for lent in claim.beside.values() for name in lent}
         asked = claim.methods if claim.methods and claim.methods <= known else self.commits
         return {name: self.commits[name] for name in asked if name in self.commits}
@@ -62,9 +61,9 @@ class Row:
     Attributes:
         sources: what was read, in the order of `Claim.needs`.
         rule_commit: the commit that first had the rule; None if git cannot tell.
-        precedes: whether the rule came before the records that it judges, those of the methods that it asks
-            for; None if git cannot tell. Of experiments that only lend methods nothing is asked.
-        unseen: where it did not, the methods all of whose records came after it.
+        precedes: whether the rule came before the records of the methods that it names; None if git cannot
+            tell. Experiments that only lend methods do not count.
+        unseen: if it did not, the methods whose records all came after it.
         turned: how the verdict turned after the rule was made; None if it did not.
     """
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sepnb.claims.evidence import family, incomplete, inside, methods_of
-from sepnb.claims.verdict import Answer, Cause, Tables, Verdict
+from sepnb.claims.verdict import Answer, Tables, Verdict
 from sepnb.records.verdicts import (
     FAILS,
     HOLDS,
@@ -37,7 +37,7 @@ def by_rounds(claim: Any, tables: Tables) -> Verdict:
         cell = table[table.method == method]
         if cell.empty or not set(names) <= set(cell) or cell[names].isna().any(axis=None):
             untimed = f"no {column.replace('_', ' ')} of {method} was timed here"
-            return Verdict(NOT_TESTABLE, untimed, cause=Cause.NOT_READ)
+            return Verdict(NOT_TESTABLE, untimed)
         low, middle, high = (float(cell.iloc[0][name]) for name in names)
         found = HOLDS if inside(low, ask) and inside(high, ask) else OPEN
         if low >= ask.high or high <= ask.low:

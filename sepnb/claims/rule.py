@@ -1,6 +1,6 @@
-"""The rule of a claim as its declaration says it: a table of what is compared, in which column, within which
-bounds, and what would keep it from an answer. Parts of columns are called as in the records, which the page
-of claims explains; what is measured has words.
+"""The rule of a claim, written from its declaration: a table of what is compared, in which column, within
+which bounds, and what would prevent an answer. Parts of columns keep their names in the records, which the
+page of claims explains; measures are put into words.
 """
 
 import math
@@ -27,8 +27,8 @@ MEASURES = {
 
 
 class Line(NamedTuple):
-    """What is asked alike: the difference of each `a` and each `b` lies in each column within the bounds.
-    Without a `b` it is the column itself."""
+    """Asks that share their bounds: each `a` minus each `b` lies within the bounds in each column. Without a
+    `b`, the column itself does."""
 
     a: tuple[str, ...]
     b: tuple[str, ...]

@@ -54,7 +54,7 @@ def uses(table: pd.DataFrame | None, method: str, reader: str = "native") -> Ver
     inside, far, every, control = (runs.values(method, name) for name in columns)
     if min(map(len, (inside, far, every, control))) < len(runs.frame):
         unread = f"a run of {method} diverged, or is not read as {reader}"
-        return Verdict(NOT_TESTABLE, unread, cause=Cause.NOT_READ)
+        return Verdict(NOT_TESTABLE, unread)
     chance = runs.guess(8)
     means = {"far": far, "inside": inside, "all": every, "window": control, "chance": chance}
     numbers = {name: float(values.mean()) for name, values in means.items()}

@@ -24,14 +24,10 @@ None."""
 
 
 class Cause(Enum):
-    """Why nothing is decided, for those who show a verdict and say more than its word."""
+    """Why a verdict decides nothing, where its display depends on it."""
 
-    MISSING = auto()
-    """A run that the rule needs is not there."""
     STALE = auto()
-    """One is there, and the code is another since: nothing was run with it."""
-    NOT_READ = auto()
-    """No run was read, or no number measured, in the way that is asked for."""
+    """The code has changed since the runs: none was made with it."""
     BASE = auto()
     """The method is what others are compared with."""
     NOT_LEARNED = auto()
@@ -89,9 +85,9 @@ class Verdict:
         why: the reason in short, such as the number of seeds, or what stands in the way.
         answers: to each ask, where there was a test.
         numbers: by name; those of the answers if none are given.
-        seen: what was seen of what stands in the way, a text each.
-        cause: what stands in the way, where somebody tells it apart.
-        budget: what more training makes of it; None where no run says.
+        seen: the observations behind an obstacle, a text each.
+        cause: the kind of obstacle, if readers of a verdict distinguish it.
+        budget: the effect of more training; None if no run shows it.
         dropped: comparisons that were not judged.
     """
 

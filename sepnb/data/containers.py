@@ -1,9 +1,9 @@
-"""From the forms in which the data sets are packed to their parts, by name: one function per form.
+"""Unpack data sets into their parts, by name: one function per packed form.
 
-Those that take a folder read what lies in a data set's; the others unpack what its owner publishes. They
-raise FileNotFoundError where the files are not there and `Unreadable` where they are but cannot be decoded.
-Nothing is verified here: the registry compares the parts with its hashes. No part may unpack to more than
-`most` bytes, which the registry knows: a small archive can hold gigabytes.
+Functions that take a `folder` read the folder of a data set; the others unpack what its owner publishes. They
+raise FileNotFoundError if the files are missing and `Unreadable` if they cannot be decoded. Nothing is
+verified here: the registry compares the parts with its hashes. No part may unpack to more than `most` bytes,
+a limit from the registry: a small archive can hold gigabytes.
 """
 
 import gzip

@@ -1,7 +1,7 @@
-"""A data set: what it must say (by hash), whose it is, where it may lie, how to get it.
+"""A data set: its content (by hash), its owner, where it may lie, and how to get it.
 
 A data set is known by its decoded canonical text, never by an archive. It may lie in `SEPNB_DATA/<name>/` in
-any form that decodes to that text; what the hash does not confirm is not used.
+any form that decodes to that text; content that does not match the hash is not used.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from sepnb.data import containers
 Bytes = np.ndarray  # uint8, one dimension, read-only
 Parts = Mapping[str, Bytes | bytes]
 Unpack = Callable[[Path, int], dict[str, bytes]]
-"""Of a place, and of how many bytes a part of it may have."""
+"""Called with a path and the most bytes that a part may have."""
 
 
 class DataMissing(FileNotFoundError):
@@ -64,11 +64,11 @@ class DataSet:
         parts: the files of the decoded text; empty where a package brings them and only the whole is hashed.
         note: what a check of the owner's bytes can show and what it cannot.
         decode: reads the parts from what lies in a folder (see `sepnb.data.containers`).
-        addresses: of the archive, in the order in which they are tried, encrypted ones first; none where a
-            package brings the text.
+        addresses: URLs of the archive in the order in which they are tried, encrypted ones first; empty if a
+            package provides the text.
         unpack: reads the parts from that archive.
-        files: where the owner publishes several, their names below each address; `unpack` then gives the one
-            part of each, whose name is that of the file without its last suffix.
+        files: if the owner publishes several files, their names below each address; `unpack` then returns
+            the one part of each file, which is named after the file without its last suffix.
     """
 
     name: str
@@ -144,9 +144,9 @@ class DataSet:
         return "at hand"
 
     def fetch(self, *, progress: bool = True, timeout: float = 30.0) -> str:
-        """Have the text at hand, from the network only if it must be, and say where it comes from.
+        """Make the text available, downloading it only if needed; returns a message on where it is from.
 
-        What arrives is compared with the registered hashes before it is kept. `progress` shows a bar;
+        A download is compared with the registered hashes before it is kept. `progress` shows a bar;
         `timeout` is how many seconds to wait for each answer of a server.
 
         Raises:

@@ -1,8 +1,8 @@
-"""What is drawn, and how much: random numbers that no version of numpy changes, and the check of sizes."""
+"""Random numbers that no version of numpy changes, and a generator for each use of them."""
 
 import numpy as np
 
-from ..validation import at_least as at_least  # for those who draw
+from ..validation import at_least
 
 
 def uniform(generator: np.random.PCG64, count: int) -> np.ndarray:

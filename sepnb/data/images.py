@@ -4,7 +4,7 @@
 
     splits = load("fashion-mnist")
     for pixels, labels in sample_batches(splits.train, batch_size=64, seed=0, steps=9):  # uint8 [64, 28, 28]
-        images = splits.scaled(pixels)  # float32 [64, 1, 28, 28]
+        images = splits.standardised(splits.unit(pixels))  # float32 [64, 1, 28, 28]
         ...
     larger = upscaled(splits.unit(splits.test.pixels), 56)
     canvas = on_canvas(splits.unit(splits.test.pixels), 56, seed=0)
@@ -24,7 +24,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sepnb.data import registry
-from sepnb.data.draws import at_least, generator_of, uniform
+from sepnb.data.draws import generator_of, uniform
+from sepnb.validation import at_least
 
 SPLIT_SEED = 0
 """Draws which images are held out. Changing it changes every split."""
@@ -69,7 +70,7 @@ class ImageSplits:
 
     @cached_property
     def mean_and_spread(self) -> tuple[float, float]:
-        """Mean and spread of the training pixels, from 0 to 1: what `scaled` subtracts and divides by."""
+        """Mean and spread of the training pixels, from 0 to 1, for `standardised`."""
         counts = np.bincount(self.train.pixels.ravel(), minlength=self.brightest + 1) / self.train.pixels.size
         values = np.arange(len(counts)) / self.brightest
         mean = float(counts @ values)
@@ -83,10 +84,6 @@ class ImageSplits:
         """Images from `unit`, so that the training images have mean 0 and mean square 1."""
         mean, spread = self.mean_and_spread
         return (images - mean) / spread
-
-    def scaled(self, pixels: np.ndarray) -> Float[Tensor, "n 1 H W"]:
-        """`standardised(unit(pixels))`: what a model is given."""
-        return self.standardised(self.unit(pixels))
 
 
 def load(name: str) -> ImageSplits:

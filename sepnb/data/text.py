@@ -18,8 +18,8 @@ import numpy as np
 
 from sepnb.data.corpora import Document, Splits, Text, load
 from sepnb.data.dataset import Bytes, DataDamaged, DataMissing
-from sepnb.data.draws import at_least, uniform
-from sepnb.validation import instance, shown
+from sepnb.data.draws import uniform
+from sepnb.validation import at_least, instance, shown
 
 __all__ = [
     "MARKERS",

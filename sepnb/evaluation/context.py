@@ -1,10 +1,9 @@
-"""Replaced and shuffled context: does a model use what lies far back? Put something else there and see what
-it costs.
+"""Replaced and shuffled context: does a model use far context? Replace that context and measure the cost.
 
-A model that only survives a long text has the same loss whatever stands at its beginning. One that uses it
-has a larger one once that beginning is of another document. Where its own words stand there in another order,
-it keeps what it had of the words and loses what it had of their order. Shape letters: n windows, N bytes read
-in each.
+A model that only survives a long text has the same loss whatever its beginning holds. A model that uses the
+beginning has a higher loss once it comes from another document. If the beginning has its own words in another
+order, the model keeps what it gained from the words and loses what it gained from their order. Shape letters:
+n windows, N bytes read in each.
 """
 
 from collections.abc import Callable
@@ -43,12 +42,12 @@ def with_replaced_context(
     stride: int,
     **how: Any,
 ) -> Losses:
-    """The losses of `evaluate` where everything but the recent past of a byte is of another document.
+    """The losses of `evaluate` if all but the recent past of each byte comes from another document.
 
     The windows are scored in chunks of `stride` bytes. The first byte of a chunk is predicted from `recent`
-    bytes of its own text, the last from `recent` + `stride` - 1, and the places before these hold the bytes
-    of `of_another_document`. Indices, lengths and distances are as in `evaluate`: the content alone differs.
-    The first `recent` bytes have no older past and are scored as they are.
+    bytes of its own text, the last byte from `recent` + `stride` - 1; everything before holds the bytes of
+    `of_another_document`. Indices, lengths and distances are as in `evaluate`: the content alone differs.
+    The first `recent` bytes have no older past and are scored unchanged.
 
     Args:
         model, windows, documents: as in `evaluate`, and so is `how`: device, precision and batch_size.

@@ -1,7 +1,6 @@
-"""Key bytes: those whose loss falls most when more context can be seen, by a model that nobody is compared
-with.
+"""Key bytes: those whose loss falls most with more context, under a model that takes part in no comparison.
 
-Most bytes of a text follow from the few before them, so that a mean over all hides what far context gives.
+Most bytes of a text follow from the few before them, so a mean over all bytes hides the gain of far context.
 Fang et al. (2024, LongPPL) score a model on *key tokens* alone: those that a given model predicts much better
 from a long context than from a short one, and well. Their thresholds are for tokens of large models. Here a
 fixed share of the bytes is taken, those with the largest fall, so that a list is as long for a weak selector
@@ -44,16 +43,15 @@ def key_bytes(short: np.ndarray, long: np.ndarray, *, share: float, first: int) 
     return np.concatenate([np.zeros((len(short), first), dtype=bool), marked.reshape(fall.shape)], axis=1)
 
 
-def drawn_bytes(shape: tuple[int, int], *, share: float, first: int, seed: int = 0) -> np.ndarray:
-    """As many bytes drawn at random, bool `[n, N]`: what stands for a list where none was made, as in
-    tests."""
-    drawn = uniform(np.random.PCG64(seed), shape[0] * shape[1]).reshape(shape)
+def drawn_bytes(shape: tuple[int, int], *, share: float, first: int) -> np.ndarray:
+    """The same share of bytes drawn at random, always alike, bool `[n, N]`: a stand-in for a missing list."""
+    drawn = uniform(np.random.PCG64(0), shape[0] * shape[1]).reshape(shape)
     return key_bytes(drawn, np.zeros(shape), share=share, first=first)
 
 
 def listed(marked: np.ndarray, held: LongWindows, names: Sequence[str]) -> list[dict[str, Any]]:
-    """The marked bytes `[n, N]` of some windows as a list that needs none of them: for each document that has
-    some its name and the offsets in it, rising."""
+    """The marked bytes `[n, N]` of windows as rows that do not depend on the windows: for each document with
+    marked bytes, its name and the rising offsets in it."""
     rows = []
     for document in np.unique(held.documents):
         own = held.documents == document

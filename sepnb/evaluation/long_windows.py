@@ -65,15 +65,15 @@ class Beyond:
 
 
 def blocks_of(seed: int, count: int = 1) -> tuple[int, ...]:
-    """The blocks that a seed reads, from 0 on: six seeds read all of them, of `count` each so many fewer."""
+    """The `count` blocks that a seed reads, counted from 0; `BLOCKS // count` seeds in a row read all."""
     apart = BLOCKS // count
     return tuple(range((seed - 1) % apart, BLOCKS, apart))
 
 
 class LongWindows(NamedTuple):
-    """What a run reads: tokens `[n, times * L + 1]`, the document of each, and per scope which are in it;
-    where some of the scored bytes are told apart, which ones: bool `[n, times * L]`; and where each begins in
-    its document."""
+    """The windows of a run: tokens `[n, times * L + 1]`, the document of each, for each scope a mask of its
+    windows, where each window starts in its document, and `marked`, bool `[n, times * L]`: the scored bytes
+    that are reported separately, if any are."""
 
     tokens: np.ndarray
     documents: np.ndarray

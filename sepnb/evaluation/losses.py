@@ -46,9 +46,9 @@ class Losses:
 
         Args:
             edges: rising, from 0 up and to at most L.
-            marked: bool `[n, L]`, bytes to be told apart. Where it is given, each row has their
-                `marked_share` of the bytes, and the means over them and over the others, in bits per byte:
-                `marked` and `rest`, None where there is no such byte.
+            marked: bool `[n, L]`, bytes to report separately. Each row then also has `marked_share`, their
+                share of the bytes, and the means over them and over the others in bits per byte, `marked`
+                and `rest`, None if there is no such byte.
         """
         rising = len(edges) > 1 and list(edges) == sorted(set(edges))
         if not rising or edges[0] < 0 or edges[-1] > self.bits.shape[1]:
@@ -141,7 +141,7 @@ def evaluate(
         windows: integers `[n, L+1]`.
         documents: `[n]`, the document of each window; by default all of one.
         positions: integers `[L]`, those of the L bytes that are read; by default the model's own, 0 to L-1.
-            From s on they tell what an unseen index does where no length and no distance is unseen.
+            From s on, they isolate the effect of an unseen index: no length and no distance is unseen.
         device, precision, batch_size: how it is computed; the result differs by rounding only.
     """
     _check(windows)

@@ -130,7 +130,7 @@ def unseen_sides(
         index: whether there are positions that training did not have.
         length: whether a query sees more keys than in training.
         distance: whether there are differences of positions that training did not have.
-        reach: the least of these; an encoding to which all from an earlier one on are alike has met them.
+        reach: the least of these; an encoding that saturates at a smaller one has met them.
     """
     encodings = tuple(encodings)
     sides = {

@@ -1,8 +1,8 @@
-"""Do predictions stay what they were where a text is longer than the trained length?
+"""Do predictions stay the same in a text longer than the trained length?
 
-The same bytes are read twice: in a fresh window at trained positions, and far into a long text. What a model
-says of the next byte may change for two reasons only: there is more context, or the model is disturbed. The
-distance between the two predictions says how far they moved, whichever byte then came.
+The same bytes are read twice: in a fresh window at trained positions, and far into a long text. The
+prediction of the next byte can change for two reasons only: there is more context, or the model is disturbed.
+The distance between the two predictions measures the change, whichever byte follows.
 
 Shape letters: n windows, N bytes read in each, V vocabulary.
 """
@@ -27,8 +27,8 @@ def log_probabilities(
     precision: str = "float32",
     batch_size: int = 64,
 ) -> Tensor:
-    """Of the next byte after each of `[n, N]` bytes read at positions 0 to N-1: float32 `[n, N, V]`, in nats;
-    the model is put into evaluation mode."""
+    """Log probabilities of the next byte after each of `[n, N]` bytes, read at positions 0 to N-1: float32
+    `[n, N, V]`, in nats. The model is put into evaluation mode."""
     reading, pieces = model.to(device).eval(), []
     for start in range(0, len(tokens), batch_size):
         batch = torch.from_numpy(tokens[start : start + batch_size].astype(np.int64)).to(device)
@@ -42,8 +42,8 @@ def moved(model: nn.Module, reader: nn.Module, tokens: np.ndarray, *, length: in
     """How far predictions move in a long text: KL(fresh || long) in bits, float64 `[n, N - length]`, for each
     byte that is predicted past the trained length.
 
-    *fresh* is what the model says after the last length/2 + 1 to `length` bytes, at positions from 0 on;
-    *long* what the reader says after all bytes, at their own positions. 0: not at all.
+    *fresh* is the model's prediction from the last length/2 + 1 to `length` bytes, at positions from 0 on;
+    *long* is the reader's, from all bytes at their own positions. 0 means no change.
 
     Args:
         model: as it was trained.

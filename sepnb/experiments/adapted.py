@@ -153,7 +153,7 @@ class Tuning:
         stop_after: int | None = None,
     ) -> TunedModel:
         """The trained model of a checkpoint with the part tuned, and the losses of the tuning, in nats. It is
-        tuned as it is read at slowed positions, and given back as it was trained to be read.
+        tuned at slowed positions and returned with its positions as trained.
 
         Raises:
             Diverged: a loss is not finite.

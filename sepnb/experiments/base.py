@@ -40,8 +40,8 @@ class Experiment:
         question: what it asks.
         methods: what is compared, in the order of tables.
         smoke: of these, what the smoke profile runs, with the first seed.
-        costs: a rough time of one run by profile, in seconds on one core of a laptop. Of gpu, on one GPU,
-            only where no `TransformerConfig` is trained: else `expected` computes it.
+        costs: rough seconds of one run by profile, on one core of a laptop. That of gpu, on one GPU, is given
+            only if no `TransformerConfig` is trained: else `expected` computes it.
         plan: the run of a cell, called as `(experiment, profile, cell, seed)` with the experiment's name. A
             run is frozen and has `experiment`, `profile`, `method`, `seed`, its `label` in tables, its `key`
             (the file name of its record, different for every different run) and `resolved()`, every setting
@@ -52,15 +52,16 @@ class Experiment:
         alone: whether its runs are timed, so that nothing else may compute on their GPU.
         seeds: six, because fewer allow no verdict. Seed 0 chose the learning rates; what is published uses
             others.
-        other_seeds: those of single cells, but for smoke.
-        crossed: what a profile crosses with the seeds, where that is not its methods: called with the profile
-            and its methods.
-        columns: what its table says of a run besides, missing runs included.
-        cells_first: seeds inside cells, so that runs that start together train models of different seeds.
-        waits: called with a run before it is computed, or submitted to be computed elsewhere; a ValueError
-            where the published records that choose its settings are not there.
-        computes, begins: the record and the fingerprint of a run, called with it and `device`; a
-            fingerprint with the `steps` of a training too.
+        other_seeds: the seeds of single cells, except at smoke.
+        crossed: the cells that a profile crosses with the seeds, by default its methods; called with the
+            profile and its methods.
+        columns: further columns of its table, each computed from a run, also from missing ones.
+        cells_first: the seeds of a cell follow each other, so that runs that start together differ in seed.
+        waits: called with a run before it is computed or submitted; ValueError if the published records that
+            choose its settings are missing.
+        computes, begins: return the record and the fingerprint of a run; called with it and `device`, and
+            `begins` with the `steps` of a training too.
+        installed: whether the further packages that its records need are installed.
     """
 
     name: str

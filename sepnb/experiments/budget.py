@@ -6,6 +6,7 @@ Each budget has a sweep of its own, over its whole schedule: a longer one prefer
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 
 from . import ablation, methods
 from . import language_modelling as lm
@@ -62,10 +63,6 @@ def budget_of(run: Run) -> int:
     return dict(run.besides)["budget"]
 
 
-def steps_of(run: Run) -> int:
-    return run.training.steps
-
-
 def crossed(profile: str, methods: Sequence[str]) -> list[tuple[str, int]]:
     budgets = BUDGETS[:2] if profile == "smoke" else BUDGETS
     return [(method, budget) for budget in budgets for method in methods]
@@ -95,6 +92,6 @@ EXPERIMENT = Experiment(
     crossed=crossed,
     plan=plan,
     waits=waits,
-    columns={"budget": budget_of, "steps": steps_of},
+    columns={"budget": budget_of, "steps": attrgetter("training.steps")},
     costs={"smoke": 1.5, "laptop": 65.0},
 )

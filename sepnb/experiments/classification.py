@@ -38,8 +38,8 @@ class Asked(NamedTuple):
 
 
 class View(NamedTuple):
-    """One way in which test inputs are read: by this model; its metric, and what its row says of it (None: it
-    has no row)."""
+    """One way to read test inputs: `reader` reads `asked`, for the metric `column`; `about` holds the other
+    fields of its row (None: no row)."""
 
     column: str
     about: dict[str, Any] | None

@@ -4,8 +4,8 @@ A run is one encoding at one length: everything that it does between projected q
 its tables and biases included, forward and backward in one layer. In a model all layers share these tables,
 so that here is the dearest case. It is timed in turns with torch's fused causal attention on the same
 queries, keys and values: eager, with its formulas compiled, and as x-transformers has it, eager and compiled
-as a whole, see `peer`. *Ahead* is how many times as fast as the faster of the latter two ours is, compiled
-where there is a compiler. An encoding that acts at the input costs attention nothing and is no run.
+as a whole, see `peer`. *Ahead* is the speed of our step, compiled if there is a compiler, over that of the
+faster step of x-transformers. An encoding that acts at the input costs attention nothing and has no run.
 
 Two numbers beside each ratio say what could be reached. Neither is a bound, and the aims were set without
 them:

@@ -1,10 +1,9 @@
-"""How long runs take on a GPU, told before they start: from their operations, not from a table.
+"""Estimate, before runs start, how long they take on a GPU: from their operations, not from a table.
 
-Counted are the multiply-adds of the training, see `sepnb.analysis.flops`; what an encoding adds to them in
-every layer is left out where it is not counted. A GPU is taken to do a `SHARE` of its peak. A step of a
-small model does not fill it: it takes `LEAST_STEP`, the time in which a processor starts its kernels, and
-others may use the GPU meanwhile, but for `LEAST_OF_GPU`: kernels of several processes take turns. Scoring
-the trained model is not counted.
+The multiply-adds of the training are counted, see `sepnb.analysis.flops`, without what some encodings add in
+every layer. A GPU is assumed to reach a `SHARE` of its peak. A step of a small model does not fill it: it
+takes at least `LEAST_STEP`, in which the processor launches its kernels. Other runs can use the GPU meanwhile
+except for `LEAST_OF_GPU`: kernels of several processes take turns. Scoring is not counted.
 """
 
 from collections.abc import Iterable

@@ -173,7 +173,7 @@ class Fitted(Measure):
         rows += divergences(config, self, model, readers, device=at.device)
         rows += recovered(config, self, model, device=at.device)
         rows = [row for row in rows if row.get("scope") != "tight"]  # "part" has these windows of each
-        at.done(self.looks, self.looks)
+        at.done(self.looks)
         return metrics | metrics_of(rows, length), rows
 
 

@@ -13,8 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..data.draws import at_least, generator_of, uniform
+from ..data.draws import generator_of, uniform
 from ..data.images import Images, ImageSplits, sample_batches
+from ..validation import at_least
 
 HELD_OUT_SEED = 0
 """Draws the held-out pictures: the same for every method and every seed of a run."""
@@ -89,13 +90,12 @@ class Direction:
         """Rows and columns, in patches, of the first and of the second thing: int64 `[K, 4]`. ValueError for
         a grid in which they do not fit beside each other."""
         at_least(2 * self.item, grid=grid)
-        corners = np.arange(grid - self.item + 1)
-        every = np.stack(np.meshgrid(*4 * [corners], indexing="ij"), -1).reshape(-1, 4)
+        every = np.indices(4 * (grid - self.item + 1,)).reshape(4, -1).T
         rows, columns = np.abs(every[:, 2:] - every[:, :2]).T
         return every[(rows != columns) & (np.maximum(rows, columns) >= self.item)]
 
     def by_one_place(self, grid: int, canvas: int | None = None) -> float:
-        """The share of right answers of who knows where one thing is, and nothing of the other.
+        """The accuracy of the best guess that knows where one thing is, and nothing of the other.
 
         Args:
             grid: patches along a side.

@@ -126,9 +126,7 @@ MOVED = {
 others that two digits write and no step and no loss had."""
 
 
-@lru_cache(maxsize=1)
-def splits_of(name: str) -> images.ImageSplits:
-    return images.load(name)
+splits_of = lru_cache(maxsize=1)(images.load)
 
 
 @dataclass(frozen=True)

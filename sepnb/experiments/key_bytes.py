@@ -60,14 +60,12 @@ class Chosen(Measure):
 
     Args:
         texts: what it reads, with a long and with a short context.
-        share: how many of the bytes.
     """
 
     texts: LongTexts
-    share: float = SHARE
 
     def resolved(self) -> dict[str, Any]:
-        return self.texts.resolved() | {"share": self.share}
+        return self.texts.resolved() | {"share": SHARE}
 
     @property
     def looks(self) -> int:
@@ -80,7 +78,7 @@ class Chosen(Measure):
         read = held.tokens, held.documents
         long = native.losses(model, *read, **texts.how(config, at.device, texts.beyond.longest))
         short = coarse.losses(model, *read, **texts.how(config, at.device, length))
-        marked = key_bytes(short.bits, long.bits, share=self.share, first=length)
+        marked = key_bytes(short.bits, long.bits, share=SHARE, first=length)
         metrics: Metrics = {"key_bytes": int(marked.sum())}
         for name, one in (("long", long), ("window", short)):
             metrics[f"key/{name}"], metrics[f"rest/{name}"] = apart(one, marked, length)
@@ -202,7 +200,7 @@ class AtKeyBytes(Measure):
         rows += costs("shuffled", read["shuffled"], native, of.beyond.edges[1:])
         metrics |= {f"{row['kind']}/{row['stop'] // length}x": row["bits_per_byte"] for row in rows}
         metrics[f"beyond/{NEAR}"] = beyond_near(model, held.tokens[:, : length + 1], short)
-        at.done(1, 1)
+        at.done(1)
         return metrics, rows
 
 

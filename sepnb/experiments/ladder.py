@@ -79,7 +79,7 @@ def shuffled(
     stride: int,
     **how: Any,
 ) -> Rows:
-    """What it costs where all but the recent words stand in another order, in bins: rows of that kind."""
+    """Rows of the kind "shuffled": the cost, by bin, of reordering all but the recent words."""
     mixed = with_shuffled_context(model, windows, documents, recent=recent, stride=stride, **how)
     return costs("shuffled", mixed, evaluate(model, windows, documents, **how), edges)
 

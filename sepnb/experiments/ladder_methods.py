@@ -82,9 +82,9 @@ def fitting(profile: str, methods: Sequence[str]) -> list[str]:
 
 @cache
 def readings_of(config: TransformerConfig) -> tuple[str, ...]:
-    """The ways in which the positions of a model can be slowed down: none without waves or gates, of gates
-    those that slow all positions alike, and of a single pair all but those that leave the first one as it
-    is."""
+    """The ways in which the positions of a model can be slowed down: none without waves or gates, for gates
+    those that slow all positions alike, and for a single pair those that do not leave the first pair
+    unchanged."""
     waves = waves_of(config)
 
     def follow(make: Callable[[int, int], Extension]) -> bool:

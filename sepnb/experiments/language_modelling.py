@@ -58,12 +58,11 @@ class TextConfig(Data):
     def ends(
         self, config: Run, model: LanguageModel | None, losses: list[float], watch: Any, device: str
     ) -> Found:
-        if model is None:
-            return {}, _curve(losses)
-        paid = score(config, model, "validation", device).bits_per_byte
-        return {"val_bits_per_byte": paid, "train_bits_per_byte": last(config, losses) / log(2)}, _curve(
-            losses
-        )
+        metrics = {}
+        if model is not None:
+            paid = score(config, model, "validation", device).bits_per_byte
+            metrics = {"val_bits_per_byte": paid, "train_bits_per_byte": last(config, losses) / log(2)}
+        return metrics, _curve(losses)
 
     def sources(self, config: Run, trainings: Sequence[TrainingConfig]) -> dict[str, Any]:
         seen = sum(training.targets for training in trainings)
@@ -102,9 +101,7 @@ SIZES = {
 }
 
 
-@lru_cache(maxsize=2)
-def splits_of(name: str) -> text.Splits:
-    return text.load(name)
+splits_of = lru_cache(maxsize=2)(text.load)
 
 
 @lru_cache(maxsize=2)
@@ -121,8 +118,8 @@ def windows_of(held: text.Text, training: TrainingConfig, seed: int) -> Iterator
 
 
 def score(config: Run, model: LanguageModel, split: str, device: str, at_most: int | None = None) -> Losses:
-    """What the model pays for the first bytes of each document of "validation" or "test", as many as the run
-    says, in windows of the run; for the first `at_most` windows only."""
+    """The losses on the first bytes of each document of "validation" or "test", as many as the run sets, in
+    windows of the run; if given, on the first `at_most` windows only."""
     of = config.data
     length, each = of.window or config.training.length, getattr(of, f"{split}_bytes")
     cut = text.windows(getattr(of.splits, split), length=length, per_document=each)

@@ -90,8 +90,8 @@ def read(
     device: str = "cpu",
     progress: Progress | None = None,
 ) -> Rows:
-    """Every reading of a run, or those `asked` for, by its trained model, or of the first `longest` bytes of
-    every window: rows of the kind "reading", one a bin and scope.
+    """Read the windows of a run, or their first `longest` bytes, with its model in every way or those of
+    `asked`; returns rows of the kind "reading", one a bin and scope.
 
     The windows of a scope are the same for all readings that cover it. A reading that starts far out has one
     row, of the scope "far": the first L bytes of every long window of its own scope, at the indices from
@@ -198,5 +198,5 @@ class ReplacedContext(Measure):
         native = Protocol("native").losses(model, held.tokens, held.documents, **how)
         foreign = with_replaced_context(model, held.tokens, held.documents, **self.foreign, **how)
         rows = costs("gain", foreign, native, beyond.edges[1:])
-        at.done(1, 1)
+        at.done(1)
         return {f"gain/{row['stop'] // beyond.length}x": row["bits_per_byte"] for row in rows}, rows

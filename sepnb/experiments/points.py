@@ -12,9 +12,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ..data.draws import at_least, uniform
+from ..data.draws import uniform
 from ..models import LanguageModel, TransformerConfig
 from ..models.image import with_origin
+from ..validation import at_least
 
 CLASS, FIRST, SECOND = 0, 1, 2
 """The three tokens, by their number in the vocabulary."""

@@ -54,10 +54,10 @@ class At:
     start: Checkpoint | None = None
     progress: Progress | None = None
 
-    def done(self, looks: int, of: int) -> None:
-        """Tell how many looks of all are taken."""
+    def done(self, looks: int) -> None:
+        """Report that all looks of a measure are taken."""
         if self.progress is not None:
-            self.progress(looks, of)
+            self.progress(looks, looks)
 
 
 HERE = At()
@@ -90,14 +90,14 @@ class Data(ABC):
     def ends(
         self, config: "Run", model: nn.Module | None, losses: list[float], watch: Any, device: str
     ) -> Found:
-        """What is said of the training and, where it did not diverge (`model` is None), of its model."""
+        """Metrics and rows of the training and, unless it diverged (`model` is None), of its model."""
 
     @abstractmethod
     def sources(self, config: "Run", trainings: Sequence[TrainingConfig]) -> dict[str, Any]:
-        """What `recorded` is told: hashes of the data, and the bytes that these trainings read."""
+        """Arguments of `recorded`: hashes of the data, and the bytes that these trainings read."""
 
     def watch(self, config: "Run", model: nn.Module, device: str) -> Callable[[int], None] | None:
-        """What is called after every step with how many were taken, if anything."""
+        """A function to call after every step with the number of steps taken, or None."""
         return None
 
     def tokens(self, training: TrainingConfig) -> int:
@@ -298,8 +298,8 @@ def attempted(
     progress: Progress | None = None,
     watch: Callable[[int], None] | None = None,
 ) -> tuple[list[float], Metrics]:
-    """The losses of a training, in nats, and what every record says of it. One with a compiler says in how
-    many steps compiled graphs ran, and how many in the last of them. `watch` is called after each step."""
+    """Train a model; returns the losses, in nats, and the metrics of every record. With a compiler these say
+    in how many steps compiled graphs ran, and how many graphs in the last. `watch` is called each step."""
     training, counts = config.training, model.parameter_counts()
     compiled = CompiledSteps()
 

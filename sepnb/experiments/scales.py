@@ -17,8 +17,8 @@ from .methods import model_config, series
 class Scale(NamedTuple):
     """What is drawn larger or smaller.
 
-    Fields: standard deviations to try; the model that is drawn with one; that of a record's model; the
-    factors to a further one below and above.
+    Fields: `stds`, standard deviations to try; `drawn`, the model with a given one; `of`, that of a record's
+    model; `further`, the factors to the next one below and above.
     """
 
     stds: tuple[float, ...]
@@ -60,8 +60,8 @@ def scale_of(model: TransformerConfig) -> Scale | None:
 
 
 class Scales:
-    """At which scale positions are drawn, or the content to which they are added: by sweeps at this size, of
-    the method itself or of the nearest of its bases that scales the same; of two sweeps, by the first."""
+    """The scale of positions, or of the content to which they are added, chosen by sweeps at this size: of
+    the method itself or of its nearest base that scales the same; the first such sweep counts."""
 
     def __init__(self, *sweeps: Any) -> None:
         self.sweeps = sweeps

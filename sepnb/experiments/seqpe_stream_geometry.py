@@ -46,8 +46,8 @@ FRESH = tuple(range(7, 19))
 """Seeds of `SCORE` beside those of all: none of their curves was seen before the rules were written."""
 
 PIECES = SLACK = 16
-"""What indices cost is given in so many pieces of a trained length, and a fold reaches back by one part in
-`SLACK` of it at least."""
+"""The cost of indices is given in `PIECES` pieces of a trained length; a fold reaches back by at least one
+part in `SLACK` of it."""
 
 
 def taught(run: Run) -> bool:

@@ -1,17 +1,17 @@
-"""Sweeps: the learning rate of every method is the best of the same few, by the records of its sweep.
+"""Sweeps: every method takes the best of the same few learning rates, by the records of its sweep.
 
 A sweep trains every method at a few rates with a seed that no published run has, and reads the validation
-data only. It extends itself by one rule: where the best of a method stands at an end of what was tried, one
-more beyond it is tried, until it does not; so all are compared at a rate with a worse one on either side. A
-further trial counts once its run is published; until then nothing that hangs on it is trained, and what was
-published stays as it is.
+data only. One rule extends it: while the best rate of a method is the lowest or the highest that was tried,
+one more beyond it is tried; in the end every method has a worse rate on either side of its own. A further
+trial counts once its run is published; until then no run that depends on it is trained, and published runs
+stay unchanged.
 
 A method that adds positions to content is tried at several scales too, see `scales`.
 
-Where a grid takes its settings from is one plain rule: from the records *published with the code*, `results/`
-of the checkout, whatever store a command reads and writes. A profile whose sweep has not tried a method at
-every rate lists it at the laptop's, as smoke always does, and trains no record of it before; without those
-either (a package without its records) the rate is the declared `default`.
+Grids take their settings from the records *published with the code*, `results/` of the checkout, whatever
+store a command reads and writes. Until a profile's sweep has tried a method at every rate, the method is
+listed at the laptop's rate, as always at smoke, and no record of it is trained; without laptop records either
+(a package without its records) the rate is the declared `default`.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ LEVEL = 0.005
 """Bits per byte within which one seed does not rank two trials: about what another seed changes."""
 
 MORE_SEEDS = (7, 8)
-"""With which trials that are level are tried too; no published run has them."""
+"""Further seeds of trials that are level; no published run has them."""
 
 Trial = tuple
 """A method, its rate and, where there is something to scale, its scale."""
@@ -67,11 +67,11 @@ class Sweep(Experiment):
             know next to nothing of the order of the bytes, at every rate alike, and would rank nothing.
         score: the metric that chooses, the least of it.
         default: the rate where no record is published.
-        rate_of: the rate that is tried, of the config of a record.
+        rate_of: returns the rate that was tried, from the config of a record.
         alike: scores within this of the least count as equal to it, and the middle one of their rates is
-            taken, of two the lower: where a task is solved at several rates, one whose neighbours solve it.
-        seeds: where there are several, everything is tried with each, and the median of the scores counts.
-            One seed ranks rates badly where a model learns a task all at once, or not at all.
+            taken (the lower of two): if several rates solve a task, one whose neighbours solve it too.
+        seeds: with several, everything is tried with each, and the median of the scores counts. One seed
+            ranks rates badly if a model learns a task all at once, or not at all.
     """
 
     question: str = "Which learning rate suits each method? The test data are not read."
@@ -111,10 +111,6 @@ class Sweep(Experiment):
             short = profile == "smoke" and self.scale(method) is not None
             return self.declared(method, self.rates[:1] if short else None)
         return [*_trials(self, method, *self._published(profile))]
-
-    def tried(self, profile: str, method: str) -> list[float]:
-        """The rates at which a profile tries a method."""
-        return sorted({trial[1] for trial in self.trials(profile, method)})
 
     def trial_of(self, config: Mapping[str, Any]) -> Trial:
         """The cell whose record has this config."""
@@ -161,9 +157,9 @@ class Sweep(Experiment):
         return folder, folder.stat().st_mtime_ns if folder.is_dir() else None
 
     def chosen(self, profile: str) -> dict[str, Trial]:
-        """The best trial of every method that has a published record of each of `declared`: that with the
-        least validation loss of these and of further ones that have one; see `alike` and `level`. A method
-        that diverged in all has none.
+        """The best trial of every method that has published records of all `declared` trials: the one with
+        the least validation loss among these and any further published ones; see `alike` and `level`. A
+        method that diverged in all trials has none.
         """
         return dict(_chosen(self, profile, *self._published(profile)))
 
@@ -231,8 +227,8 @@ class Sweep(Experiment):
         self.require(run.profile, (run.base or run).method)
 
     def require(self, profile: str, method: str) -> None:
-        """Refuse to train for a record what was not swept yet: its rate is a part of the record's key, so
-        that all would have to be trained again. Of smoke runs nothing is published.
+        """Refuse to train a record before its sweep is complete: the rate is part of the record's key, so
+        that all would have to be trained again. Smoke runs are exempt: they are not published.
 
         Raises:
             ValueError: no records of the profile give the method a rate, or not all that are to be tried; the
@@ -263,9 +259,9 @@ def _scores(sweep: Sweep, folder: Path, stamp: int | None) -> dict[tuple[Trial, 
 
 @lru_cache(maxsize=2048)
 def _trials(sweep: Sweep, method: str, folder: Path, stamp: int | None) -> tuple[Trial, ...]:
-    """What is tried of a method on a laptop: what is declared, what has a record, and what the rule adds:
-    beyond an end at which the best stands, the next rate at every scale, or else the next scale; where scores
-    count as alike, a scale at an end is as good as one inside."""
+    """The trials of a method on a laptop: those declared, those with a record, and those that the rule adds.
+    It adds the next rate, at every scale, beyond an end at which the best rate stands, else the next scale;
+    with `alike`, a best scale at an end is accepted."""
     scores, trials = sweep.scores("laptop"), sweep.declared(method)
     while method not in sweep.stops and all(trial in scores for trial in trials):
         best = _best(sweep, "laptop", sorted(trials, key=lambda trial: trial[:0:-1]))

@@ -41,12 +41,12 @@ GUESSES = {"mqar": ("sinusoidal-content-gap",)}
 
 
 class Task(NamedTuple):
-    """What an experiment asks, of whom, and how long it trains.
+    """A task, the methods that learn it, and how long they train.
 
-    Fields: title; methods; steps of a laptop's run, two thirds of them on texts of half the length; the rough
-    seconds of such a run; the trained length of a laptop; what else `Asked` is told; how many times the texts
-    of a step, where a text has one answer only; the rates that are tried of all methods; steps of a run on a
-    GPU, and how many samples it is asked for at each depth, where these are fewer.
+    Fields: `title`; `methods`; `steps` of a laptop's run, two thirds of them on texts of half the length; the
+    rough `seconds` of such a run; the trained `length` on a laptop; `asked`, further arguments of `Asked`;
+    `batches`, a factor on the texts of a step, if a text has one answer only; the `rates` that are tried;
+    `gpu_steps`, the steps on a GPU, and `gpu_samples`, its samples at each depth, if fewer.
     """
 
     title: str

@@ -111,13 +111,13 @@ OF_ROPE = {
 def readers(
     name: str, model: LanguageModel, positions: PositionSampler | None, times: int
 ) -> Iterator[tuple[str, nn.Module]]:
-    """The ways in which a trained model of this method reads a text of `times` its trained length L.
+    """The readings, by name, of a trained model of this method in a text of `times` its trained length L.
 
-    They are called "native", as trained; "window", the same behind a mask of L keys; and what a method has
-    besides: the context extensions and attention sinks of RoPE, logits scaled with log n where no position or
-    only a bias is told, random positions of the "lower" three quarters alone, without those at which only the
-    questions of training stood; the five extrapolators and their controls for a learned table, which has
-    nothing native past L. At L or less all are the native one, which stands alone.
+    At L or less there is only "native", as trained. Past L there is also "window", the same behind a mask of
+    L keys, and for some methods more: the context extensions and attention sinks of RoPE; logits scaled with
+    log n for RoPE, ALiBi and no encoding; random positions of the "lower" three quarters alone, without those
+    at which only the questions of training stood. A learned table has no native reading past L, but the five
+    extrapolators and their controls.
     """
     length = model.config.max_length
     if times <= 1:

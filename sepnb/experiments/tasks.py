@@ -1,5 +1,5 @@
-"""Asked for what stands in the text: train a model on a task at its trained length L, then ask it in texts of
-up to 16 L, by length, depth, distance, and index of the answer.
+"""Tasks whose answer stands in the text: train a model on one at its trained length L, then test it in texts
+of up to 16 L, by length, depth, distance, and index of the answer.
 
 A run learns from samples that are all new. Its first steps read twice as many texts of half the length, which
 shortens the plateau before a task is learned; all methods take the same steps. Held-out samples are the same
@@ -53,8 +53,8 @@ class Asked(Data):
     Args:
         task: a name in `SAMPLES`.
         text: the data set of its texts or stories; None for a task that has none.
-        text_share: what the tokens of a batch that are no answers count in training, all together, where the
-            answers together count 1.
+        text_share: the training weight of all tokens of a batch that are not answers, if all answers together
+            have weight 1.
         short_steps: how many of the steps read texts of L/2.
         queries: in a training text, of a task in which this can be chosen.
         watched: accuracy is told every so many steps, on `validation` samples of the length that is trained.
@@ -149,10 +149,8 @@ class Asked(Data):
         if model is None:
             return {}, watch.rows
         scored = score(config, model, self.held_out(config.training.length), device)
-        metrics = {"steps": config.training.steps, "train_nats": last(config, losses)}
-        return metrics | watch.metrics() | {
-            f"val_{name}": value for name, value in scored.items()
-        }, watch.rows
+        metrics = {"steps": config.training.steps, "train_nats": last(config, losses)} | watch.metrics()
+        return metrics | {f"val_{name}": value for name, value in scored.items()}, watch.rows
 
     def sources(self, config: Run, trainings: Sequence[TrainingConfig]) -> dict[str, Any]:
         read = {name: registry.get(name).sha256 for name in self.data_sets}

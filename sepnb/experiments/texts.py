@@ -29,10 +29,10 @@ class TextExperiment(Experiment):
     Args:
         sweeps: a rate is read from the first of these that tried the method, or the nearest of its bases.
         of: methods, each with the one whose rate it takes instead.
-        tables: where scales are chosen by other sweeps than rates.
-        measures: what is asked of the trained model of a run.
+        tables: the sweeps that choose scales, if they are not those of the rates.
+        measures: returns the measures of a run.
         sizes, titled: of its runs, see `Run`.
-        parts: cells that are no methods: the method of each, and what `measures` is told besides.
+        parts: for cells that are not methods, the method of each and further arguments of `measures`.
         shared: whether other experiments have the same trainings, so that each is made once.
     """
 

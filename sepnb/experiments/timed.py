@@ -1,7 +1,7 @@
 """One timed experiment: steps of forward and backward passes, timed in turns in one process on one machine.
 
-A run is one cell. Its fingerprint holds outputs, not a speed: it tells a computation that changed. A record
-is of the code of its own commit; what a change since then costs or gains in time, `sepnb bench` shows.
+A run is one cell. Its fingerprint holds outputs, not speeds: it shows whether the computation changed. A
+record is of the code of its own commit; `sepnb bench` shows what later changes cost or gain in time.
 """
 
 from abc import abstractmethod
@@ -85,7 +85,7 @@ class TimedRun:
 
     @abstractmethod
     def ratios(self, times: Times) -> Ratios:
-        """By column, the two steps of which the first takes so many times as long as the second."""
+        """By column, two steps: its value is the time of the first over that of the second."""
 
     @abstractmethod
     def counted(self, times: Times, steps: Steps) -> Metrics:
@@ -102,9 +102,9 @@ class TimedRun:
     def fingerprint(self, device: str) -> dict[str, list[float]]:
         """Numbers that the models put out, never compiled."""
 
-    def normal(self, *shape: int, device: str, after: int = 0) -> Tensor:
-        """Inputs drawn with the seed of the run, or one that comes so many after it."""
-        return torch.randn(shape, generator=torch.Generator().manual_seed(self.seed + after)).to(device)
+    def normal(self, *shape: int, device: str) -> Tensor:
+        """Inputs drawn with the seed of the run."""
+        return torch.randn(shape, generator=torch.Generator().manual_seed(self.seed)).to(device)
 
     def tokens(self, length: int, device: str) -> Tensor:
         """A batch of tokens `[B, N]` drawn with the seed of the run."""

@@ -1,4 +1,4 @@
-"""Tunings of a trained model: which of several validation data prefer, told in one way."""
+"""Tunings of a trained model: choose the best of several on validation data."""
 
 from collections.abc import Callable, Iterable
 from math import inf
@@ -21,14 +21,14 @@ def best_of(
     unit: str,
     nats: float = 1.0,
 ) -> tuple[LanguageModel | None, Metrics, Rows]:
-    """The model of the tuning that validation data prefer, what is said of it, and a row of the kind "tuning"
-    of each; one that diverged has a row without a score, and where all did there is no model.
+    """The model of the best tuning on validation data, its metrics, and a row of the kind "tuning" for each;
+    a tuning that diverged has a row without a score, and if all did, the model is None.
 
     Args:
-        tried: the tunings in turn; the rate of the best of those before stands in what it is called with.
-        tuned: a model, which may raise `Diverged`.
-        scored: of a tuned model, first the score whose least is best.
-        unit, nats: of the losses that are told, and how many nats it is.
+        tried: yields the tunings; called with the metrics, which hold the rate of the best one so far.
+        tuned: returns a tuned model and its losses; may raise `Diverged`.
+        scored: returns the scores of a tuned model; the least first score is best.
+        unit, nats: the unit of the losses in the rows, and how many nats it is.
     """
     least, best, metrics, rows = inf, None, {}, []
     for tuning in tried(metrics):

@@ -69,14 +69,14 @@ def torus_with_phase(times: int, share: int = POS_SHARE) -> Encodings:
 MATCHED_STREAMS: Mapping[str, Any] = {
     "streams": part_for_position(POS_SHARE, lambda size: size.width * 19 // 16)
 }
-"""With a content-to-position term a separated model has so about as many block parameters as the dense one
-(within 1 %)."""
+"""With these widths and a content-to-position term a separated model has about as many block parameters as
+the dense one (within 1 %)."""
 
 NARROW_STREAMS: Mapping[str, Any] = {
     "streams": part_for_position(POS_SHARE, lambda size: size.width * 15 // 16)
 }
-"""Those of the widest strict model with a content-to-position term, whole heads in each and an even width of
-them, that has fewer block parameters than the strict one without it."""
+"""The widest streams of whole heads of even width with which a strict model with a content-to-position term
+has fewer block parameters than the strict model without it."""
 
 MATCHED = "separated-sinusoidal-38-114"
 """Named after its columns on a laptop. The model called `-wide` is another: it has dense's parameters without

@@ -5,8 +5,8 @@ Four questions are asked of every variant, each with a number of its own:
 - *survives*: is it worse past its trained length than through its own sliding window at stride 1?
 - *uses*: does it lose when the text further back than a trained length is that of another novel?
 - *quality*: what does it pay beside RoPE, as it is and with a window?
-- *price*: what does it pay inside the trained length more than its method of the spine, as wide as it is?
-  Where a variant adds parameters, this is more than the price of the training.
+- *price*: how much more does it pay inside the trained length than its method of the spine of equal width?
+  If a variant adds parameters, this is more than the price of the training.
 
 Past the trained length a seed reads the bytes that the methods with six seeds read in `extrapolation`, so
 that columns of one name compare. Inside it a laptop scores less text, so that `bits_per_byte` does not.
@@ -71,8 +71,8 @@ PUBLISHED = (
     "untied-constant-clamp",
 )
 """What is read on the test text. Survivors, and one variant of each kind that does not survive, were chosen
-on the validation text by `recipe_screen`; what they are compared with, as of gaps the same model without them
-and of a variant of the separated model its dense twin, was added with or without it. ALiBi is in
+on the validation text by `recipe_screen`. Their partners (for gaps the same model without gaps, for a variant
+of the separated model its dense twin) were added whether or not the screen chose them. ALiBi is in
 `extrapolation`."""
 
 

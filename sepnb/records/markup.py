@@ -1,6 +1,6 @@
-"""What comes from a record or a message, written into a page of the book (MyST) as plain words.
+"""Escape text from records and messages for a page of the book (MyST).
 
-A record is data: whatever HTML, role, formula or link it holds must show as it is and do nothing.
+A record is data: HTML, roles, formulas and links in it must appear literally and have no effect.
 """
 
 import re

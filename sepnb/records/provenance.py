@@ -45,7 +45,7 @@ def git_state(root: Path | None = None) -> tuple[str | None, bool | None]:
 
 
 def history() -> set[str] | None:
-    """Every commit up to the one that is checked out; None where some are not at hand, or outside of one."""
+    """The checked-out commit and its ancestors; None in a shallow clone or outside a git checkout."""
     root = paths.root()
     if git_state()[0] is None or _said(["git", "rev-parse", "--is-shallow-repository"], root) != "false":
         return None
@@ -53,11 +53,11 @@ def history() -> set[str] | None:
 
 
 def tree_digest(folder: Path) -> str:
-    """What git calls the tree of a folder, computed from the files themselves: the digest of their content.
+    """The git tree hash of a folder, computed from the content of its files.
 
-    It is that of `git rev-parse HEAD:sepnb` as long as they are what is committed, and survives a history
-    that is written anew. No index is asked, so that nothing can be declared unchanged. Modules count and what
-    lies beside them; caches and hidden files do not.
+    It equals `git rev-parse HEAD:sepnb` while the files are as committed, and survives a rewritten history.
+    The git index is not consulted, because it can declare files unchanged. All files count except caches and
+    hidden files.
     """
     entries = []
     for path in folder.iterdir():
@@ -95,10 +95,10 @@ def committed_tree() -> str | None:
 
 @cache
 def code_state() -> tuple[str | None, bool | None]:
-    """`git_state` when this process first asked: it runs that code, whatever is committed meanwhile.
+    """`git_state` at the first call in this process, which keeps running that code whatever is committed.
 
-    A checkout that looks clean and is not what runs is dirty: another one at `SEPNB_ROOT`, or files that git
-    was told to take for unchanged.
+    A checkout that looks clean but does not hold the running code counts as dirty: another checkout at
+    `SEPNB_ROOT`, or files that git was told to assume unchanged.
     """
     commit, dirty = git_state()
     if dirty is False and running_tree() != committed_tree():

@@ -56,8 +56,8 @@ def text_of(values: ArrayLike, form: str = "+.3f") -> str:
 class RunTable:
     """A table of runs, as `Experiment.table` loads it: `method`, `seed`, `status` and a column a metric.
 
-    What is asked of a method is one value a seed, a series indexed by seed; a run that was not made counts
-    for nothing, a stale one as it is. `metric` is the column that is meant where none is named.
+    A quantity of a method is one value a seed, as a series indexed by seed. Runs that were not made are left
+    out, stale runs are included. `metric` is the default column.
     """
 
     frame: pd.DataFrame
@@ -95,8 +95,8 @@ class RunTable:
         return [seed for seed, _ in self._rows.get(quantity.split(":")[0].split("+")[0], ())]
 
     def each(self, quantity: str) -> np.ndarray:
-        """One value a run in the order of the seeds, [seeds] float64, NaN where a run has none. The quantity
-        is a `method` or `method:column`; of methods or columns joined by `+` it is the mean.
+        """One value a run, ordered by seed: float64 [seeds], NaN where a run lacks the column. The quantity
+        is `method` or `method:column`; methods or columns joined by `+` are averaged.
 
         Raises:
             ValueError: two runs of one method and seed, which cannot be paired.

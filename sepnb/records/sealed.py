@@ -1,8 +1,8 @@
-"""Tensors and their metadata in one file, under a seal: a file in which one bit is another is refused.
+"""Tensors and their metadata in one checksummed file: a file with a single changed bit is refused.
 
-It is a safetensors file, which any program reads and from which none runs code. Its header has the metadata
-as JSON, under the key "told", and the SHA-256 of the whole file with 64 zeros in the place of these digits.
-Like the checksum of a record, the seal finds accidents and is no signature.
+It is a safetensors file, which other programs can read and which cannot execute code. Its header holds the
+metadata as JSON under the key "told", and the SHA-256 of the whole file with 64 zeros in place of the digest.
+Like the checksum of a record, this seal detects accidents; it is not a signature.
 """
 
 import hashlib

@@ -7,10 +7,10 @@ from typing import Any
 
 
 def without_defaults(settings: Mapping[str, Any], **later: Any) -> dict[str, Any]:
-    """The settings, without those of `later` that have the value given there.
+    """The settings without those that equal their default in `later`.
 
-    A field that was added when records existed is left out at its default: the name of a record is a digest
-    of its settings, and older records keep theirs.
+    A field added after records existed is left out at its default: a record's name is a digest of its
+    settings, and older records must keep their names.
     """
     return {key: value for key, value in settings.items() if key not in later or value != later[key]}
 
@@ -34,9 +34,9 @@ def flattened(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def other_settings(stored: Mapping[str, Any], declared: Mapping[str, Any]) -> str | None:
-    """Where the config of a record parts from that of the grid's run of its name, in words; None if nowhere.
+    """How a record's config differs from that of the grid's run of the same name, in words; None if equal.
 
-    A fingerprint sees the first steps only: a record could name any number of steps.
+    A fingerprint covers the first steps only, so it would not detect another number of steps.
     """
     declared = json.loads(json.dumps(declared))
     if stored == declared:

@@ -121,8 +121,8 @@ class Store:
         return self.root / profile / experiment / f"{key}.json"
 
     def write(self, record: Record) -> Path:
-        """Store a record, replacing the one of the same key, and clear its mark of staleness. A RecordError,
-        and nothing written, where a number is NaN or infinite, or where `read` would refuse what it holds."""
+        """Store a record, replacing one of the same key, and clear its mark of staleness; returns its path.
+        RecordError, with nothing written, if a number is not finite or `read` would refuse the content."""
         if not isinstance(record, Record):
             raise TypeError(f"record must be a Record, as Record.of makes it, got a {type(record).__name__}")
         path = self.path(record.profile, record.experiment, record.key)
@@ -139,8 +139,7 @@ class Store:
         return path
 
     def try_write(self, profile: str, experiment: str) -> None:
-        """A RecordError where no record of this experiment could be written now: asked before one is
-        computed."""
+        """Check, before a record is computed, that it could be written; RecordError if not."""
         folder = self.root / profile / experiment
         try:
             paths.try_writing(folder, ROOM)
@@ -151,10 +150,10 @@ class Store:
 
     @contextmanager
     def claim(self, profile: str, experiment: str, key: str) -> Iterator[bool]:
-        """Whether nobody else computes this record now; if so, it is this process's own until the block ends.
+        """Claim the computation of a record until the block ends; yields whether the claim was granted.
 
-        A claim ends with its process, however that ends. Where the file system knows no locks, every claim is
-        granted: what is computed twice is written whole twice.
+        A claim is released when its process ends, even by a crash. On a file system without locks every claim
+        is granted; a record computed twice is then written whole twice.
         """
         lock = _one_at_a_time(self.path(profile, experiment, key))
         try:
@@ -332,7 +331,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _note_read(what: str) -> None:
-    """Tell whoever executes a chapter which records it read, so that a change of them runs it again."""
+    """Log which records a chapter read, so that a change in these records runs the chapter again."""
     if log := os.environ.get("SEPNB_READ_LOG"):
         with open(log, "a", encoding="utf-8") as stream:
             stream.write(what + "\n")

@@ -1,5 +1,5 @@
-"""The words of a verdict, the bounds of the four that are asked of whatever reads long texts, and the test
-that decides between words.
+"""The words of a verdict, the bounds of the four questions asked of long texts, and the test that decides
+between words.
 
 Every question is: does the mean of some differences lie inside `(low, high)`? Its answer is
 
@@ -7,8 +7,8 @@ Every question is: does the mean of some differences lie inside `(low, high)`? I
   *open*;
 - tested two-sidedly, because both answers are possible, at 5 % after Holm's correction over a family.
 
-What a difference is of, the caller says: of one run a seed in claims, of one window of text in a probe. The
-t-test decides; where there are few differences an exact test, `sign_flip`, is told beside it.
+The caller chooses the unit of a difference: one seed in claims, one window of text in a probe. The t-test
+decides; for few differences the exact test `sign_flip` is reported beside it.
 """
 
 import math
@@ -49,20 +49,18 @@ WORSE, DEARER = 0.02, 0.03
 length."""
 
 
-def answers_to(
-    differences: Sequence[np.ndarray], bounds: Sequence[tuple[float, float]], significance: float = 0.05
-) -> list[str]:
-    """What differences `[n]` say to each question, one pair of bounds each: `holds`, `fails` or `open`."""
+def answers_to(differences: Sequence[np.ndarray], bounds: Sequence[tuple[float, float]]) -> list[str]:
+    """The answer to each question, from its differences `[n]` and its bounds: `holds`, `fails` or `open`."""
     p_values = [p_value(own, *ends) for own, ends in zip(differences, bounds, strict=True)]
     return [
         (HOLDS if low < own.mean() < high else FAILS) if sure else OPEN
-        for own, (low, high), sure in zip(differences, bounds, holm(p_values, significance), strict=True)
+        for own, (low, high), sure in zip(differences, bounds, holm(p_values, 0.05), strict=True)
     ]
 
 
 def word_of(answers: Sequence[str], parts: bool = False) -> str:
-    """The word of a family, all of which must hold: one that fails is enough against it, whatever is open. Of
-    a claim that counts its parts, some that hold and some that fail make *partly*."""
+    """The word of a family of answers, all of which must hold: one failure refutes it, even if others are
+    open. With `parts`, some that hold and some that fail make *partly*."""
     if FAILS not in answers:
         return UNDECIDED if OPEN in answers else REPRODUCED
     if not parts:
@@ -97,9 +95,9 @@ def p_value(
     high: float,
     test: Callable[[np.ndarray, float], float] = paired_t,
 ) -> float:
-    """Two-sided p of the mean lying on the side of the bounds where it is seen: inside, every finite bound
-    must be cleared, so the largest p counts; outside, the bound passed counts. The test is `paired_t` or
-    `sign_flip`."""
+    """Two-sided p that the mean lies where it is observed: inside, every finite bound must be cleared, so the
+    largest p counts; outside, only the crossed bound counts. `test` is `paired_t` or `sign_flip`. Below two
+    differences p is 1."""
     if len(differences) < 2:
         return 1.0
     mean = differences.mean()

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..data.draws import at_least, uniform
-from ..validation import number
+from ..data.draws import uniform
+from ..validation import at_least, number
 from .digits import edited, numeral_of, value_of
 
 KINDS = ("uniform", "edited", "window", "around")

@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..data import text as texts
-from ..data.draws import at_least, generator_of, uniform
+from ..data.draws import generator_of, uniform
 from ..records.settings import plain
-from ..validation import instance, one_of
+from ..validation import at_least, instance, one_of
 from .batch import Batch
 
 

@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..data.draws import at_least, generator_of
+from ..data.draws import generator_of
 from ..records.settings import without_defaults
 from ..seqpe.encoder import RELEASED_STD, SequentialPositionEncoder
 from ..seqpe.losses import REDUCTIONS, contrastive_loss, distillation_loss
 from ..seqpe.sampling import Candidates, CandidateSampler, Windows, WindowSampler
-from ..validation import number, one_of
+from ..validation import at_least, number, one_of
 from .losses import AuxiliaryLoss, BoundLoss
 from .positions import PositionSampler
 from .shifts import GridShiftSteps, Shifts, ShiftSteps

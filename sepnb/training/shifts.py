@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..data.draws import at_least, generator_of, uniform
+from ..data.draws import generator_of, uniform
 from ..encodings import grid_positions
 from ..encodings.base import to_json
 from ..records.settings import without_defaults
-from ..validation import number
+from ..validation import at_least, number
 from .positions import RandomOffset
 
 

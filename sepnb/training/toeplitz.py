@@ -24,11 +24,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..data.draws import at_least, generator_of, uniform
+from ..data.draws import generator_of, uniform
 from ..models import Transformer
 from ..models import validation as door
 from ..models.position_tables import position_branch
-from ..validation import above_zero
+from ..validation import above_zero, at_least
 from .losses import AuxiliaryLoss, BoundLoss
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from sepnb.data.draws import USES, at_least, generator_of, uniform
+from sepnb.data.draws import USES, generator_of, uniform
+from sepnb.validation import at_least
 
 
 def test_the_raw_output_of_a_seed_is_pinned():

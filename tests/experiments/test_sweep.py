@@ -89,11 +89,14 @@ def test_a_rate_at_an_end_is_told_and_one_beyond_it_is_tried_at_the_size_where_i
     one = sweep()
     publish(checkout, one, "laptop", {"rope": [2.4, 2.5, 2.6], "alibi": [2.5, 2.4, 2.6]})
     assert one.at_an_end("laptop") == {"rope": 2e-3}
-    assert one.tried("laptop", "rope") == [1e-3, *RATES] and one.tried("laptop", "alibi") == list(RATES)
-    assert one.tried("smoke", "rope") == one.tried("gpu", "rope") == list(RATES)
-    assert sweep(stops=("rope",)).tried("laptop", "rope") == list(RATES), "it guesses"
-    rungs = sweep(ladder=(7e-4, *RATES))
-    assert rungs.tried("laptop", "rope") == [7e-4, *RATES]
+
+    def tried(of, profile="laptop", method="rope"):
+        return sorted({trial[1] for trial in of.trials(profile, method)})
+
+    assert tried(one) == [1e-3, *RATES] and tried(one, method="alibi") == list(RATES)
+    assert tried(one, "smoke") == tried(one, "gpu") == list(RATES)
+    assert tried(sweep(stops=("rope",))) == list(RATES), "it guesses"
+    assert tried(sweep(ladder=(7e-4, *RATES))) == [7e-4, *RATES]
 
 
 def test_a_rate_beyond_an_end_counts_once_its_run_is_published_and_nothing_is_trained_before(checkout):

@@ -129,9 +129,9 @@ def _judged(line: Line, tables: Tables, asks: list[Ask]) -> Verdict:
         table = tables.get(need)
         if table is not None and (table["method"] == line.method).any():
             if f"{line.reading}/8x" not in table:
-                return Verdict(NOT_RUN, "not read so", cause=Cause.NOT_READ)
+                return Verdict(NOT_RUN, "not read so")
             return judge(table, asks, floors=(BAR,)).of_ours()
-    return Verdict(NOT_RUN, "no runs", cause=Cause.MISSING)
+    return Verdict(NOT_RUN, "no runs")
 
 
 def _varied(method: str) -> str:

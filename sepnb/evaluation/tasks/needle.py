@@ -38,8 +38,8 @@ def needle(
         n: samples.
         length: bytes of each, at least `6 * needles + 6 * queries - 1`.
         seed: the same seed gives the same samples.
-        depth: where the needle stands that is asked for, from 0, the start of the text, to 1, its end just
-            before the question. There is one question then. None: all stand anywhere.
+        depth: where the requested needle stands, from 0, the start of the text, to 1, its end just before
+            the question; there is then one question. None: all needles stand anywhere.
         needles: in a sample, at most 26.
         queries: of the needles, how many are asked for.
 

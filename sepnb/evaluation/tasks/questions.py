@@ -38,10 +38,10 @@ def questions(
     """bAbI with filler: the statements of a story, among sentences that do not change its answer.
 
     The statements keep their order and stand anywhere. Fillers are drawn as often as they occur in the
-    stories of the split. They tell of persons who are not asked for, do not support the answer and never
-    touch the thing that is asked for, and not of that thing. The text begins with a filler, cut so that the
-    length is exact. So the persons who matter are told of least in a long text, and an answer that is found
-    there needs far context, but in tasks 1 and 2 hardly the question.
+    stories of the split. They mention neither the thing in question nor anyone who is in the question,
+    supports the answer or ever touches that thing. The text begins with a filler, cut so that the length is
+    exact. In a long text the relevant persons are therefore mentioned least, and an answer found there needs
+    far context but, in tasks 1 and 2, hardly the question.
 
     The source of an answer is the place in the last of the statements that support it. In task 3, "Where was
     the milk before the kitchen ?", this is the earlier place, not the kitchen, which the question itself
@@ -94,8 +94,8 @@ class _Stories:
         own, counts: the sentences of each story, `[Q, most]`, filled up with the last one; how many, `[Q]`.
         supports, words: the statement that holds the answer, and which of its words is the answer, `[Q]`.
         asked, answers: words of the question, `[Q, …]`, and the answer, `[Q]`.
-        group, shares: `shares[g]`, `[S]`, rises from 0 to 1 by how often each sentence occurs, and not at
-            those that are no fillers; `group` is `[Q]`, which of them a question has.
+        group, shares: `shares[g]`, `[S]`, is the cumulative frequency, from 0 to 1, of the fillers of group
+            g, constant at other sentences; `group`, `[Q]`, is the group of each question.
         majority, usual: the commonest answer of training, and to each question, `[Q]`.
         least: words of the longest story with its question.
     """

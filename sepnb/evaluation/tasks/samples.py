@@ -96,7 +96,7 @@ def asked(
 
     Args:
         tokens: `[n, N]`.
-        queries, sources: int `[n, q]`, where is asked and where the answers stand.
+        queries, sources: int `[n, q]`, the indices of the questions and of their answers.
         scored: bool `[n, q]`, which of the queries count; all where it is left out.
 
     Returns:
