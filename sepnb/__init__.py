@@ -1,7 +1,7 @@
 """sepnb: what happens when position gets its own dimensions?
 
-The main names are had from here, such as `sepnb.LanguageModel`. Each is imported when it is first asked for:
-`import sepnb` alone imports no torch.
+The main names are available here, such as `sepnb.LanguageModel`. Each is imported on first access:
+`import sepnb` alone does not import torch.
 """
 
 from importlib import import_module

@@ -1,7 +1,7 @@
 """The command line: `sepnb run | build | check | bench | data | results | claims | probe | doctor`.
 
-Exit status: 0 all well; 1 something failed, differs or is stale; 2 the command could not do what was asked.
-What brings torch is imported where it is used, so that a command that finds nothing to do ends at once.
+Exit status: 0 success; 1 something failed, differs or is stale; 2 the command could not be carried out.
+Imports that load torch are local, so that a command with nothing to do ends at once.
 """
 
 import gc

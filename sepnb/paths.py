@@ -22,8 +22,8 @@ def root() -> Path:
 
 
 def writable() -> Path:
-    """Where folders for what commands write are: the checkout, or of an installed package, which lies among
-    others, the user's cache folder."""
+    """The parent of the folders that commands write: the checkout or, for an installed package, the user's
+    cache folder."""
     installed = "SEPNB_ROOT" not in os.environ and not (HERE / "pyproject.toml").is_file()
     return platformdirs.user_cache_path("sepnb") if installed else root()
 
@@ -34,7 +34,7 @@ def results() -> Path:
 
 
 def build() -> Path:
-    """What commands make and may be deleted: `SEPNB_BUILD`, or `build/` of the checkout."""
+    """Build products, safe to delete: `SEPNB_BUILD`, or `build/` of the checkout."""
     return Path(os.environ.get("SEPNB_BUILD", writable() / "build"))
 
 
@@ -69,8 +69,8 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def try_writing(folder: Path, size: int) -> None:
-    """An OSError where a file of `size` bytes cannot be written into the folder, which is made; the file has
-    no name, so that nothing is left of it whatever ends the process."""
+    """Create the folder, and raise OSError if it cannot take a file of `size` bytes. The trial file has no
+    name, so that nothing remains however the process ends."""
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryFile(dir=folder) as trial:
         trial.write(bytes(size))

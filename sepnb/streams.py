@@ -113,7 +113,7 @@ class Streams:
 
 
 def _given(x: Tensor, weight: Tensor) -> Tensor:
-    """Refuse an input that is not where the weights are, or of another dtype than theirs."""
+    """Return `x`; refuse one whose device or dtype differs from that of the weights."""
     floating("x", x)
     if x.device != weight.device:
         raise ValueError(f"x is on {x.device} and the weights on {weight.device}; move one of them")

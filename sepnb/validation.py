@@ -1,4 +1,4 @@
-"""What every public function asks of its arguments: the value, the bound and the remedy, in one place.
+"""Argument checks for all public functions: each error states the value, the bound and the remedy.
 
 A wrong type is a TypeError, a wrong value a ValueError, and both name the argument. Whoever writes a function
 that others call checks its arguments here, before computing. Most checks return what they were given::
@@ -7,8 +7,8 @@ that others call checks its arguments here, before computing. Most checks return
     base = number("base", base, above=1)
     sizes = floats(q=(q, "B H N d"), k=(k, "B H M d"))  # one dtype, one device, letters that agree
 
-Types, shapes and dtypes cost nothing. The values of tensors are read by `within` alone: never while a graph
-is compiled, and where a GPU would be waited for only if the caller says so.
+Types, shapes and dtypes cost nothing. Only `within` reads the values of tensors: never while a graph is
+compiled, and only with `wait` where the host would wait for a GPU.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -44,8 +44,8 @@ def shown(value: Any) -> str:
 
 
 def whole(name: str, value: Any, least: int = 1, most: int | None = None, needs: str = "") -> int:
-    """An int of at least `least` and, where it has a bound, at most `most`; `needs` says what a smaller one
-    lacks, in place of the bound."""
+    """Return an int of at least `least` and, if given, at most `most`; `needs` replaces the bound in the
+    message on a smaller one."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be an int, got {shown(value)}")
     if value < least:
@@ -56,7 +56,7 @@ def whole(name: str, value: Any, least: int = 1, most: int | None = None, needs:
 
 
 def at_least(lowest: int, **sizes: Any) -> None:
-    """Refuse sizes that leave nothing to draw; ints of numpy are ints."""
+    """Refuse sizes below `lowest`; numpy integers count as ints."""
     for name, value in sizes.items():
         whole(name, int(value) if isinstance(value, np.integer) else value, lowest)
 
@@ -69,8 +69,8 @@ def number(
     above: int | float = -inf,
     needs: str = "",
 ) -> float | int:
-    """A finite number of at least `least`, at most `most` and above `above`; `needs` says what another one
-    lacks, in place of the bounds."""
+    """Return a finite number of at least `least`, at most `most` and above `above`; `needs` replaces the
+    bounds in the message."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} must be a number, got {shown(value)}")
     bounds = "finite"
@@ -122,7 +122,7 @@ def one_of(name: str, value: Any, allowed: Collection[Any]) -> Any:
 
 
 def named(kind: str, name: Any, among: Mapping[str, Any], hint: str = "") -> Any:
-    """What has this name; an unknown one is answered with near matches, one that is no string with `hint`."""
+    """The entry of `among` with this name; errors list near matches or, for a non-string, end in `hint`."""
     if not isinstance(name, str):
         raise TypeError(f"{kind} names are strings, got {shown(name)}{hint}")
     if name not in among:
@@ -147,8 +147,8 @@ def instance(name: str, value: Any, kind: type, example: str = "") -> Any:
 
 
 def option(name: str, value: Any, kind: Any) -> None:
-    """A value for a field that is annotated with `kind`, where that is a plain type: None, bool, int, float
-    (an int is one too, and it must be finite), str, another class, a tuple or a choice of these."""
+    """Refuse a value that does not fit the annotation `kind` of a field, if that is a plain type: None, bool,
+    int, float (finite; ints count), str, another class, a tuple or a union of these."""
     if _is_a(value, kind):
         return
     if _is_a(value, kind, finite=False):
@@ -175,7 +175,7 @@ def _is_a(value: Any, kind: Any, finite: bool = True) -> bool:
 
 
 def function(name: str, value: Any) -> None:
-    """What can be called and is no class: a class would be given in place of what it makes."""
+    """Refuse what cannot be called, and classes, which are passed by mistake for their instances."""
     if isinstance(value, type) or not callable(value):
         raise TypeError(f"{name} must be a function or a module, got {shown(value)}")
 
@@ -267,10 +267,10 @@ def movable(name: str, value: Tensor, device: torch.device) -> Tensor:
 
 
 def shaped(sizes: dict[str, int], name: str, value: Tensor, *patterns: str) -> None:
-    """Match the shape with the first pattern that fits, and add its letters to `sizes`.
+    """Match the shape with the first pattern that fits, and add its sizes by letter to `sizes`.
 
-    A pattern such as "B H N d" has one name for every dimension; the same name is the same size in all
-    tensors that are checked with the same `sizes`. One that ends in + must not be 0.
+    A pattern such as "B H N d" names every dimension: a name is one size in all tensors that are checked with
+    the same `sizes`. A dimension whose name ends in + must not be 0.
     """
     for pattern in patterns:
         letters, found = pattern.split(), dict(sizes)
@@ -294,8 +294,8 @@ def _wanted(pattern: str, sizes: dict[str, int]) -> str:
 
 
 def floats(**given: tuple[Any, str]) -> dict[str, int]:
-    """The sizes of floating tensors of one dtype on one device, each given with the pattern of its shape; see
-    `shaped`. Under autocast, which makes them one, dtypes may differ."""
+    """Refuse floating tensors that differ in dtype or device, or from the pattern given with each (see
+    `shaped`); return the sizes. Under autocast, which unifies dtypes, these may differ."""
     sizes: dict[str, int] = {}
     for name, (value, pattern) in given.items():
         shaped(sizes, name, floating(name, value), pattern)
@@ -311,8 +311,8 @@ def floats(**given: tuple[Any, str]) -> dict[str, int]:
 def within(
     name: str, value: Tensor, low: int | float, high: int | float, remedy: str = "", wait: bool = True
 ) -> Tensor:
-    """A tensor with values from `low` to `high` only. Nothing is read while a graph is compiled, under vmap,
-    nor of tensors without values; where the host must wait for a device, if `wait`."""
+    """Return a tensor whose values lie from `low` to `high`. They are read only if they exist, no graph is
+    compiled and no vmap is active, and only with `wait` where the host must wait for a device."""
     if torch.compiler.is_compiling() or value.is_meta or not value.numel():
         return value
     if not wait and value.device.type != "cpu":
@@ -333,8 +333,8 @@ def within(
 
 @contextmanager
 def vouched(model: nn.Module, so: bool = True) -> Iterator[None]:
-    """Inside, the modules of a model read no positions that lie on a GPU, if `so`: they were checked before
-    they went there, and the host would wait for all that is under way."""
+    """Inside, if `so`, the modules of a model do not read positions on a GPU: these were checked before the
+    transfer, and the host would wait for all queued work."""
     asked = [module for module in model.modules() if hasattr(module, "vouched")]
     before = [module.vouched for module in asked]
     for module in asked:

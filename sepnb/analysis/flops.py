@@ -2,10 +2,10 @@
 
 Counted are the maps and the attention of the blocks, per token, forward; backward, the maps cost twice as
 much. A term of the score that comes as more columns of queries and keys counts with the map that makes them.
-Were nothing else to take time, and every product equally fast, the ratio of two counts would be that of the
-times: the limit that a measured ratio is printed beside. Norms, activations, softmax, rotations, biases,
-residual sums, embeddings and read-out are not counted, nor what encodings make of the positions once for all
-layers, nor the zeros with which values are padded where queries and keys are wider than they.
+If nothing else took time and every product were equally fast, the ratio of two counts would be the ratio of
+the times: this limit is printed beside each measured ratio. Not counted are norms, activations, softmax,
+rotations, biases, residual sums, embeddings and read-out, what encodings compute from positions once for all
+layers, and the zeros that pad values where queries and keys are wider.
 
 With D the width, r the pos share, N the length and B the batch, a block with every stream comes to
 
@@ -160,8 +160,8 @@ def speedup(
     batch: int = 1,
     kinds: Sequence[str] = KINDS,
 ) -> float:
-    """How many times the multiply-adds of `config` the `baseline` needs, of some `KINDS` or all: the limit of
-    its speed-up."""
+    """The multiply-adds of `baseline` divided by those of `config`, for some `KINDS` or all: the limit of the
+    speed-up of `config`."""
     needed = [
         sum(one.by_kind(batch)[kind] for one in blocks(model, length) for kind in kinds)
         for model in (baseline, config)

@@ -76,8 +76,8 @@ def _read(
 
 
 def _peak(model: LanguageModel, length: int, at_once: int) -> int:
-    """Bytes of one evaluation that holds so many scores at once, and of FIRE so many hidden units: a small
-    text is then cut as a long one is."""
+    """Peak bytes of an evaluation that holds `at_once` scores (FIRE: hidden units) at a time: a small text is
+    then cut as a long one is."""
     model = copy.deepcopy(model).eval()
     for module in model.modules():
         if isinstance(module, Transformer | fire.FireScore):
@@ -143,8 +143,8 @@ def _fits_a_cache(model: LanguageModel, tokens: Tensor) -> bool:
 
 
 def _slows_down(model: LanguageModel, tokens: Tensor) -> bool:
-    """Whether a context extension makes the model read every second index as it read all of them; of what
-    counts tokens, and so reads every index, whether it takes the extension."""
+    """Whether, under a context extension, a text at every second index has its logits at all indices; where
+    tokens are counted, which allows no gaps, whether the extension is taken."""
     try:
         slow = model.extended(extension=PositionInterpolation(2))
     except ValueError:
@@ -210,13 +210,13 @@ def inventory(
     bytes held at the peak of an evaluation of one text of 4 N tokens in float64 are those beyond a model
     without encoding. `growth` is that of the whole peak, from this text to one twice as long; evaluation
     holds no more scores at once here than a text of 2 N has, so that both are cut. FIRE has the threshold
-    N/2, so that it is looked at beyond it too. An encoding depends on the "index" if the logits change with
-    where a text starts, on the "distance" if they change with gaps in it, and else on the "order" alone; one
-    of points is shown points of the diagonal. `slows` says whether a context extension slows its positions
-    down: a text at every second index then has the logits of one at all (an encoding that counts tokens takes
-    no gaps, and is only asked whether it takes the extension). `dimensions` is the verdict of
-    `tells_points_apart`. `kernel` is what makes the averages where a model is trained on CUDA: torch's fused
-    attention, FlexAttention, or the explicit softmax, which holds every score.
+    N/2, so that texts exceed it. An encoding depends on the "index" if the logits change with the start of a
+    text, on the "distance" if they change with gaps in it, and else on the "order" alone; one of points gets
+    points on the diagonal. `slows` says whether a context extension slows its positions down: a text at every
+    second index then has its logits at all indices (an encoding that counts tokens allows no gaps, and only
+    has to accept the extension). `dimensions` is the verdict of `tells_points_apart`. `kernel` is what
+    computes the averages in training on CUDA: torch's fused attention, FlexAttention, or the explicit
+    softmax, which holds every score.
 
     Args:
         names: encodings, in this order; None takes all.

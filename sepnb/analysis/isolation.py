@@ -173,8 +173,8 @@ CONTROLS = ("value", "output", "mlp")
 def join_streams(transformer: Transformer, where: str) -> Transformer:
     """Replace the block-diagonal `value`, `output` or `mlp` of every block by a full one, in place.
 
-    It plants a leak in an untrained model. One that is to be trained so is built with
-    `TransformerConfig(split=...)`, which starts it well.
+    This plants a leak in an untrained model. To train such a model, build it with
+    `TransformerConfig(split=...)`, which initialises it well.
 
     Raises:
         ValueError: an unknown place, a last block that does not compute every stream, or an isolated model.

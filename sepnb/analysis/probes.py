@@ -61,15 +61,13 @@ def fit_probe(
     return LinearProbe(mean, scale, torch.linalg.solve(moments, z.T @ (y - offset) / len(z)), offset)
 
 
-def fit_classifier(
-    features: Float[Tensor, "n w"], labels: Int[Tensor, " n"], classes: int, *, ridge: float = RIDGE
-) -> LinearProbe:
+def fit_classifier(features: Float[Tensor, "n w"], labels: Int[Tensor, " n"], classes: int) -> LinearProbe:
     """A probe whose K outputs are regressed on one indicator per class; the largest output is its answer.
 
     From features that say nothing it answers the most frequent class.
     """
     indicators = torch.nn.functional.one_hot(labels.long(), classes).double()
-    return fit_probe(features, indicators, ridge=ridge)
+    return fit_probe(features, indicators)
 
 
 def r_squared(predicted: Tensor, target: Tensor) -> float:

@@ -1,9 +1,9 @@
 """The properties that a good position encoding is said to have, each put to a small numeric probe.
 
 The lecture notes ask for a code that is unique for each position, in a linear relation with that of any other
-position, defined for longer sequences, generated deterministically, and open to n dimensions. Codes are what
-an encoding itself makes of a position, or of a distance where it knows nothing else, before it meets content,
-with untrained parameters. What a trained model makes of one past the trained length only records answer.
+position, defined for longer sequences, generated deterministically, and open to n dimensions. A code is what
+an encoding itself computes from a position, or from a distance if it knows no position, without content and
+with untrained parameters. How a trained model uses codes past its trained length, only records answer.
 
     unique           in the window of L positions no two codes coincide
     linear           one affine map takes the code of every position to that of the next, p + 1

@@ -1,6 +1,6 @@
 """The terms of the scores by the distance of query and key, inside the trained length L and past it.
 
-A softmax takes out what all keys of a query have in common, so a term is told less its mean over the L
+A softmax removes what all keys of a query have in common, so each term is reported minus its mean over the L
 nearest keys of its query. *Inside* are the queries L/2 to L-1 of a text of L, which see many keys; *past* are
 those from L on, in longer texts.
 
@@ -72,7 +72,7 @@ def distances(length: int, n: int) -> Int[Tensor, " edges"]:
 @dataclass(frozen=True)
 class Profile:
     """A term by distance: pairs `[E]`; mean and standard deviation over them, and share of the attention,
-    `[H, E]`. From the last bin that has pairs on, mean and deviation are its."""
+    `[H, E]`. Mean and deviation of bins without pairs are those of the last bin that has some."""
 
     pairs: Int[Tensor, " E"]
     mean: Float[Tensor, "H E"]

@@ -109,8 +109,8 @@ def split_scores(
 def exchanged(
     model: LanguageModel, other: LanguageModel, terms: Collection[str], tokens: Int[Tensor, "B N"]
 ) -> Float[Tensor, "B N V"]:
-    """Logits of a model some of whose terms, in every layer, are those of `other`: the same weights under
-    another rule of evaluation. Both attend alike, and what a layer reads follows from that."""
+    """Logits of a model whose `terms`, in every layer, are those of `other`: the same weights under another
+    rule of evaluation. Both models use the mixed attention, and later layers read its result."""
     for name in terms:
         one_of("term", name, TERMS)
     weights: dict[tuple[int, tuple[int, ...]], Tensor] = {}
@@ -144,8 +144,8 @@ def check(model: LanguageModel) -> LanguageModel:
 
 
 def held(norm: StreamNorm, x: Float[Tensor, "B N w"], part: Float[Tensor, "*B N w"]) -> Tensor:
-    """What a part of a dense state x gives to its norm, with the mean and the size of x held: linear in the
-    part, without the bias."""
+    """The contribution of a part of a dense state x to the normalised x, with mean and size of x held: linear
+    in the part, without the bias."""
     variance = x.square().mean(-1, keepdim=True)
     if norm.kind == "layer":
         part, variance = part - part.mean(-1, keepdim=True), x.var(-1, keepdim=True, correction=0)

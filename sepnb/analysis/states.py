@@ -43,21 +43,17 @@ def residual_states(
 
 @torch.no_grad()
 def held_attention_states(
-    model: LanguageModel,
-    tokens: Int[Tensor, "B N"],
-    positions: Int[Tensor, " N"],
-    *,
-    held_at: Int[Tensor, " N"] | None = None,
+    model: LanguageModel, tokens: Int[Tensor, "B N"], positions: Int[Tensor, " N"]
 ) -> list[State]:
-    """The states at `positions` if every head attended as it does at the positions `held_at` (0 to N-1).
+    """The states at `positions` if every head attended as it does at the positions 0 to N-1.
 
-    What still moves, moves by another way than the choice of what to attend to.
+    Whatever still moves does not move because a head attends elsewhere.
     """
-    tokens, held_at = _ready(model, tokens, held_at)
+    tokens, indices = _ready(model, tokens, None)
     pieces = []
     for piece in tokens.split(BATCH):
         with frozen_attention(model):
-            model(piece, held_at)
+            model(piece, indices)
             pieces.append(_recorded(model, piece, positions.to(tokens.device)))
     return _joined(pieces)
 

@@ -1,7 +1,7 @@
 """Pieces of work timed against each other on a machine that others use too.
 
-On shared cores a wall-clock ratio measures the neighbours. So a CPU is asked for the time it spent on this
-process, on one thread; a GPU for the time between two events on its own stream. The pieces take turns within
+On shared cores a wall-clock ratio measures the neighbours. So work on a CPU is timed by the CPU time of this
+process, on one thread; on a GPU by the time between two events on its stream. The pieces take turns within
 each repeat, every other repeat in reversed order, so that a drift of the clock speed meets all of them.
 """
 

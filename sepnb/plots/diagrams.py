@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from .figures import GROUND, INK
+from .looks import GROUND, INK
 
 Point = tuple[float | int, float | int]
 

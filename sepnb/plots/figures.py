@@ -208,8 +208,8 @@ def not_run(ax: Axes) -> None:
 def label_lines(ax: Axes, *, fontsize: float = 9.5) -> None:
     """Write each labelled line's name at its right end, in its colour, as dark as words need.
 
-    Names are moved apart where they would touch, and none lies on the x axis or on a line that marks a level,
-    which its ground covers; one that stands far from the end of its line is led to it.
+    Names are moved apart where they would touch and kept off the x axis; their background covers lines that
+    mark a level. A thin line connects a name to the end of its line if the two are far apart.
     """
     ends = []
     for line in ax.get_lines():

@@ -1,6 +1,6 @@
 """Figures that move by the book's own scripts: a box with data, which the scripts of `book/_static` fill.
 
-None is the only one that says something: a picture says the same on paper, and to readers without scripts.
+None is the only source of what it shows: a picture shows the same on paper and to readers without scripts.
 """
 
 import json

@@ -22,13 +22,13 @@ NEAR = 3  # pixels between two words of one line, at least
 
 
 def lay_out(fig: Figure) -> bool:
-    """Lay `fig` out for a phone, in place; False where it does not fit so, and `fig` is not to be shown then.
+    """Lay out `fig` for a phone, in place; return False if it does not fit, and `fig` must not be shown then.
 
-    Panels of one row are dealt to as many columns as have room at the width that they had, in their order; a
-    panel that took its scale from its neighbour on the left gets its words, and a title that the middle one
-    had for all stands under the lowest. A figure of one panel, or of one above the other, becomes narrower.
-    In a table of panels their places say something, and they stay. Names of rows that would take much of the
-    width are written above their rows.
+    The panels of a row are distributed, in order, over as many columns as fit at their old width. A panel
+    that then begins a row and shares the y axis of the first gets tick labels and a title of its own; an x
+    title that the middle panel had for all moves to the lowest. A single panel or a column becomes narrower.
+    A grid of panels is refused: places in it have a meaning. Names of rows that would take much of the width
+    are written above their rows.
     """
     wide, height = fig.get_size_inches()
     panels = [ax for ax in fig.axes if ax.get_subplotspec() is not None and not hasattr(ax, "_colorbar")]
@@ -128,8 +128,8 @@ def _boxes(fig: Figure) -> np.ndarray:
 
 
 def _touching(fig: Figure) -> int:
-    """How many pairs of texts lie on each other, by more than a pixel, or follow each other without a space,
-    and how many words an axis or an upright line strikes."""
+    """The number of pairs of texts that overlap by more than a pixel or have no space between them, plus the
+    number of texts that a y axis or a vertical line crosses."""
     boxes = _boxes(fig)
     pairs = sum(
         min(a[2], b[2]) - max(a[0], b[0]) > -NEAR and min(a[3], b[3]) - max(a[1], b[1]) > 1

@@ -35,7 +35,8 @@ def score_terms(
 
     Args:
         trained, slowed: of `sepnb.analysis.score_table`, of the same texts and model.
-        length: L. near: how many keys are the nearest, where a bin ends.
+        length: L.
+        near: how many keys count as the nearest; a bin must end there.
 
     Raises:
         ValueError: a head that the tables do not hold, or a number of keys at which no bin ends.

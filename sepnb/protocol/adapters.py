@@ -81,8 +81,8 @@ class Reader(nn.Module):
 
     @property
     def same(self) -> float:
-        """Bits by which one token may differ between two readings of one shape: of `SAME` where the weights
-        are known to be precise."""
+        """Bits by which one token may differ between two readings of one shape: `SAME` for weights known as
+        float32 or wider, else `alike`."""
         return SAME if self._bytes >= 4 else self.alike
 
     @property
@@ -185,8 +185,8 @@ def reader(model: Any) -> Reader:
 
 
 def ours(model: LanguageModel, adapter: str | None = None) -> Reader:
-    """The reader of a model of this package; its limit is that of its tables. A model does not know the name
-    of an adapter that it was put under: where it is to stand on the card, it is given here."""
+    """The reader of a model of this package; its limit is that of its tables. `adapter` is the name of the
+    model's adapter for the card, which the model itself does not know."""
     config = model.config
     if config.axes != 1 or not config.causal:
         raise ValueError("the model is no causal model of texts; give one with a causal mask and one axis")
@@ -217,13 +217,13 @@ def hf(model: Any, extension: Extension | None = None) -> Reader:
 
     It is read without a cache. Positions go through `position_ids` where its `forward` takes them, with a
     mask of ones beside them: without it transformers takes positions that jump for several texts in one row.
-    What rotary modules remember of the length of an earlier text (dynamic NTK, LongRoPE) is put back before
-    each pass, and after the last. A table's number of rows is found here, on the host, so that no device is
-    asked for a row that there is not.
+    State that rotary modules keep from the length of an earlier text (dynamic NTK, LongRoPE) is reset before
+    and after each pass. The number of rows of a position table is determined here, on the host, so that no
+    device looks up a row that does not exist.
 
     Args:
-        extension: of `sepnb.encodings`, such as `YaRN(8.0, original_length=1024)`: what is read is a copy
-            with slower rotations and the same weights, as its own `rope_parameters` make it.
+        extension: of `sepnb.encodings`, such as `YaRN(8.0, original_length=1024)`: a copy is read, with the
+            same weights and the slower rotations that the model's own classes build from `rope_parameters`.
 
     Raises:
         ModuleNotFoundError: transformers is not installed; the message says how to install it.

@@ -217,11 +217,8 @@ def _limits(plan: Plan, found: Readings) -> list[str]:
 
 def _curve(plan: Plan, found: Readings) -> list[dict[str, float]]:
     """Means over stretches that grow with the position, eight of them a doubling at most."""
-    edges = np.unique(
-        np.concatenate(
-            [plan.length * np.arange(1, 9) // 8, np.geomspace(plan.length, plan.reach, 25).astype(int)]
-        )
-    )
+    inside = plan.length * np.arange(1, 9) // 8
+    edges = np.union1d(inside, np.geomspace(plan.length, plan.reach, 25).astype(int))
     return [
         {
             "start": int(start),

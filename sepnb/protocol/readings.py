@@ -215,7 +215,8 @@ def _axes(reader: Reader, plan: Plan, device: str, found: Readings) -> None:
 
 
 def first_look(reader: Reader, plan: Plan, device: str, reach: int) -> None:
-    """Read one window up to `reach`: the model answers, does not look ahead, and hears positions, or not.
+    """Check on one window, up to `reach`, that the model answers and looks at no later token; find out
+    whether it hears positions.
 
     Raises:
         ValueError: a token outside of the vocabulary, or a model that looks at later tokens.
@@ -244,7 +245,7 @@ def first_look(reader: Reader, plan: Plan, device: str, reach: int) -> None:
     if abs(given - whole).mean() > reader.alike:
         reader.takes_positions, reader.why_not = (
             False,
-            "at positions from 0 on it reads otherwise than at none",
+            "at positions from 0 on its losses are not those without positions",
         )
     elif abs(spread - part).max() <= 4 * rounding:
         reader.takes_positions = False
@@ -252,8 +253,8 @@ def first_look(reader: Reader, plan: Plan, device: str, reach: int) -> None:
 
 
 def _refuse_looking_ahead(reader: Reader, windows: np.ndarray, stop: int, device: str) -> None:
-    """Exchange the tokens of a text of `stop` from some place on: no answer before it may change. Both texts
-    are of one length, so that a rule which follows the length changes nothing either."""
+    """Exchange the tokens of a text of length `stop` from some place on: no prediction before it may change.
+    Both texts have the same length, so that a rule which follows the length has no effect either."""
     known = np.unique(windows)
     text = windows[0, : stop + 1]
     others = known[(np.searchsorted(known, text) + 1) % len(known)]
@@ -273,8 +274,8 @@ def _refuse_looking_ahead(reader: Reader, windows: np.ndarray, stop: int, device
 
 
 def _follows_length(reader: Reader, plan: Plan, device: str) -> bool:
-    """Whether the first stretch is read otherwise in a text of the longest length; then each length is read
-    by itself."""
+    """Whether the losses of the first stretch differ in the longest text that can be read; if so, each length
+    is read by itself."""
     one = plan.tokens[:1]
     short = _losses(reader, one[:, : plan.length + 1], device)
     long = _losses(reader, one[:, : plan.reach + 1], device)[:, : plan.length]
@@ -282,7 +283,7 @@ def _follows_length(reader: Reader, plan: Plan, device: str) -> bool:
 
 
 def known_tokens(reader: Reader, tokens: np.ndarray) -> None:
-    """Refuse tokens that a model does not know, as far as is known which it does."""
+    """Refuse tokens outside the vocabulary of a model, if its size is known."""
     if reader.vocab_size is not None and (highest := int(tokens.max())) >= reader.vocab_size:
         raise ValueError(
             f"the text holds token {highest}, {reader.label} knows those below {reader.vocab_size}; give "

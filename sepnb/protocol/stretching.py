@@ -23,7 +23,7 @@ from ..models.weights import sharing_copy
 WITHOUT = "read it without an extension"
 
 NEAR = 1e-4
-"""Frequencies of theirs, which are float32, and of ours count as the same when they differ by less."""
+"""Tolerance within which the frequencies of transformers, in float32, count as the same as ours."""
 
 
 def stretched(model: nn.Module, extension: Extension) -> nn.Module:

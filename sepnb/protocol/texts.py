@@ -8,8 +8,8 @@ import torch
 
 
 def windows(text: Sequence[int] | np.ndarray, longest: int) -> np.ndarray:
-    """All windows `[n, longest + 1]` of a text `[N]`, one after the other; each but the last token of one is
-    the context of the next."""
+    """All windows `[n, longest + 1]` of a text `[N]`, one after another; the last token of a window is the
+    first of the next."""
     count = (len(text) - 1) // longest
     return np.lib.stride_tricks.sliding_window_view(text[: count * longest + 1], longest + 1)[::longest]
 

@@ -1,7 +1,7 @@
 """From executed chapters to the site: stage the notebooks, let Jupyter Book build, publish to `build/html`.
 
-One build at a time works in a build folder, and Jupyter Book ends with the build that started it, however
-that ended: what it would go on writing is the folder of the next one.
+Only one build at a time uses a build folder. Jupyter Book ends with the build that started it, however that
+ends: otherwise it would keep writing into the folder of the next build.
 
 Sphinx needs ten seconds to find out that there is nothing to do; a hash of everything it reads needs a
 fraction of one. Pages that changed are built incrementally; a change of anything that acts on all pages
@@ -44,8 +44,8 @@ main()
 """
 
 
-# The build holds the writing end of standard input. Where it is closed, and a death closes it too, the whole
-# group of processes goes: Sphinx's own workers write pages as well.
+# The build holds the writing end of standard input. When it closes, as it does if the build dies, the whole
+# process group is killed: Sphinx's own workers write pages as well.
 LIFELINE = """
 import os, signal, threading
 def leave_with_parent():
@@ -111,10 +111,10 @@ def clean(notebook: dict[str, Any], narrow: dict[str, str] | None = None) -> dic
     """An executed notebook as the book shows it: parameter cells hidden, traces of the run removed, words on
     every figure.
 
-    What `sepnb.plots.figures.show` said about a figure stands in the metadata of an output, all that a
-    notebook that runs can write. MyST-NB takes alternative text, caption and name from those of the cell, for
-    all that the cell shows: what stands under a figure gets a cell of its own. The forms of figures for a
-    phone move to `narrow`, by name.
+    `sepnb.plots.figures.show` describes a figure in the metadata of its output, the only place that running
+    code can write to. MyST-NB takes alternative text, caption and name from the metadata of the cell, for all
+    that the cell shows: outputs below a figure get a cell of their own. Drawings for a phone move to
+    `narrow`, by name.
 
     Raises:
         ValueError: an image has no alternative text, or a cell shows more than one.
@@ -179,10 +179,10 @@ def inputs(profile: str) -> dict[str, str]:
 
 
 def build(profile: str, *, say: Callable[[str], None] = print, fresh: bool = False) -> bool:
-    """Build the site from the staged notebooks; False when the one that lies there is current.
+    """Build the site from the staged notebooks; return False if the existing site is current.
 
-    `say` receives Sphinx's warnings and errors, line by line. They are a BuildError: the old site stays where
-    it is, but is no longer taken for current.
+    `say` receives Sphinx's warnings and errors, line by line. Any of them raises BuildError: the old site
+    stays, but no longer counts as current.
     """
     now, memory = inputs(profile), paths.build() / "book.json"
     before = json.loads(memory.read_text(encoding="utf-8")) if memory.exists() else {}

@@ -5,9 +5,9 @@
     ```{chapter-panel} 13_slow_down/moving-recall
     ```
 
-The second is for what a reader moves (`sepnb.plots.moving`). The picture, its alternative text and its
-caption are those that the chapter's notebook holds, so that they are of the profile of the build. The
-caption ends with a link to the chapter. Nothing here imports matplotlib.
+The second form is for interactive figures (`sepnb.plots.moving`). The picture, its alternative text and its
+caption come from the chapter's executed notebook, so that they have the profile of the build. The caption
+ends with a link to the chapter. Nothing here imports matplotlib.
 """
 
 import base64
@@ -30,11 +30,8 @@ SUFFIXES = {"image/svg+xml": ".svg", "image/png": ".png"}
 
 def find(notebook: Path, name: str) -> tuple[bytes, str, dict[str, str]]:
     """The figure of this name in an executed notebook: its file's content and suffix, and what
-    `figures.show` says of it. A ValueError names the figures that there are."""
-    if not notebook.is_file():
-        raise ValueError(f"there is no executed chapter {notebook.name}; sepnb run executes it")
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    `figures.show` says of it. The ValueError on an unknown name lists the known ones."""
+    outputs = _outputs(notebook)
     named = {about["name"]: output for output in outputs if (about := _meta(output)).get("name")}
     if name not in named:
         known = ", ".join(named) or "none with a name"
@@ -47,12 +44,8 @@ def find(notebook: Path, name: str) -> tuple[bytes, str, dict[str, str]]:
 
 
 def find_panel(notebook: Path, name: str) -> str:
-    """The HTML of what `moving.show` displayed by this name. A ValueError names those that there are."""
-    if not notebook.is_file():
-        raise ValueError(f"there is no executed chapter {notebook.name}; sepnb run executes it")
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    outputs = [output for cell in cells for output in cell.get("outputs", [])]
-    pages = ["".join(output.get("data", {}).get("text/html", "")) for output in outputs]
+    """The HTML that `moving.show` displayed by this name. The ValueError on an unknown one lists them all."""
+    pages = ["".join(output.get("data", {}).get("text/html", "")) for output in _outputs(notebook)]
     named = {known[1]: page for page in pages if (known := _PANEL.search(page))}
     if name not in named:
         raise ValueError(f"{notebook.name} has no panel {name!r}; it has {', '.join(named) or 'none'}")
@@ -60,6 +53,13 @@ def find_panel(notebook: Path, name: str) -> str:
 
 
 _PANEL = re.compile(r'<div id="([^"]+)" class="sepnb-moving"')
+
+
+def _outputs(notebook: Path) -> list[dict]:
+    if not notebook.is_file():
+        raise ValueError(f"there is no executed chapter {notebook.name}; sepnb run executes it")
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return [output for cell in cells for output in cell.get("outputs", [])]
 
 
 def _meta(output: dict) -> dict[str, str]:

@@ -1,8 +1,7 @@
 """Drawings for a dark page: an SVG brings a rule of its own for the mode of the page that shows it.
 
-Its ground becomes that of the page, its ink light, and a method's colour as much lighter as it must be to be
-seen; maps of values keep theirs. A browser tells an image in which mode its page is, so that one file serves
-both.
+The rule gives a drawing the page's background and light ink, and lightens each method's colour just enough to
+be seen; maps of values keep theirs. A browser passes the page's mode to images, so that one file serves both.
 """
 
 import re
@@ -58,8 +57,8 @@ def _rule() -> str:
 
 
 def seen(colour: str) -> str:
-    """The colour that was chosen for it, or this one with as much white as its contrast with a dark page
-    asks for."""
+    """The colour on a dark page: its entry in `CHOSEN`, or itself with just enough white for the contrast
+    that words need."""
     if colour in CHOSEN:
         return CHOSEN[colour]
     return mixed(colour, 255, lambda one: contrast(one, PAGE) >= WORDS)

@@ -28,7 +28,7 @@ def merge(app, doctree: nodes.document) -> None:
 
 
 def _says(cell: nodes.container) -> str | None:
-    """What the bar of a fold says; None where nothing is known of its code that the setting does not say."""
+    """The label of a fold's bar; None to keep the one that the configuration sets."""
     shown = [node for part in cell.children if not _source(part) for node in part.findall()]
     raws = " ".join(node.astext() for node in shown if isinstance(node, nodes.raw))
     captions = [html.unescape(re.sub(r"<[^>]+>", "", found)) for found in _CAPTION.findall(raws)]
@@ -47,7 +47,7 @@ def _says(cell: nodes.container) -> str | None:
 
 
 def name_bars(app, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
-    """A bar is called what it says: MyST-NB gives all of them one name, for those who hear it."""
+    """Drop the `aria-label` that MyST-NB gives every bar: screen readers then read the bar's own text."""
     if body := context.get("body"):
         context["body"] = body.replace('<summary aria-label="Toggle hidden content">', "<summary>")
 

@@ -64,7 +64,7 @@ class NumberRole(SphinxRole):
 
 
 def anchor(name: str) -> str:
-    """Where a number is explained: the id of a row of `PAGE`, its own in every format, or that of a cell."""
+    """The id of the place that explains a number: a row of `PAGE`, the same for every format, or a cell."""
     if found := OF_CHAPTER.fullmatch(name):
         return f"made-{found['key'].replace('_', '-')}"
     return f"n-{hashlib.sha256(name.partition(':')[0].encode()).hexdigest()[:10]}"
@@ -131,10 +131,10 @@ class Asked:
 
 
 def asked_of(name: str, profile: str) -> Asked:
-    """What `experiment/method/metric`, without a format, asks for; no values where these runs were not made.
+    """Resolve `experiment/method/metric`, without a format; `values` is empty where these runs are missing.
 
-    A column that no run of this profile has was not run, unless the method was run somewhere: then the runs
-    of this profile and the published ones have every column that there is.
+    A column that no run has counts as not run while the method has no runs, here or published. Once it has
+    some, the columns of these tables are all that exist, and any other column is an error.
 
     Raises:
         ValueError: an experiment, a method or a metric that is not there, with what is.

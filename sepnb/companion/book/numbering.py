@@ -1,8 +1,8 @@
 """Figures and equations are numbered by chapter: "Figure 5.3", "(5.2)".
 
-A chapter has its number in its name and its title, and Sphinx could only give it a second one, counted from
-the contents. So Sphinx counts figures and equations through the book, and this gives each its place in its
-chapter. On pages that are no chapters they count on from page to page: such a number has no point in it.
+The name and the title of a chapter hold its number; Sphinx could only add a second one, counted from the
+contents. So Sphinx counts figures and equations through the book, and this module renumbers them within each
+chapter. On other pages the count runs on from page to page, as a single number without a point.
 """
 
 import re

@@ -56,8 +56,8 @@ def _fold(title: str, records: Iterable) -> list[str]:
 
 
 def reproduction() -> str:
-    """For the claims on each experiment or chapter, by what they are judged first: the command that repeats
-    what they read, its time as declared and as measured, and what its records take on a disk."""
+    """A table with a row for each experiment or chapter by which claims are judged first: the command that
+    repeats all that they need, its declared and its measured time, and the size of its records on disk."""
     from sepnb import claims, experiments
 
     families: dict[str, list] = {}

@@ -17,14 +17,14 @@ from sepnb import claims, paths
 from sepnb.companion.book import chapter_figures, lint
 from sepnb.companion.book.number_role import number
 from sepnb.companion.editions.pages import about
+from sepnb.plots.looks import GROUND
 
 MOST_PAGES = 8
+PROFILE = "laptop"  # of the numbers and figures
 NUMBER = re.compile(r'\bnum\("([^"]*)"\)')
 VERDICT = re.compile(r'\bverdict\("([^"]*)"\)')
 FIGURE = re.compile(r'\bchapter-figure\("([^"]*)"')
 COMMENT = re.compile(r"(?<!:)//.*$", re.M)
-GROUND = "#fbfbf9"
-"""The ground of the book's figures. Paper is white; a test holds it against `sepnb.plots.looks`."""
 GIVEN = re.compile(r"// given: \S.*$")
 # What is no prose: comments, math, code between backticks, labels and citations, the text of a string.
 _SILENT = re.compile(
@@ -41,7 +41,7 @@ def source() -> Path:
     return paths.root() / "book" / "paper"
 
 
-def looked_up(text: str, profile: str = "laptop") -> dict[str, dict]:
+def looked_up(text: str) -> dict[str, dict]:
     """What this source names: numbers as the book shows them, and verdicts, each with whether its rule is
     younger than records that it judges.
 
@@ -52,7 +52,7 @@ def looked_up(text: str, profile: str = "laptop") -> dict[str, dict]:
     text, numbers, verdicts, problems = COMMENT.sub("", text), {}, {}, []
     for name in dict.fromkeys(NUMBER.findall(text)):
         try:
-            numbers[name] = number(name, profile)
+            numbers[name] = number(name, PROFILE)
         except ValueError as problem:
             problems.append(str(problem))
     quoted = dict.fromkeys(VERDICT.findall(text))
@@ -73,27 +73,28 @@ def looked_up(text: str, profile: str = "laptop") -> dict[str, dict]:
 
 
 def typed(text: str) -> list[str]:
-    """Lines of a source in which a decimal or a percentage is typed that says nothing of why it is given."""
+    """Lines of a source that contain a typed decimal or percentage and no `// given: reason`."""
     prose = _SILENT.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text).splitlines()
     lines = zip(text.splitlines(), prose, strict=True)
     return [line.strip() for line, said in lines if lint.MEASURED.search(said) and not GIVEN.search(line)]
 
 
-def stage(folder: Path, profile: str = "laptop") -> Path:
+def stage(folder: Path) -> Path:
     """Lay the source, its numbers and its figures into a folder; the file that typst sets.
 
     Raises:
         PaperError: something that the source names is not there.
     """
     text = (source() / "paper.typ").read_text(encoding="utf-8")
-    data = looked_up(text, profile) | {"figures": {}}
+    data = looked_up(text) | {"figures": {}}
     folder.mkdir(parents=True, exist_ok=True)
     for name in FIGURE.findall(text):
         chapter, _, figure = name.partition("/")
         try:
-            content, suffix, meta = chapter_figures.find(paths.build() / profile / f"{chapter}.ipynb", figure)
+            content, suffix, meta = chapter_figures.find(paths.build() / PROFILE / f"{chapter}.ipynb", figure)
         except ValueError as problem:
             raise PaperError(f"{name}: {problem}") from None
+        # Paper is white, unlike the ground of the book's figures.
         (folder / f"{figure}{suffix}").write_bytes(content.replace(GROUND.encode(), b"#ffffff"))
         data["figures"][name] = {"file": f"{figure}{suffix}", "alt": meta["alt"]}
     cited = yaml.safe_load((paths.root() / "CITATION.cff").read_text(encoding="utf-8"))

@@ -66,8 +66,8 @@ def ledger() -> list:
 
 
 def judge_first(app, env, docnames: list[str]) -> None:
-    """Before the pages are read, some side by side: judge the claims once, where a page will want them, and
-    deal out the pages so that neighbours, of which some take long, are not read by the same process."""
+    """Before pages are read in parallel: judge the claims once, if a page needs them, and interleave the
+    pages, so that neighbours, some of them slow, are read by different processes."""
     ledger.cache_clear()
     number_role.table.cache_clear()
     if JUDGED & set(docnames):

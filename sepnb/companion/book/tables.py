@@ -5,7 +5,7 @@ Chapters show their tables as HTML, and pages write theirs in MyST; both are set
 """
 
 import re
-from collections.abc import Callable
+from itertools import count
 
 from docutils import nodes
 
@@ -20,8 +20,13 @@ def unbroken(text: str) -> str:
 
 def set_page(app, doctree: nodes.document) -> None:
     """All tables of a page, and every `±` in its words."""
-    chapter = CHAPTER.fullmatch(app.env.docname)
-    number = _counter(f"{int(chapter[1])}." if chapter else None)
+    chapter, numbers = CHAPTER.fullmatch(app.env.docname), count(1)
+
+    def number(caption: re.Match) -> str:
+        if chapter is None:
+            return caption[0]
+        return f'{caption[0]}<span class="caption-number">Table {int(chapter[1])}.{next(numbers)} </span>'
+
     for raw in doctree.findall(nodes.raw):
         if raw.get("format") == "html" and "<table" in raw.astext():
             text = unbroken(re.sub(r"<caption>", number, raw.astext()))
@@ -32,21 +37,6 @@ def set_page(app, doctree: nodes.document) -> None:
     for text in [text for text in doctree.findall(nodes.Text) if "±" in text]:
         if not isinstance(text.parent, nodes.FixedTextElement | nodes.raw | nodes.literal | nodes.math):
             text.parent.replace(text, nodes.Text(unbroken(text)))
-
-
-def _counter(chapter: str | None) -> Callable[[re.Match], str]:
-    seen = 0
-
-    def count(caption: re.Match) -> str:
-        nonlocal seen
-        seen += 1
-        return (
-            f'{caption[0]}<span class="caption-number">Table {chapter}{seen} </span>'
-            if chapter
-            else caption[0]
-        )
-
-    return count
 
 
 def _set_nodes(table: nodes.table) -> None:

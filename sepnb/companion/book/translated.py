@@ -1,12 +1,12 @@
-"""Pages in another language: what the book's extension adds to the way of Sphinx, which is gettext.
+"""Pages in another language: what the book's extension adds to Sphinx's own translation by gettext.
 
-Sphinx replaces paragraphs, titles and captions by what the catalogs of `book/locale` say of them. The numbers
-stay roles, so that both languages quote the same records. What Sphinx cannot reach is done here: what bars of
-folded code say, links to pages that have no translation, how a number is written, and the words inside
-figures, of which each is a message. Words inside of HTML and of equations stay those of the original. Each
-page keeps the list of what it asked for, from which `sepnb.companion.book.catalogs` refreshes the catalogs.
+Sphinx replaces paragraphs, titles and captions by their translations in the catalogs of `book/locale`. The
+numbers stay roles, so that both languages quote the same records. This module does what Sphinx cannot: labels
+of folded code, links to pages without a translation, the format of numbers, and texts inside figures, each a
+message. Words inside HTML and equations are not translated. Each page keeps a list of the messages
+that it looked up, from which `sepnb.companion.book.catalogs` refreshes the catalogs.
 
-In the build of the original, `sepnb_original` is empty and nothing here acts but the switch of languages.
+In the build of the original, `sepnb_original` is empty and only the language switch acts.
 """
 
 import gettext
@@ -43,7 +43,7 @@ _NARROW = "\N{NARROW NO-BREAK SPACE}"
 _MARKUP = re.compile(
     r"\$[^$]+\$"  # an equation
     r"|\{(?!term|doc)[\w:]+\}`[^`]+`"  # a role that shows no words
-    r"|\{[\w:]+\}`(?=[^`]*<)|<[^<>`]*>`"  # of one that has words of its own, what is not the words
+    r"|\{[\w:]+\}`(?=[^`]*<)|<[^<>`]*>`"  # the rest of a role that has words of its own
     r"|`[^`]+`|\{[.#][^}]*\}"  # code, and attributes
 )
 
@@ -64,7 +64,7 @@ def decimal(text: str, language: str) -> str:
 def said(text: str, env: BuildEnvironment) -> str:
     """A word or a number that was computed, such as the verdict on a claim, in the language of the page."""
     if not env.config.sepnb_original or not text.strip():
-        return text  # of nothing a catalog says who made it
+        return text  # gettext translates "" to the header of the catalog
     translation = _gettext(env, WORDS)(text)
     return decimal(text, env.config.language) if translation == text else translation
 

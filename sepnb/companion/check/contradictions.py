@@ -1,8 +1,8 @@
-"""Where a record contradicts itself, its experiment or the history: what is told twice, compared.
+"""Where a record contradicts itself, its experiment or the history: facts that are stored twice are compared.
 
-Whoever writes a number into a record and signs it again has to find all places that tell it. Left out is what
-records do not satisfy by design: a run of context extensions sees the texts of its tunings too, one of images
-counts pixels, and tasks that are drawn see no bytes of a text.
+Whoever writes a number into a record and signs it again has to find all places that imply it. Exceptions by
+design are left out: a run of context extensions also sees the texts of its tunings, a run on images counts
+pixels, and tasks that are drawn see no bytes of a text.
 """
 
 import math

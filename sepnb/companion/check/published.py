@@ -83,11 +83,11 @@ def check(
     mark: bool = True,
     on_end: Callable[[int, int], None] | None = None,
 ) -> list[Replay]:
-    """Replay the records of `experiments` (objects); where `mark` says so, mark in the store what is stale.
+    """Replay the records of `experiments` (objects); with `mark`, mark stale ones in the store.
 
-    A `sample` of so many is the same one each time, chosen by a hash of the keys. One process `side_by_side`
-    is this one. `on_end` is called as `(done, total)`. A record that cannot be read is a RecordError, or left
-    out by a store that collects those.
+    `sample` is how many are replayed, always the same ones, by a hash of their keys. With `side_by_side` 1
+    this process does the work. `on_end` is called as `(done, total)`. A record that cannot be read raises
+    RecordError, unless the store collects such records and leaves them out.
     """
     store = Store() if store is None else store
     found: list[Replay] = []

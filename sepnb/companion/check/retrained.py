@@ -1,13 +1,13 @@
 """A few published runs are trained again, from the first step to the last, and their numbers compared.
 
 A fingerprint sees the first steps and a checksum finds accidents: neither finds a number that somebody wrote
-into a record and signed again. This does, for the records that a draw names. Other draws name other records,
-so that those of many weeks cover what no single one could.
+into a record and signed again. Retraining does, for the records that a draw selects. Other draws select other
+records, so that the draws of many weeks cover more than a single one could.
 
 On the processor of the record, with its torch, a run on one thread is the same to the last bits: there all
-that it measured is compared, but times. Elsewhere the order of sums differs, and training makes the
-difference grow: there losses per byte are compared, which may differ by `ATOL`. Where a model learns a task
-at once, it is a matter of rounding in which step: tasks are trained again on their own processor only.
+metrics except times are compared. Elsewhere the order of sums differs, and training makes the difference
+grow: there losses per byte are compared, which may differ by `ATOL`. A model may learn a task suddenly, at a
+step that depends on rounding: tasks are trained again on their own processor only.
 """
 
 import hashlib

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sepnb.claims import budget
 from sepnb.claims.budget import DEPENDENT
 from sepnb.claims.claim import OURS, Claim
-from sepnb.claims.ledger import Row, evaluate, get
+from sepnb.claims.ledger import Row, get
 from sepnb.claims.measured import by_rounds
 from sepnb.claims.rule import conditions, lines
 from sepnb.claims.sources import Document, Statement, load
@@ -26,10 +26,9 @@ KINDS = {
 }
 
 
-def page(rows: Sequence[Row] | None = None) -> str:
+def page(rows: Sequence[Row]) -> str:
     """The ledger, a fold for each claim: the headlines, those of each source in the order of its statements,
-    then our own; then the verdicts that turned. By default as `evaluate` judges the published records."""
-    rows = evaluate() if rows is None else rows
+    then our own; then the verdicts that turned."""
     documents = load().documents
     count = Counter(row.verdict.word for row in rows)
     counts = ", ".join(f"{n} {word}" for word, n in count.most_common())
@@ -81,10 +80,10 @@ def _groups(rows: Sequence[Row], documents: Sequence[Document]) -> dict[str, lis
     return {title: group for title, group in groups.items() if group}
 
 
-def source_map_page(rows: Sequence[Row] | None = None) -> str:
+def source_map_page(rows: Sequence[Row]) -> str:
     """Every statement of the source documents, one table a document, with links to chapters and verdicts."""
     source_map = load()
-    verdicts = {row.claim.id: row.verdict.word for row in (evaluate() if rows is None else rows)}
+    verdicts = {row.claim.id: row.verdict.word for row in rows}
     lines = []
     for document in source_map.documents:
         count = Counter(statement.kind for statement in document.statements)

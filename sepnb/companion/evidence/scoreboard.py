@@ -2,9 +2,9 @@
 the table of methods."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from sepnb.claims.ledger import Row, evaluate, load
+from sepnb.claims.ledger import Row, load
 from sepnb.claims.sources import Document, Statement
 from sepnb.claims.sources import load as source_map
 from sepnb.claims.verdict import Cause, Tables, Verdict
@@ -22,12 +22,11 @@ IN_CELLS = {HELD: "yes", REFUTED: "no", UNDECIDED: "open", NOT_TESTABLE: "not te
 """Verdicts in the table of methods, whose columns are questions."""
 
 
-def scoreboard(rows: Sequence[Row] | None = None) -> str:
+def scoreboard(rows: Sequence[Row]) -> str:
     """How many statements records could judge; then a table for each source: what it says, the verdict and
     why, and below it, folded, what no claim judges."""
-    rows, found = evaluate() if rows is None else rows, source_map()
-    judged, words = {row.claim.id: row for row in rows}, _words(rows)
-    count = Counter(words[one.target] for one in found.statements if one.kind == "claim")
+    found, judged = source_map(), {row.claim.id: row for row in rows}
+    count = Counter(judged[one.target].verdict.word for one in found.statements if one.kind == "claim")
     tally = ", ".join(f"{n} {word}" for word, n in count.most_common())
     lines = [
         f"The sources make {len(found.statements)} statements, and {count.total()} of them say something "
@@ -35,7 +34,7 @@ def scoreboard(rows: Sequence[Row] | None = None) -> str:
         "",
     ]
     for document in found.documents:
-        lines += [f"### {document.title}", "", *_judged(document, judged), *_rest(document, judged)]
+        lines += [f"### {document.title}", "", *_judged(document, judged), *_rest(document)]
     return "\n".join(lines)
 
 
@@ -49,18 +48,14 @@ def _judged(document: Document, judged: dict[str, Row]) -> list[str]:
     return table(("what it says", "verdict", "why"), cells) if cells else []
 
 
-def _rest(document: Document, judged: dict[str, Row]) -> list[str]:
+def _rest(document: Document) -> list[str]:
     """The other statements, and what became of each."""
     rest = [one for one in document.statements if one.kind != "claim"]
     counts = Counter(KINDS[one.kind] for one in rest)
     kinds = ", ".join(f"{n} {kind}" for kind, n in counts.most_common())
-    cells = [(f"{one.says} {_note(one)}".strip(), where(one, _words(judged.values()))) for one in rest]
+    cells = [(f"{one.says} {_note(one)}".strip(), where(one, {})) for one in rest]
     fold = [f"````{{dropdown}} {len(rest)} statements that no claim judges: {kinds}", ""]
     return [*fold, *table(("what it says", "what becomes of it"), cells)[:-1], "````", ""] if rest else []
-
-
-def _words(rows: Iterable[Row]) -> dict[str, str]:
-    return {row.claim.id: row.verdict.word for row in rows}
 
 
 def _note(statement: Statement) -> str:
@@ -72,10 +67,10 @@ def _why(row: Row) -> str:
     return f"{link(row.claim.id)}: {said(because(row.claim, row.verdict))}"
 
 
-def methods(profile: str | None = None, store: Store | None = None) -> str:
+def methods() -> str:
     """The verdict table of methods, a word and the mean difference in each cell."""
-    store = Store() if store is None else store
-    tables: Tables = {need: load(need, profile, store).content for need in needs()}
+    store = Store()
+    tables: Tables = {need: load(need, None, store).content for need in needs()}
     made = verdict_table(tables)
     heads = [WORDS.get(name, name) for name in made[0][1]]
     cells = [(line.label, *(_cell(name, one) for name, one in found.items())) for line, found in made]

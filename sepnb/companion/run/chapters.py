@@ -1,9 +1,9 @@
 """Which chapters there are, and whether what they produced is still what they would produce now.
 
-A chapter is *current* when what it is made from hashes to what it did when it last ran (see `fingerprint`),
-every folder of records that it read holds what it held, and its outputs are the ones it wrote. Content
-decides, never a modification time. The manifest that remembers this is written last, so that a run that did
-not finish leaves none. Nothing here imports torch: that there is nothing to do is found in milliseconds.
+A chapter is *current* if its inputs hash as they did when it last ran (see `fingerprint`), the folders of
+records that it read are unchanged, and its outputs are the ones it wrote. Content decides, never a
+modification time. The manifest that stores this is written last, so that an unfinished run leaves none.
+Nothing here imports torch: a check that finds nothing to do takes milliseconds.
 """
 
 import ast
@@ -86,8 +86,8 @@ MANY = 80
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of an answer to a name that is not among those known: the near ones, or all, or the first of
-    very many."""
+    """The end of the error message on an unknown name: near matches, or else the known names, at most the
+    first `MANY`."""
     known = sorted(known)
     if near := get_close_matches(name, known, n=3, cutoff=0.5):
         return f"did you mean {', '.join(near)}?"

@@ -1,11 +1,11 @@
 """The runs of a grid as one job array, one run a task, through submitit.
 
 A task does what a worker of `sepnb run` does: it claims its record, computes, and stores it whole. So nothing
-has to be collected, and whatever ends a task, a node, the scheduler or the command that waits, the same
-command submits what is neither stored nor in the queue, and waits for all of it.
+has to be collected. After a task, a node, the scheduler or the waiting command has failed, the same command
+submits what is neither stored nor in the queue, and waits for all of it.
 
-Slurm puts a task back into its queue when it is preempted or its node fails, submitit when it is told so by
-a signal, and the job's own script when the process was killed, twice at most.
+A task is requeued by Slurm when it is preempted or its node fails, by submitit on a signal, and by the job's
+own script, twice at most, when its process was killed.
 """
 
 import json
@@ -92,8 +92,8 @@ class Cluster:
             time.sleep(pause)
             pause = min(1.2 * pause, SLOWEST)
             gone = self._gone(under_way)
-            # A controller that was away may take a success for running. What was written on another
-            # machine may take a moment: a task without a word is gone twice.
+            # After an outage the controller may list a finished task as running. Results from another
+            # machine may come late: without one, a task has ended once two queries in a row miss it.
             reported = {index for index, job in under_way.items() if _reported(job)}
             done = {index for index in reported - gone if under_way[index].exception() is None}
             ended = sorted(done | (gone & reported) | (gone & quiet))
@@ -112,7 +112,7 @@ class Cluster:
         )
 
     def _submit(self, chunk: Sequence[Run], place: Path) -> list[Any]:
-        """Submit runs as one array, their logs in a folder, where those of Slurm are noted; the jobs."""
+        """Submit runs as one array and return its jobs; `place` takes their logs and a note of their ids."""
         submitit = _submitit()
         threads = [f"{name}={self.threads}" for name in THREAD_VARIABLES]
         python = f"env {' '.join(threads)} {shlex.quote(sys.executable)}"

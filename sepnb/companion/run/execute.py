@@ -1,6 +1,6 @@
-"""Run a chapter: jupytext makes the notebook, papermill executes it, what comes out is kept or said.
+"""Run a chapter: jupytext makes the notebook, papermill executes it, outputs are kept and errors reported.
 
-The kernel is of the interpreter that runs this module (`kernels`): none of the user is needed or touched. A
+The kernel uses the interpreter that runs this module (`kernels`): no kernel of the user is used or changed. A
 failing cell ends its own chapter only; the partly executed notebook is kept as `<chapter>.failed.ipynb`, and
 nothing older is left to be mistaken for current.
 """

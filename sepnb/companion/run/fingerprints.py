@@ -1,8 +1,8 @@
 """How a run begins, in numbers that can be computed again: whole where it ran, and small on any processor.
 
 The first steps of a run of the gpu profile take a CPU minutes. Its record therefore holds a second, small
-fingerprint: a few steps with small batches, not compiled, of the same model and schedule. Where the record
-is replayed on another device than its own, this one is.
+fingerprint: a few steps with small batches, not compiled, of the same model and schedule. On a device other
+than its own, the record is replayed by the small fingerprint.
 """
 
 from collections.abc import Mapping, Sequence

@@ -24,8 +24,8 @@ def visible() -> list[str]:
 
 
 def only(number: int) -> None:
-    """Let this process and those that it starts see one of the visible GPUs, which then is `cuda`; to be
-    called before anything asks for a GPU. Where there is no such one, none is found."""
+    """Restrict this process and its children to one of the visible GPUs, which then is `cuda`. Call it before
+    anything uses a GPU. If there is no GPU of this number, all are hidden."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     names = named.split(",") if named else [str(one) for one in range(number + 1)]
     os.environ["CUDA_VISIBLE_DEVICES"] = names[number] if number < len(names) else "-1"

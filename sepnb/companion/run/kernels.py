@@ -1,8 +1,8 @@
 """Kernels that begin with the libraries loaded: forks of a process that imported them once.
 
-A chapter's kernel is a process of its own, as ever. A fork saves the four seconds of imports with which each
-would begin, as many as a short chapter takes. For kernels on a CPU under Linux: elsewhere, what libraries
-have opened does not survive it.
+A chapter's kernel is still a process of its own. A fork saves it four seconds of imports, as long as a short
+chapter runs. Kernels are forked on a CPU under Linux only: elsewhere, what libraries have opened does not
+survive a fork.
 
 A kernel and its client talk through files where that is possible: a TCP port that was free when the client
 looked can be another kernel's by the time that the kernel binds it.
@@ -118,7 +118,7 @@ class Fork:
         self.pid = pid
 
     def poll(self) -> int | None:
-        """None while it lives; with which status it ended its parent alone knows."""
+        """None while it lives, 1 afterwards: only its parent knows the real exit status."""
         try:
             self.send_signal(0)
         except ProcessLookupError:

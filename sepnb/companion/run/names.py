@@ -66,7 +66,7 @@ def load(asked: Asked, profile: str) -> list[Any]:
 
 
 def named(parts: Sequence[str] | None, names: Sequence[str]) -> list[str]:
-    """The names that hold one of the parts, all where none is asked for; ValueError where one holds none."""
+    """The names that contain one of the parts, or all without parts; ValueError for a part that none has."""
     for part in parts or ():
         if not any(part in name for name in names):
             raise ValueError(f"no name holds {part!r}; {nearest(part, names)}")

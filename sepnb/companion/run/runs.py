@@ -28,8 +28,8 @@ class TaskError(RuntimeError):
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the grid of an experiment (a picklable object), the folder of its record, and when the
-    record that was there when the grid was planned was written, in nanoseconds; None where none was."""
+    """One run of the grid of an experiment (a picklable object), the folder of its record, and `written`, the
+    time in nanoseconds of the record that existed at planning; None without one."""
 
     experiment: Any
     config: Any
@@ -148,9 +148,10 @@ def shard_of(text: str | None) -> tuple[int, int]:
 
 
 def phases(experiments: Sequence[Any], profile: str) -> list[list[Any]]:
-    """What can be planned together: what records choose has to wait for them, and what is timed for all else.
+    """Groups of experiments that can be planned together: chosen settings come after the records that choose
+    them, timed experiments last.
 
-    Of smoke runs nothing is chosen, and all is one phase.
+    At smoke nothing is chosen, and all that is not timed is one group.
     """
     found: list[list[Any]] = []
     for one in sorted(experiments, key=lambda one: (one.alone, one.order)):
@@ -162,8 +163,8 @@ def phases(experiments: Sequence[Any], profile: str) -> list[list[Any]]:
 
 
 def expected_seconds(todo: Sequence[Run], side_by_side: int, gpus: int = 0) -> float:
-    """How long these runs take, so many at a time on each GPU; on GPUs by their operations, at a share of
-    what one shows that it does."""
+    """Expected seconds for these runs, `side_by_side` at a time on each GPU; on GPUs from their operations,
+    at a share of the peak that is measured now."""
     from sepnb.companion.run.gpus import peak
     from sepnb.experiments import expected
 
@@ -185,13 +186,13 @@ def run(
 ) -> list[Tally]:
     """Do the runs that `plan` gave and count them in its tallies; a run that fails ends only itself.
 
-    Runs that wait for records which choose their settings are refused before any other starts. What another
-    process computed meanwhile counts as there, if its record is there when all have ended.
+    Runs whose settings depend on missing records are refused before any other starts. A run that another
+    process computed counts as done if its record exists when all have ended.
 
     `on_progress` is called as `(index of the run, steps done, steps)`, `on_end` with the index and the error,
-    None when it succeeded. KeyboardInterrupt while runs are under way stops them and passes through; what had
-    ended is stored. There are so many processes `side_by_side`, for each of the `gpus` where some are given;
-    `through` does the runs somewhere else.
+    None when it succeeded. KeyboardInterrupt stops the runs under way and passes through; finished runs are
+    stored. `side_by_side` is the number of processes, on each GPU if `gpus` are given; `through` does the
+    runs somewhere else.
     """
     of = {tally.experiment: tally for tally in tallies}
     refused = dict(_refused(todo))

@@ -86,9 +86,9 @@ def run_experiments(
 ) -> bool:
     """Run what is missing of these grids, here or on a cluster; True when everything is there at the end.
 
-    What chooses settings comes first, and what they choose is planned after it. On GPUs `jobs` counts
-    processes of each, and what is timed has its GPU for itself. A record that cannot be trusted is left as it
-    is and listed; the others are run.
+    Runs that choose settings come first; runs that use these settings are planned afterwards. On GPUs, `jobs`
+    counts processes per GPU, and a timed run has its GPU to itself. A record that cannot be trusted is left
+    as it is and listed; the others are run.
     """
     if int(os.environ.get("WORLD_SIZE", 1)) > 1:
         raise ValueError(

@@ -34,9 +34,9 @@ def run_jobs(
 ) -> Iterator[tuple[int, Any, BaseException | None]]:
     """Yield `(index of the job, result, error)` as jobs end; one of the two is None.
 
-    A job whose process dies, for example without memory, is given up with a BrokenProcessPool once it dies
-    running alone; those that were beside it run again. After an error that leaves a GPU of no use to its
-    process, the workers are made anew, once those under way have ended.
+    A job whose process dies, for example out of memory, is given up with a BrokenProcessPool once it dies
+    running alone; jobs that ran beside it run again. After an error that leaves a GPU unusable for its
+    process, the workers are replaced, once the jobs under way have ended.
 
     Args:
         function: a module-level function of a job, which can be pickled, and of `report(done, total)`.
@@ -57,7 +57,7 @@ def run_jobs(
         return
     waiting, suspects = deque(range(len(jobs))), deque()
     while suspects or waiting:
-        # Of several that were under way when a process died nobody knows which one it was: each runs alone.
+        # If several jobs were under way when a process died, the cause is unknown: each runs alone.
         todo = suspects or waiting
         width = 1 if suspects else min(workers * max(1, len(gpus)), len(waiting))
         cut, error = yield from _side_by_side(function, jobs, todo, width, threads, gpus, on_progress)
@@ -76,8 +76,8 @@ def _side_by_side(
     gpus: Sequence[str],
     on_progress: Callable[[int, int, int], None],
 ) -> Generator[tuple[int, Any, BaseException | None], None, tuple[list[int], BaseException | None]]:
-    """Do the jobs of the indices in `todo`, and take them out, until none is left or a process dies or is of
-    no more use: then return the indices of those that were under way when it died, and the error."""
+    """Do the jobs whose indices are in `todo`, removing them, until none is left or a process dies or becomes
+    unusable. Return the indices of the jobs that a death interrupted, and its error."""
     context = get_context("spawn")
     lifeline, keep = context.Pipe(duplex=False)
     messages, places = context.SimpleQueue(), context.SimpleQueue()
@@ -119,8 +119,8 @@ def _side_by_side(
 
 
 def poisoned(error: BaseException | None) -> bool:
-    """Whether after this error nothing more can be computed on a GPU in its process, as after an index out of
-    a table: CUDA then answers every call with the same error. Memory that ran out is no such one."""
+    """Whether this error leaves the GPU unusable for its process, as an index out of range does: CUDA then
+    answers every call with the same error. Running out of memory does not."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     fatal = "AcceleratorError" in kinds or ("RuntimeError" in kinds and "CUDA error" in str(error))
     return fatal and "OutOfMemoryError" not in kinds

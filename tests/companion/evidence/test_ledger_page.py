@@ -21,8 +21,9 @@ def test_the_page_shows_every_claim_with_what_decides(tmp_path, monkeypatch):
     monkeypatch.setattr(ledger, "CLAIMS", tuple(of_this))
     monkeypatch.setattr("sepnb.records.store.paths.results", lambda: tmp_path)
     publish(Store(tmp_path), "laptop", "a" * 40)
-    text = ledger_page.page()
-    for row in claims.evaluate():
+    judged = claims.evaluate()
+    text = ledger_page.page(judged)
+    for row in judged:
         assert f"(claim-{row.claim.id})=" in text
         assert f"[{row.verdict.word}]" in text
     section = text.split("(claim-separation-improves-a-learned-table)=")[1].split("(claim-")[0]
@@ -100,7 +101,7 @@ def test_the_page_says_how_rule_and_records_stand(changes, shown):
 
 def test_the_page_has_a_row_for_every_statement():
     source_map = claims.source_map()
-    text = ledger_page.source_map_page()
+    text = ledger_page.source_map_page(claims.evaluate())
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     headings = Counter(rows)["| --- | --- |"]
     assert headings == len(source_map.documents)
