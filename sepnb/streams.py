@@ -28,7 +28,7 @@ JOINT = "joint"
 """The one block of a map that is not split."""
 
 _EMPTY = nn.ModuleDict()
-"""Its own names are none of a stream: what a stream has is kept under its name."""
+"""Streams cannot have a name that a module uses itself, because a module keeps parts by stream name."""
 
 MOST_WEIGHTS = 2**36  # of one map: what asks for more is a slip
 
@@ -47,8 +47,8 @@ class Streams:
         for name, width in widths.items():
             if not name or "." in name or hasattr(_EMPTY, name):
                 raise ValueError(
-                    f"no stream can be called {name!r}: a module of torch has that name already, or can "
-                    f"have no such one; give another, such as 'pos'"
+                    f"no stream can be called {name!r}: a torch module uses that name itself, or does not "
+                    f"allow it; give another, such as 'pos'"
                 )
             whole(f"the width of stream {name!r}", width, 0, WIDEST, needs="give 0 or more")
         items = tuple((name, width) for name, width in widths.items() if width)
@@ -112,14 +112,13 @@ class Streams:
         return f"Streams({', '.join(f'{name}={width}' for name, width in self.items)})"
 
 
-def _given(x: Tensor, weight: Tensor) -> Tensor:
-    """Return `x`; refuse one whose device or dtype differs from that of the weights."""
+def _check_input(x: Tensor, weight: Tensor) -> None:
+    """Refuse an input that is on another device or of another dtype than the weights."""
     floating("x", x)
     if x.device != weight.device:
         raise ValueError(f"x is on {x.device} and the weights on {weight.device}; move one of them")
     if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
         raise TypeError(f"x is {x.dtype} and the weights {weight.dtype}; give both in one dtype")
-    return x
 
 
 class BlockDiagonalLinear(nn.Module):
@@ -158,12 +157,11 @@ class BlockDiagonalLinear(nn.Module):
         flag("split", split)
         self.streams, self.split = streams, split
         self.layout = Streams(**{name: contraction * width for name, width in streams.items})
+        self.widths = {}
         for name in streams.select(outputs):
-            if expansion * streams.widths[name] % reduction:
+            self.widths[name], rest = divmod(expansion * streams.widths[name], reduction)
+            if rest:
                 raise ValueError(f"a reduction by {reduction} does not divide stream {name} of {streams!r}")
-        self.widths = {
-            name: expansion * streams.widths[name] // reduction for name in streams.select(outputs)
-        }
         if split:
             shapes = {name: (self.layout.widths[name], width) for name, width in self.widths.items()}
         else:
@@ -186,7 +184,7 @@ class BlockDiagonalLinear(nn.Module):
     def forward(self, x: Float[Tensor, "... D_in"]) -> Float[Tensor, "... D_out"]:
         """The joined output. Refuses another dtype, device or last dimension than that of the weights."""
         for block in self.blocks.values():
-            _given(x, block.weight)
+            _check_input(x, block.weight)
         return self.streams.join(self.parts(self.layout.split(x)))
 
 
@@ -258,7 +256,7 @@ class StreamNorm(nn.Module):
     def forward(self, x: Float[Tensor, "... D"]) -> Float[Tensor, "... D_out"]:
         """The joined output. Refuses another dtype, device or last dimension than that of the gains."""
         for gain in self.gain.values():
-            _given(x, gain)
+            _check_input(x, gain)
         return self.streams.join(self.parts(self.streams.split(x)))
 
 
@@ -320,5 +318,5 @@ class StreamMLP(nn.Module):
     def forward(self, x: Float[Tensor, "... D"]) -> Float[Tensor, "... D_out"]:
         """The joined output. Refuses another dtype, device or last dimension than that of the weights."""
         for block in self.up.blocks.values():
-            _given(x, block.weight)
+            _check_input(x, block.weight)
         return self.streams.join(self.parts(self.streams.split(x)))

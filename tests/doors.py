@@ -33,7 +33,6 @@ from sepnb.models import (
 from sepnb.models.fast.packed import packed, rounded
 from sepnb.protocol import probe
 from sepnb.records.store import Record, Store
-from sepnb.seqpe.losses import nearest
 from sepnb.streams import BlockDiagonalLinear, StreamMLP, StreamNorm, Streams
 from sepnb.training import Batch, TrainingConfig, adapt, train
 
@@ -196,7 +195,6 @@ DOORS: dict[str, tuple[Callable, dict[str, Any]]] = {
         {"teacher": noise(B, N, D), "student": noise(B, N, D), "n_heads": 2}
         | {"reduction": "row", "beta": 0.5, "scale": 1.0},
     ),
-    "nearest": (nearest, {"anchors": torch.ones(N).long(), "candidates": torch.ones(N, M).long()}),
     "TransformerConfig.from_resolved": (
         TransformerConfig.from_resolved,
         {"resolved": WRITER.config.resolved()},
@@ -515,7 +513,6 @@ TAKEN: dict[str, dict[str, set[str]]] = {
     "contrastive_loss": {"scale": NUMBERS | {"None"}},
     "distillation_loss": {"beta": {"0"}, "scale": NUMBERS | {"None"}},
     "probe": {"reference": {"None"}, "device": {"None"}},
-    "nearest": {"anchors": {"huge"}, "candidates": {"huge", "axis 1 longer"}},
     "LanguageModel.generate": {
         "tokens": {"axis 0 longer", "axis 1 longer"},
         "n": {"0"},

@@ -5,8 +5,8 @@ To add one: write a file of this folder with a reference function, a module and 
 every model, every table of encodings and the tests that all encodings share then know it. What is out of its
 bounds is refused as `sepnb.validation` says.
 
-Two entries of lists of encodings go with any encoding, and have no file here. A *sliding window* is a mask:
-`TransformerConfig(window=W)`. *Randomised positions* are a way to draw those of a training:
+Two methods often listed as encodings work with any encoding and have no file here. A *sliding window* is a
+mask: `TransformerConfig(window=W)`. *Randomised positions* are a way to draw the positions of a training:
 `sepnb.training.positions.RandomPositions`.
 """
 
@@ -138,9 +138,9 @@ __all__ = [
 
 
 def names(axes: int | None = None) -> list[str]:
-    """The names that `build` knows; with `axes`, 1 to `MOST_AXES`, those that, built without options, take
-    positions of so many coordinates. In the order of tables: that of `Encoding.order`, and by name. What
-    changes RoPE for longer contexts has names of its own, see `build_extension`."""
+    """The names that `build` knows, sorted by `Encoding.order` and then by name, as in tables. With `axes`, 1
+    to `MOST_AXES`, only those that take positions of so many coordinates when built without options. Context
+    extensions have names of their own, see `build_extension`."""
     if axes is not None:
         whole("axes", axes, 1, MOST_AXES)
     for name in _ELSEWHERE:
@@ -158,7 +158,7 @@ def build(name: str, **options: object) -> Encoding:
     known_options(name, encoding, options)
     if isinstance(extension := options.get("extension"), dict):
         if not isinstance(extension.get("name"), str):
-            raise TypeError(f"an extension is told by its name and options, got {shown(extension)}")
+            raise TypeError(f"an extension must be a dict with its name and options, got {shown(extension)}")
         options["extension"] = build_extension(**extension)
     options = {key: from_json(value) for key, value in options.items()}
     for field in fields(encoding):

@@ -76,7 +76,7 @@ class Extendable(ABC):
     extension: Any = None
     """The context extension whose frequencies it has; None: those that it was built with."""
     attention_factor: float = 1.0
-    """By how much that extension asks queries and keys to be multiplied."""
+    """The factor by which that extension multiplies queries and keys."""
 
     @abstractmethod
     def extend(self, extension: Any) -> None:
@@ -85,15 +85,15 @@ class Extendable(ABC):
 
 
 class InputModule(nn.Module, ABC):
-    """Positions `[N]` or `[B, N]` to vectors `[..., N, width]` for the input of the model; of an encoding at
-    the query/key site, to be added to the normalised sem stream of every layer where it makes queries and
-    keys, and not where it makes values."""
+    """Positions `[N]` or `[B, N]` to vectors `[..., N, width]` for the input of the model. For an encoding at
+    the query/key site they are added, in every layer, to the normalised sem stream that queries and keys are
+    made from, but not to the one for values."""
 
     limit: int | tuple[int | None, ...] | None = None
     """The first position it cannot encode, or one for each coordinate; None if there is none."""
 
     def refusal(self, position: int | float) -> str:
-        """What there is to say of a position that it cannot encode."""
+        """The error message for a position that this module cannot encode."""
         return (
             f"position {position} has no row in the learned table of {self.limit} positions (0 to "
             f"{self.limit - 1}); train with max_length of at least {position + 1}, use an encoding without a "
@@ -117,8 +117,8 @@ class QueryKeyModule(nn.Module, ABC):
     more: int = 0
     """How many columns it puts beside those of a head: a term of the score."""
     once: bool = False
-    """Where queries and keys of a head are made in parts, of content and of positions: whether it acts on the
-    first of them alone, because every head has once what it adds."""
+    """Whether it acts on the first part only of a head whose queries and keys have a content and a position
+    part, because what it adds must be added once for each head."""
 
     @property
     def settings(self) -> Hashable:
@@ -159,16 +159,16 @@ class TermModule(nn.Module, ABC):
         """What `forward` needs of the positions, computed once and shared by the modules of all layers."""
 
     def kept(self, content: Tensor) -> Tensor | None:
-        """What the keys of later calls need of the normalised sem stream `[B, N, d_sem]` of these tokens,
-        `[B, H, N, *]`: a cache keeps it beside the keys. None: nothing, keys give their positions alone."""
+        """What the key columns of these tokens need in later calls, `[B, H, N, *]`, from their normalised sem
+        stream `[B, N, d_sem]`: a cache keeps it with the keys. None: keys give positions alone."""
         return None
 
     @abstractmethod
     def forward(self, content: Tensor, prepared: Any, kept: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The normalised sem stream of the queries `[B, N, d_sem]` to the columns `[B, H, N, e]` of these and
-        `[1, 1, M, e]` of the keys (`[B, 1, M, e]` where sequences have positions of their own, and with a
-        dimension of H where the columns of keys differ by head). `kept` is given where there is something to
-        keep: of all keys, `[B, H, M, *]`; None: they are those of the queries."""
+        """The columns of the queries, `[B, H, N, e]`, from their normalised sem stream `[B, N, d_sem]`, and
+        those of the keys, `[1, 1, M, e]` (`[B, 1, M, e]` if positions differ by sequence; with a dimension of
+        H if they differ by head). `kept`: what `kept` gave for all keys, `[B, H, M, *]`; None: the keys are
+        those of the queries, or nothing is kept."""
 
 
 class ScoreModule(nn.Module, ABC):
@@ -184,8 +184,8 @@ class ScoreModule(nn.Module, ABC):
 
 class PairModule(nn.Module, ABC):
     """The scores of one layer, where they are more than q k^T d^-1/2 and a bias of positions; a model has at
-    most one such encoding. Attention then computes the softmax explicitly, but for FlexAttention on CUDA,
-    which takes a score that is made of its own product and one number of the distance; see `combine`."""
+    most one such encoding. Attention then computes the softmax explicitly. The exception is FlexAttention on
+    CUDA, for scores made of their own product and one number of the distance; see `combine`."""
 
     combine: Callable[[Tensor, Tensor], Tensor] | None = None
     """A score from its scaled product and what `of_distance` gives for the pair, element by element; None if
@@ -206,11 +206,11 @@ class PairModule(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, q: Tensor, k: Tensor, prepared: Any, heads: slice) -> Tensor:
-        """Scaled scores `[B, H, N, M]`, without a mask: what it will hide may be anything finite.
+        """Scaled scores `[B, H, N, M]` without a mask; what the mask will hide may be any finite number.
 
-        q and k are `[B, H, N, e]` and `[B, H, M, e]`. Their first d columns are those of the head; what
-        stands beside them adds its product to that of the head's own, under the same scale d^-1/2. `heads`:
-        which of the heads that the module was built for.
+        q and k are `[B, H, N, e]` and `[B, H, M, e]`. Their first d columns are those of the head; the
+        product of the other columns is added to the head's own, under the same scale d^-1/2. `heads` selects
+        among the heads that the module was built for.
         """
 
 
@@ -234,10 +234,10 @@ _REGISTRY: dict[str, type["Encoding"]] = {}
 class Encoding:
     """Base of all encodings. A subclass sets `name` and `sites` and overrides the builders of its sites.
 
-    With a `name` of its own it is in the registry from its definition on. One that inherits its name is a
-    variant, which is built from its class alone. Its options are its fields; what stands here without one
-    is set without an annotation. An option of another type is a TypeError where the description is made, one
-    out of its bounds a ValueError; what does not fit a model, one where its module is built.
+    A subclass with a `name` of its own is registered when it is defined. One that inherits its name is a
+    variant, built from its class alone. Options are the fields; other attributes of this base are set without
+    an annotation. An option of a wrong type is a TypeError and one out of bounds a ValueError when the
+    description is made; an option that does not fit a model, when its module is built.
     """
 
     name: ClassVar[str]
@@ -291,8 +291,8 @@ class Encoding:
         return self
 
     def each_layer(self, site: Site) -> bool:
-        """Whether every layer has a module of its own at this site; else one is built that all layers share,
-        as the one that changes queries and keys is unless an encoding says otherwise."""
+        """Whether every layer has a module of its own at this site; otherwise all layers share one. Modules
+        that change queries and keys are shared unless an encoding overrides this."""
         return self.per_layer and site is not Site.QUERY_KEY
 
     def common_key(self, head_width: int) -> int:
@@ -305,8 +305,8 @@ class Encoding:
         return None
 
     def at_query_key(self, heads: Heads) -> QueryKeyModule | InputModule | TermModule | None:
-        """A module for these heads: one that changes queries and keys, as a rotation does; one whose vectors
-        are added where they are made; or, of one layer, a term of the score that content makes."""
+        """A module for these heads: one that changes queries and keys, such as a rotation; one whose vectors
+        are added before W_Q and W_K; or, for one layer, a score term that depends on content."""
         return None
 
     def at_score(self, heads: Heads) -> ScoreModule | PairModule | None:
@@ -318,9 +318,9 @@ class Encoding:
         return None
 
     def code(self, width: int, length: int) -> tuple[str, Callable[[Tensor], Tensor]] | None:
-        """For the table of properties, where no rotation, columns or bias shows it: what it makes of a
-        position, or of a distance, before that meets content. In a few words, such as "distance: the factor
-        of each head", and as a function of positions int `[N]`, or distances, to `[N, width]`."""
+        """What the encoding makes of a position or distance before it meets content; for the table of
+        properties, where no rotation, column or bias shows it. Returns a few words, such as "distance: the
+        factor of each head", and a function of int positions or distances `[N]` to `[N, width]`."""
         return None
 
     def resolved(self) -> dict[str, Any]:

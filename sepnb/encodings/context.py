@@ -94,7 +94,7 @@ def _rebased(inv_freq: Tensor, dim: int, ratio: int | float) -> Tensor:
 
 
 def _ntk(inv_freq: Tensor, dim: int, factor: int | float, name: str) -> Tensor:
-    """The base that leaves the first frequency and divides the last, of RoPE m = d/2 - 1, by `factor`."""
+    """Frequencies of the base that keeps the first and divides the last (RoPE: m = d/2 - 1) by `factor`."""
     if (last := len(inv_freq) - 1) < 1:
         raise ValueError(f"the width is {dim}; {name} needs more than one pair, at least 4 columns")
     return _rebased(inv_freq, dim, factor ** (dim / (2 * last)))
@@ -198,9 +198,9 @@ class YaRN(Extension):
 
     Args:
         beta_fast, beta_slow: turns in training from which on a pair is kept, and up to which it is divided.
-        ramp: what stands between is linear in the index of the pair ("dimension": the authors' code, and what
-            the name means in practice) or in its turns ("rotations": the text of the paper). By the index
-            `beta_slow` must be below what the fastest pair makes.
+        ramp: the share kept in between is linear in the index of the pair ("dimension": the authors' code,
+            and what the name means in practice) or in its turns ("rotations": the text of the paper). With
+            "dimension", `beta_slow` must be below the turns of the fastest pair.
     """
 
     name = "yarn"
@@ -314,8 +314,8 @@ def stretched(
 ) -> tuple[Float[Tensor, " n"], float]:
     """Frequencies w_0 base^(-2m/dim) under a context extension (None leaves them), and the attention factor.
 
-    For waves that are no rotation of queries and keys. They do not learn how long a text will become, so an
-    extension that follows the length of the text is a ValueError.
+    For all waves but those of `RoPE`. These modules are not given the length of a text, so an extension that
+    follows it is a ValueError.
     """
     check_extension(extension)
     if extension is None:

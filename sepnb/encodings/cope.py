@@ -4,10 +4,10 @@
     p_ij = sum of g_it over the keys t = j .. i, at most P - 1
     S_ij = q_i . k_j / sqrt(d) + q_i . e[p_ij]
 
-with e[p] read between the rows of a table `[P, d]` by linear interpolation. The sum holds the key's own gate
-and that of the query's own place. Tokens are counted and their positions play no part: a model refuses gaps,
-which do not reach it, and takes consecutive positions from any start. Each query needs its whole row of
-gates, and a count makes sense towards the past only: causal models.
+with e[p] interpolated linearly between the rows of a table `[P, d]`. The sum includes the gates of key j and
+of token i itself. CoPE counts tokens and ignores their positions, so it would not notice gaps: a model
+refuses them and takes consecutive positions from any start. Each query needs its whole row of gates, and
+counting makes sense towards the past only: causal models.
 
 Shape letters: B batch, H heads, N query length, M key length, d head width, P rows of the table.
 """
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from ..validation import WIDEST, floats, one_of, whole
 from .base import Encoding, Heads, PairModule, Site
+from .relative import check_last
 
 GATES = ("raw", "scaled")
 
@@ -29,7 +30,7 @@ def cope_positions(logits: Float[Tensor, "B H N M"], n_positions: int) -> Float[
     of keys after the query are shut before anything is summed: there p is 0 and means nothing."""
     sizes = floats(logits=(logits, "B H N M"))
     _check(n_positions, "raw")
-    _check_last(sizes)
+    check_last(sizes["N"], sizes["M"])
     return _positions(logits, n_positions)
 
 
@@ -54,7 +55,7 @@ def cope_scores(
     """
     sizes = floats(q=(q, "B H N d+"), k=(k, "B H M d"), table=(table, "P d"))
     _check(sizes["P"], gate)
-    _check_last(sizes)
+    check_last(sizes["N"], sizes["M"])
     return _scores(q, k, table, gate)
 
 
@@ -68,13 +69,6 @@ def _scores(q: Tensor, k: Tensor, table: Tensor, gate: str) -> Tensor:
     low = below.long().clamp(0, rows.shape[-1] - 1)  # also of NaN, which stays in the share
     high = (low + 1).clamp(max=rows.shape[-1] - 1)
     return scaled + torch.lerp(rows.gather(-1, low), rows.gather(-1, high), share)
-
-
-def _check_last(sizes: dict[str, int]) -> None:
-    if sizes["N"] > sizes["M"]:
-        raise ValueError(
-            f"{sizes['N']} queries cannot be the last of {sizes['M']} keys; give at most as many"
-        )
 
 
 def _check(n_positions: int, gate: str) -> None:
@@ -124,7 +118,7 @@ class Cope(Encoding):
 
     @property
     def saturates_at(self) -> int | float:
-        """Where every gate is open; where some are shut, later: nearer keys are never counted as farther."""
+        """The distance if every gate is open; shut gates lower the counts, which then saturate later."""
         return self.n_positions - 2
 
     def at_score(self, heads: Heads) -> PairModule:

@@ -73,7 +73,7 @@ class ForgettingTerm(TermModule, Extendable):
     def forward(self, content: Tensor, prepared: None, kept: Tensor | None = None) -> tuple[Tensor, Tensor]:
         logits = self.kept(content) if kept is None else kept
         c = _counted(logits[..., 0])[..., None] * (self.scale / self.slower)
-        # bfloat16 has 8 digits, and counts grow with the text: there a number is the sum of three columns.
+        # bfloat16 has 8 significant bits, and counts grow with the text: there each is split over 3 columns.
         pieces = []
         for _ in range(1 if logits.dtype == c.dtype else 3):
             pieces.append(c.to(logits.dtype))

@@ -27,7 +27,7 @@ def _kernel(r1: Tensor, r2: Tensor, distance: Tensor, form: str) -> Tensor:
     distance = distance.to(dtype)
     if form == "logarithmic":
         return -r1 * torch.log1p(r2 * distance)
-    # 0^r2 = 0, but the gradient of a power at 0 is 0 ln 0: take that of 1, and none of it.
+    # 0^r2 is 0, but its gradient is 0 ln 0 = NaN: there 1^r2 is computed, and multiplied by 0.
     return -r1 * distance.clamp(min=1) ** r2 * (distance > 0)
 
 

@@ -28,6 +28,7 @@ from ..validation import WIDEST, floating, movable, number, shaped, tensor, toge
 from .base import Encoding, Extendable, Heads, Site, TermModule
 from .context import ContextExtension, stretched
 from .relative import check_pairs
+from .rope import angles_of
 
 SHORTEST = 4.0
 """Wavelength of the fastest wave, in positions: a quarter of a turn from one to the next."""
@@ -82,7 +83,7 @@ class PhaseTerm(TermModule, Extendable):
 
     def _phases(self, positions: Tensor) -> Tensor:
         """cos and sin of every angle, `[*B, 1, N, W, 2]`, from float64."""
-        angles = positions.to(torch.float64)[..., None] * self.frequencies.to(positions.device)
+        angles = angles_of(positions, self.frequencies)
         return torch.stack([angles.cos(), angles.sin()], dim=-1).unsqueeze(-4)
 
     def prepare(self, query_positions: Tensor, key_positions: Tensor) -> tuple[Tensor, Tensor]:

@@ -63,14 +63,13 @@ def by_distance(
         table = function(torch.arange(1 - m, n, device=device))
         return table.unfold(-1, m, 1).flip(-2)  # row n begins at relative position -(M - N) - n
     relative = relative_positions(query_positions, key_positions)
-    if relative.numel() == 0:
-        return function(relative.flatten()).unflatten(-1, relative.shape).movedim(0, -3)
-    lowest, highest = (int(end) for end in relative.aminmax())
-    if highest - lowest < relative.numel():
-        spread = function(torch.arange(lowest, highest + 1, device=device))[:, relative - lowest]
-    else:  # more distances between the ends than there are pairs
-        spread = function(relative.flatten()).unflatten(-1, relative.shape)
-    return spread.movedim(0, -3)
+    if relative.numel():
+        lowest, highest = (int(end) for end in relative.aminmax())
+        if highest - lowest < relative.numel():
+            table = function(torch.arange(lowest, highest + 1, device=device))
+            return table[:, relative - lowest].movedim(0, -3)
+    # No pair, or more distances between the ends than there are pairs: one by one.
+    return function(relative.flatten()).unflatten(-1, relative.shape).movedim(0, -3)
 
 
 class DistanceBias(ScoreModule):
@@ -94,6 +93,12 @@ def are_consecutive(query_positions: Tensor, key_positions: Tensor) -> bool:
     n, m = query_positions.shape[-1], key_positions.shape[-1]
     steps = key_positions[0] + torch.arange(m, device=key_positions.device)
     return torch.equal(key_positions, steps) and torch.equal(query_positions, steps[m - n :])
+
+
+def check_last(queries: int, keys: int) -> None:
+    """Raise unless so many queries can be the last of so many keys."""
+    if queries > keys:
+        raise ValueError(f"{queries} queries cannot be the last of {keys} keys; give at most as many")
 
 
 def clipped_relative(

@@ -53,8 +53,8 @@ def rope_frequencies(
 
 
 def rotary_width(dim: int, option: str, share: int | float) -> int:
-    """The columns that are `share` of a head of `dim`; refuses, by the name of the option, a share that is
-    not above 0 and at most 1, or leaves no whole pairs."""
+    """How many columns `share` of a head of `dim` is. Errors name the option: a share that is not above 0 and
+    at most 1, or does not give whole pairs."""
     check_share(option, share)
     nearest = max(2, 2 * round(share * dim / 2))
     if abs(share * dim - nearest) > 1e-6:
@@ -111,7 +111,7 @@ def apply_rope(
     angles are right to about p times 1e-16, 1e-4 at 2^40: positions beyond that are refused.
 
     Raises:
-        TypeError, ValueError: what is not floating, or real as positions are, an unknown layout, frequencies
+        TypeError, ValueError: tensors that are not floating (positions: real), an unknown layout, frequencies
             or positions that do not fit the shape of `x` or its device, or a factor that is not above 0.
     """
     validation.one_of("layout", layout, LAYOUTS)
@@ -209,10 +209,10 @@ class RoPE(Encoding):
             (p-RoPE; Barbero et al. 2025). None turns all.
         extension: train with the frequencies of a context extension. `LanguageModel.extended` changes those
             of a trained model.
-        shared: with `partial`, the columns of a key that turn are one for all heads that read the same
-            streams, as in the decoupled key of multi-head latent attention (DeepSeek-V2, 2024): W_K makes
-            them once. Their low-rank compression of all other columns is not done here, and a cache holds
-            the shared columns once for each head.
+        shared: with `partial`, all heads that read the same streams share the rotated columns of a key, as in
+            the decoupled key of multi-head latent attention (DeepSeek-V2, 2024): W_K makes these once. The
+            low-rank compression of the other columns is not implemented, and a cache holds the shared columns
+            once for each head.
     """
 
     name = "rope"

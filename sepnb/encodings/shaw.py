@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from ..validation import WIDEST, floats, number, whole
 from .base import Encoding, Heads, PairModule, Site, ValueModule
-from .relative import clipped_relative, from_distances
+from .relative import check_last, clipped_relative, from_distances
 
 
 def shaw_scores(
@@ -52,8 +52,7 @@ def shaw_output(
 def _index_of_last(n: int, m: int, table: Tensor, clip: int) -> Tensor:
     if len(table) != 2 * whole("clip", clip, 0, WIDEST) + 1:
         raise ValueError(f"clip is {clip} and the table has {len(table)} rows; it needs 2 clip + 1")
-    if n > m:
-        raise ValueError(f"{n} queries cannot be the last of {m} keys; give at most as many")
+    check_last(n, m)
     keys = torch.arange(m, device=table.device)
     return clipped_relative(keys[m - n :], keys, clip)
 

@@ -30,7 +30,7 @@ def _edges(n_buckets: int, max_distance: int) -> tuple[int, ...]:
     edges = list(range(1, exact + 1))
     for step in range(1, logarithmic):
         bound = exact ** (logarithmic - step) * max_distance**step
-        n = int(exact * (max_distance / exact) ** (step / logarithmic))  # near: what is rounded is mended
+        n = int(exact * (max_distance / exact) ** (step / logarithmic))  # the loops below correct rounding
         while n**logarithmic < bound:
             n += 1
         while (n - 1) ** logarithmic >= bound:

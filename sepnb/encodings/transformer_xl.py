@@ -21,7 +21,8 @@ from torch import Tensor, nn
 from ..validation import floats, number
 from .base import Encoding, Extendable, Heads, PairModule, Site, check_base
 from .context import ContextExtension, stretched
-from .relative import from_distances
+from .relative import check_last, from_distances
+from .rope import angles_of
 
 
 def transformer_xl_scores(
@@ -38,8 +39,7 @@ def transformer_xl_scores(
     """
     floats(q=(q, "B H N d+"), k=(k, "B H M d+"), r=(r, "H M d+"), u=(u, "H d+"), v=(v, "H d+"))
     n, m = q.shape[-2], k.shape[-2]
-    if n > m:
-        raise ValueError(f"{n} queries cannot be the last of {m} keys; give at most as many")
+    check_last(n, m)
     content = (q + u[:, None]) @ k.transpose(-1, -2)
     by_distance = (q + v[:, None]) @ r.transpose(-1, -2)  # column t is distance t
     keys = torch.arange(m, device=q.device)
@@ -104,7 +104,7 @@ class TransformerXLScore(PairModule, Extendable):
         return torch.cat([sin, cos[..., : self.width // 2]], dim=-1)
 
     def _waves(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        angles = positions.to(torch.float64)[..., None] * self.frequencies.to(positions.device)
+        angles = angles_of(positions, self.frequencies)
         if positions.dim() == 2:  # one row of positions per sequence: make room for the heads
             angles = angles[:, None]
         return angles.sin(), angles.cos()

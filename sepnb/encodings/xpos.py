@@ -30,9 +30,9 @@ def xpos_scales(
 ) -> Float[Tensor, "... half"]:
     """zeta_m^((p - centre) / scale_base) of every position, `[..., dim/2]` in float64: a query's factors; a
     key's are their inverses. A scale base or a gamma that is not above 0 is refused."""
-    for name, value in (("scale_base", scale_base), ("gamma", gamma)):
-        if name == "gamma" or not isinstance(value, float):  # a scale base of inf: nothing decays
-            number(name, value)
+    if not isinstance(scale_base, float):  # inf is allowed: nothing decays
+        number("scale_base", scale_base)
+    number("gamma", gamma)
     if not scale_base > 0:
         raise ValueError(f"scale_base is {scale_base}; it must be above 0, or far keys would weigh more")
     if not gamma > 0:

@@ -11,7 +11,6 @@ is a safetensors file under a seal, as those of `saving`; nothing in it is run.
 
 import copy
 import hashlib
-import json
 import os
 from typing import Any
 
@@ -20,7 +19,7 @@ from torch import Tensor
 
 from .. import __version__, validation
 from ..records import sealed
-from ..records.store import canonical
+from ..records.store import as_stored
 from ..validation import shown
 from .extension import follow, rule_of, weights_of
 from .language import LanguageModel
@@ -75,7 +74,7 @@ def save_adapter(model: LanguageModel, base: LanguageModel, path: str | os.PathL
         "rule": rule_of(model, built_as(model)),
         "rest": _digest(base, masks[part]),
     }
-    sealed.write(path, kept, json.loads(canonical(meta)))
+    sealed.write(path, kept, as_stored(meta))
 
 
 def load_adapter(base: LanguageModel, path: str | os.PathLike[str]) -> LanguageModel:
@@ -103,7 +102,7 @@ def load_adapter(base: LanguageModel, path: str | os.PathLike[str]) -> LanguageM
         )
     own = dict(_in(masks[meta["part"]]))
     of = {"config": base.config.resolved(), "vocab_size": base.vocab_size}
-    same = json.loads(canonical(of)) == {key: meta.get(key) for key in of}
+    same = as_stored(of) == {key: meta.get(key) for key in of}
     if not same or meta.get("rest") != _digest(base, masks[meta["part"]]):
         what = "weights" if same else "settings"
         raise ValueError(f"{path} was tuned on a base with other {what}; give the model that it was tuned on")
@@ -120,7 +119,7 @@ def load_adapter(base: LanguageModel, path: str | os.PathLike[str]) -> LanguageM
     try:
         return follow(model, validation.instance("rule", meta.get("rule"), dict)).eval()
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{path} tells a rule that this base cannot follow: {error}; {AGAIN}") from None
+        raise ValueError(f"{path} holds a rule that this base cannot follow: {error}; {AGAIN}") from None
 
 
 def _a_model(name: str, model: Any) -> LanguageModel:

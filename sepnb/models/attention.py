@@ -53,6 +53,7 @@ class Attention(nn.Module):
         self.layer, self.heads, self.groups = layer, layout.heads, layout.groups
         self.bare, encodings = config.without_position(layer), config.encodings_of(layer)
         self.common = max((one.common_key(self.head_width) for one in encodings), default=0)
+        own = self.head_width - self.common  # columns that are not made once for all keys
         # The group whose queries and keys are made of content and positions; there is one at most.
         self.both = next(
             (n for n, g in enumerate(self.groups) if "sem" in g.reads and len(g.reads) > 1), None
@@ -60,7 +61,7 @@ class Attention(nn.Module):
         self.query_key = nn.ModuleList(
             nn.Linear(
                 sum(self.streams.widths[name] for name in group.reads),
-                group.n_heads * self.head_width + self.key_columns(group.n_heads // self.shared),
+                group.n_heads * self.head_width + group.n_heads // self.shared * own + self.common,
                 bias=config.bias,
             )
             for group in self.groups
@@ -115,10 +116,6 @@ class Attention(nn.Module):
     def context_here(self, context: AttentionContext) -> AttentionContext:
         """The context as this layer has it: without what encodings made, where none acts in it."""
         return context.bare if self.bare else context
-
-    def key_columns(self, heads: int) -> int:
-        """Columns of W_K for so many keys: those that they have in common are made once."""
-        return heads * (self.head_width - self.common) + self.common
 
     def values(self, u: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Normalised streams `[B, N, w]` to the values of each stream, `[B, N, columns]`."""
@@ -202,8 +199,8 @@ class Attention(nn.Module):
     def _placed(
         self, span: Span, parts: list[Part], v: Tensor, context: AttentionContext, cache: KVCache | None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values of a span: those of the tokens in the cache before the keys and values,
-        queries and keys as the encodings change them, one key for each head that asks."""
+        """Queries, keys and values of a span: cached keys and values come first, encodings have changed
+        queries and keys, and every query head has a key of its own."""
         queries, keys, n = [], [], context.n_queries
         for number, part in enumerate(parts):
             q, k = part.queries[span.number], part.keys[span.number]

@@ -14,10 +14,10 @@ from .config import TransformerConfig
 class KVCache:
     """Keys and values of every layer, and the positions of the tokens they belong to.
 
-    Keys are kept as projected, before any rotation, so that none is stale where frequencies change with the
-    length. What is the same for every sequence, such as the position heads of a strict model, is kept once.
-    For a model with a window it rolls: a call is given back all that it may look at, and the last W - 1
-    tokens, with their positions, are held after it.
+    Keys are kept as projected, before any rotation, so that they stay valid where frequencies change with the
+    length. What all sequences share, such as the position heads of a strict model, is kept once. For a model
+    with a window the cache rolls: a call gets everything that it may see, and only the last W - 1 tokens,
+    with their positions, are kept after it.
 
     Args:
         batch_size, n_layers: sequences, and layers of the model.
@@ -109,7 +109,7 @@ class KVCache:
         return coordinates.following(self._latest, count, device, self.axes)
 
     def positions_with(self, positions: Tensor) -> Tensor:
-        """The positions of all keys, `[M]` or `[B, M]`, were `[N]` or `[B, N]` appended; nothing is."""
+        """The positions that all keys would have, `[M]` or `[B, M]`, after appending `[N]` or `[B, N]`."""
         if self.positions is None:
             return positions
         return coordinates.joined(self.positions, positions, self.batch_size, self.axes)

@@ -48,9 +48,9 @@ class TransformerConfig:
         encoding: a name of `sepnb.encodings.names()`, a built encoding, or a tuple of them. One that acts at
             the input is added to the content of a one-stream model and fills the position streams of a
             separated one, which needs exactly one such.
-        mode: "separated" or "strict", a preset of `query_key`; without effect on a single stream. What strict
-            computes once serves the sequences that share their positions and the mask; positions `[B, N]` and
-            documents cost a position branch for each sequence, so pad a causal model on the right.
+        mode: "separated" or "strict", a preset of `query_key`; without effect on a single stream. A strict
+            model computes positions once for all sequences that share positions and mask; positions `[B, N]`
+            and documents cost a position branch per sequence, so pad a causal model on the right.
         norm: "split", one norm per stream; "joint", one over the whole width; or "content", one of the sem
             stream alone, so that position streams keep their magnitude. A preset of `split`.
         readout: "sem" or "both": the streams from which the output is computed.
@@ -74,9 +74,9 @@ class TransformerConfig:
             one coordinate fills each stream by its own, in the order of the streams.
         window: tokens that a query sees, itself included, in training, evaluation and with a cache; None is
             all before it. For causal models; see `windows`.
-        nope_every: every so many layers there is one, the last of them, in which no encoding acts at queries
-            and keys, scores or values; what acts at the input is not touched (4 as in Llama 4 and SmolLM3).
-            At least 2 and at most `n_layers`; None leaves no layer without.
+        nope_every: in the last of every so many layers no encoding acts at queries and keys, scores or
+            values; encodings at the input are not affected (4 as in Llama 4 and SmolLM3). At least 2 and at
+            most `n_layers`; None leaves no layer without.
 
     Raises:
         TypeError: streams, an encoding or a count of another type.
@@ -175,7 +175,7 @@ class TransformerConfig:
     def splits(self) -> frozenset[str]:
         """What is block diagonal, of `SPLIT`."""
         if self.split is not None:
-            return frozenset(self.split)
+            return self.split
         return frozenset(SPLIT) - (frozenset({"norm"}) if self.norm == "joint" else frozenset())
 
     @property
@@ -306,7 +306,7 @@ def _check_streams(config: TransformerConfig) -> None:
         raise ValueError("pos_stream='reinjected' needs an encoding at the input, e.g. 'sinusoidal'")
     # Where a head, or the heads that share a key and value head, must not straddle a border of streams:
     d, shared = config.head_width, config.heads_per_kv
-    for name in config.position_streams if config.separated else ():
+    for name in config.position_streams:
         columns = config.streams.slices[name]
         if config.reading in ("strict", "untied") and gcd(columns.start, columns.stop) % d:
             raise ValueError(

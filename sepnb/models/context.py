@@ -141,8 +141,8 @@ class AttentionContext:
     def rotated(
         self, q: Tensor, k: Tensor, reads: Collection[str], place: Place | None = None, first: bool = True
     ) -> tuple[Tensor, Tensor]:
-        """Queries and keys that are made from the streams `reads`, as the encodings change them. The `first`
-        part of a head is given what a head has once; `place` is that of `QueryKeyModule.forward`."""
+        """Queries and keys made from the streams `reads`, changed by the encodings. Modules with `once` act
+        on the `first` part of a head only; `place` is that of `QueryKeyModule.forward`."""
         both = kernels.chosen(_both, self.compiler)
         for module, for_queries, for_keys in self.rotations:
             acts = module.streams is None or set(reads) <= set(module.streams)
@@ -163,8 +163,8 @@ class AttentionContext:
         return first, before + stop if self.causal else m
 
     def rows(self, start: int, stop: int, *, keep: bool = False) -> "AttentionContext":
-        """That of the queries `start` to `stop` - 1 alone, with the keys that are `keys_of` them, after
-        rotations and terms. With `keep` all layers are given the same one."""
+        """The context of the queries `start` to `stop` - 1 and of the keys in their `keys_of`, for use after
+        rotations and terms. With `keep` all layers get the same one."""
         if keep:
             if (start, stop) not in self._parts:
                 self._parts[start, stop] = self.rows(start, stop)

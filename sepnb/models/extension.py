@@ -61,7 +61,7 @@ class ExtrapolatedInput(InputModule):
         return not torch.equal(table.detach(), fitted.table)
 
     def refit(self) -> None:
-        """Continue the table anew when it is next asked for: what it holds has changed."""
+        """Fit the table anew at the next call, because it has changed."""
         self._fitted = None
 
     def _apply(self, fn: Callable, recurse: bool = True) -> "ExtrapolatedInput":
@@ -84,18 +84,18 @@ def extended(
 ) -> Model:
     """The same weights under another rule of evaluation; never retrains, never changes the original.
 
-    The weights are shared. What an extrapolator continues is the table as it is now: after more training
-    call this anew. Rules add up: of a model that follows some already, what is not given here stays. Window
-    and sinks are one rule: a new window without sinks has none. The window of a config can be narrowed only.
+    The weights are shared. An extrapolator continues the table as it is now: call this anew after more
+    training. Rules add up: a rule that the model follows already stays unless it is given here. Window and
+    sinks are one rule: a new window without sinks has none. A config's window can only be narrowed.
 
     Args:
         extrapolator, form, options: of `sepnb.extrapolators.extrapolate`, such as `length` for "interpolate".
             What the encoding at the input gives to positions below `max_length` is the table.
         extension: slower waves, for every encoding of the model that is made of waves: RoPE, a sinusoid at
             the input (dense or in a stream), the content-to-position term and others. Of RoPE it may follow
-            the length of the text: that is the largest position of a call + 1, or that of the cache. What it
-            asks queries and keys to be multiplied by (YaRN's temperature) acts where RoPE turns them; in a
-            model without RoPE all logits are multiplied by its square.
+            the length of the text, which is the largest position of a call + 1, or that of the cache. Its
+            attention factor (YaRN's temperature) multiplies queries and keys where RoPE turns them; in a
+            model without RoPE its square multiplies all logits.
         window: tokens that a query sees, itself included; positions keep their indices.
         sinks: tokens at the beginning that it sees besides (Xiao et al. 2024); with a window only.
         log_scale: multiply a query's logits, biases such as ALiBi's excepted, by max(1, ln n / ln L), n the
@@ -177,8 +177,8 @@ def extension_of(model: Model) -> ContextExtension | None:
 
 
 def rule_of(model: Model, plain: Model) -> dict[str, Any]:
-    """What all calls of `extended` that led to a model gave it, in JSON's types; empty where there was none.
-    `plain` is built from the same config.
+    """The rule that all calls of `extended` together gave to a model, in JSON's types; empty if there was
+    none. `plain` is built from the same config.
 
     Raises:
         ValueError: a context extension of another kind than those of this package, which no JSON tells; a

@@ -1,9 +1,9 @@
 """Text that a model writes: each token is read once, and what it leaves behind is kept in a cache.
 
 A token is chosen from the logits z after the last one: the largest (temperature 0), or drawn with the
-probabilities softmax(z / temperature), of the `top_k` largest alone where that is given. Draws are of the
-distribution function, one uniform number a token, from a generator of each sequence: what one sequence reads
-says nothing to another, and torch's own random state is left alone.
+probabilities softmax(z / temperature), of the `top_k` largest alone where that is given. A draw inverts the
+distribution function at one uniform number a token, from a generator of each sequence: sequences do not
+influence each other, and torch's own random state is left alone.
 
 Shape letters: B sequences, N tokens of the prompt, V tokens of the vocabulary.
 """
@@ -45,9 +45,9 @@ def generate(
         seed: of the draws. With the same one the first m of n tokens are those that are drawn where m are
             asked for, whatever the other sequences are. None: another text every time.
         cache: of `make_cache`, in place of a new one; tokens come after what it has read. Afterwards it has
-            read all that is returned but the last token, which nothing was computed from, also with n = 0;
-            so a text is continued by `generate(text[:, -1:], n, cache=cache)`. Where frequencies follow the
-            length of the text, the one that is made here is for N + n positions.
+            read all returned tokens but the last, also with n = 0, so
+            `generate(text[:, -1:], n, cache=cache)` continues a text. If frequencies follow the length of the
+            text, a new cache is made for N + n positions.
 
     Raises:
         TypeError, ValueError: an argument of another type or out of its range; a cache of another batch or
@@ -169,8 +169,8 @@ def _generators(batch: int, seed: int | None) -> list[torch.Generator]:
 def drawn(
     logits: Float[Tensor, "B V"], uniform: Float[Tensor, "B 1"], temperature: float, top_k: int | None = None
 ) -> Int[Tensor, "B 1"]:
-    """Where numbers from 0 to below 1 fall in the distribution functions of softmax(z / temperature), tokens
-    from the most probable on; of equal ones the first comes first, as in `argmax`."""
+    """The tokens at which numbers in [0, 1) fall in the distribution functions of softmax(z / temperature),
+    most probable tokens first; of equal ones the first comes first, as in `argmax`."""
     z, order = logits.double().sort(dim=-1, descending=True, stable=True)
     # The largest is taken off first: at any temperature it is then 0, and the others overflow to -inf.
     weights = ((z[:, :top_k] - z[:, :1]) / temperature).exp().cumsum(dim=-1)

@@ -32,7 +32,7 @@ def parts(model: Model) -> dict[str, Masks]:
         on its device. No entry is in both parts, and each is in one. Without a position stream the masks of
         "position" are False throughout.
     """
-    streams = model.config.position_streams if model.config.separated else ()
+    streams = model.config.position_streams
     position = _named(model, [*_own(model, streams), *_readers(model, streams)])
     return {"position": position, "content": {name: ~mask for name, mask in position.items()}}
 

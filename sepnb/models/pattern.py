@@ -1,6 +1,6 @@
-"""The attention pattern of a model, seen or replaced by a hook; and held constant, which is built on it.
+"""The attention pattern of a model, seen or replaced by a hook, or held constant, which is built on hooks.
 
-A hook is asked in every layer, once for each span of heads, and says which weights are used:
+A hook is called in every layer, once for each span of heads, and returns the weights that are used:
 
     def without_head_1(layer, heads, compute):
         weights = compute()                                   # [B, H, N, M], those of the model
@@ -51,10 +51,10 @@ class RecordedPattern:
 
 @contextmanager
 def attention_hook(model: nn.Module, hook: PatternHook) -> Iterator[int]:
-    """Inside, every layer asks the hook for its attention weights, and computes by the explicit softmax.
+    """Inside this context every layer takes its weights from the hook and computes by the explicit softmax.
 
-    Yields the number of layers. Standalone networks, such as an encoder of positions, are not asked.
-    A strict model asks for its position heads where it computes them: with `tables=` it does not.
+    Yields the number of layers. The hook is not called for standalone networks, such as an encoder of
+    positions, nor for the position heads of a strict model that is given `tables=`.
     """
     validation.instance("model", model, nn.Module)
     validation.function("hook", hook)

@@ -10,8 +10,8 @@ them once, as a KV cache is made, and gives them to every call:
         for text in texts:
             logits = model(text, tables=tables)     # of any length up to 256
 
-They are of the weights, the dtype and the device that the model had when they were made: after a step of an
-optimiser make them anew. With gradients enabled they carry them, and in training one draw of the dropout.
+They belong to the weights, dtype and device of the model at that time: make them anew after a step of an
+optimiser. With gradients enabled they carry gradients, and in training one draw of the dropout.
 
 Shape letters: H heads of the sem stream, N positions, d head width, w width of one stream.
 """

@@ -1,7 +1,7 @@
-"""A config as plain JSON types, and back: what a record tells of a model, and what a file says to build.
+"""A config as plain JSON types, and back, for records and for files of models.
 
-A class cannot be written down: an encoding is described by its name and options, so that one which inherits
-its name is read as the one that it inherits from. Whoever keeps a model compares what comes back with it.
+An encoding is described by its name and options, not by its class, so one that inherits its name is read back
+as its parent. Code that keeps a model compares what comes back with the original.
 """
 
 from collections.abc import Mapping

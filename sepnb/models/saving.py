@@ -9,7 +9,6 @@ What is not kept: the optimiser and the state of a training (`sepnb.training.che
 weights are frozen, and the device: a model comes back on the CPU.
 """
 
-import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,7 +21,7 @@ from torch import Tensor, nn
 from .. import __version__, validation
 from ..encodings.base import from_json
 from ..records import sealed
-from ..records.store import canonical
+from ..records.store import as_stored
 from ..validation import shown
 from .config import TransformerConfig
 from .extension import follow, rule_of, weights_of
@@ -61,7 +60,7 @@ def save(model: LanguageModel | ImageClassifier, path: str | os.PathLike[str]) -
         validation.readable(name, tensor)
     kept = {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
     meta = {"format": FORMAT, "version": VERSION, "sepnb": __version__, **_described(model)}
-    meta = _plain(meta | {"rule": _rule(model, built_as(model))})
+    meta = as_stored(meta | {"rule": _rule(model, built_as(model))})
     _check_same(model, _restored(meta, kept))
     sealed.write(path, kept, meta)
 
@@ -110,7 +109,7 @@ def file_at(path: Any) -> Path:
 
 def built_as(model: LanguageModel | ImageClassifier) -> LanguageModel | ImageClassifier:
     """A model of the same config, with first weights of its own and without a rule."""
-    return _built(_plain(_described(model)))
+    return _built(as_stored(_described(model)))
 
 
 def _described(model: LanguageModel | ImageClassifier) -> dict[str, Any]:
@@ -120,11 +119,6 @@ def _described(model: LanguageModel | ImageClassifier) -> dict[str, Any]:
         "sizes": {size: getattr(model, size) for size in SIZES[type(model)]},
         "config": model.config.resolved(),
     }
-
-
-def _plain(meta: dict[str, Any]) -> dict[str, Any]:
-    """The same as a file gives it back."""
-    return json.loads(canonical(meta))
 
 
 def _built(meta: Mapping[str, Any], device: str = "cpu") -> LanguageModel | ImageClassifier:

@@ -213,8 +213,8 @@ class Transformer(nn.Module):
         documents: Tensor | None = None,
     ) -> AttentionContext:
         """What the layers share; `key_positions` ends with `query_positions`. `consecutive` is that of
-        `AttentionContext`, None looks for itself where it matters; `length` that of `QueryKeyModule.prepare`;
-        documents `[B, N]` are of queries that are all of the keys."""
+        `AttentionContext`; None determines it where it matters. `length` is that of `QueryKeyModule.prepare`.
+        With documents `[B, N]` the queries are all of the keys."""
         at = query_positions, key_positions
         first = [block.attention for block in self.blocks[:1]]  # a stack may be left without blocks
         if consecutive is None:

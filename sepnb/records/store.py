@@ -74,6 +74,11 @@ def canonical(content: Any) -> str:
         raise
 
 
+def as_stored(content: Any) -> Any:
+    """The content as a file of JSON gives it back: a tuple is a list."""
+    return json.loads(canonical(content))
+
+
 def _not_finite(content: Any, where: str = "") -> Iterator[tuple[str, float]]:
     """Where NaN and infinities are, as `metrics.loss` or `rows[3].bits`."""
     if isinstance(content, dict):

@@ -47,8 +47,8 @@ def written(grid: Int[Tensor, "P n"], base: int, places: Sequence[int]) -> Int[T
 
 
 def check_range(grid: Int[Tensor, "P n"], base: int, places: Sequence[int], vouched: bool = False) -> None:
-    """Refuse positions that `places` digits of each coordinate cannot write, where they can be read; see
-    `validation.unread`."""
+    """Refuse positions that are negative or need more than `places` digits in a coordinate. Values that
+    cannot be read go unchecked; see `validation.unread`."""
     if len(places) != grid.shape[1]:
         raise ValueError(
             f"positions of shape {list(grid.shape)} have {grid.shape[1]} coordinates, {len(places)} widths "
@@ -68,8 +68,8 @@ def check_range(grid: Int[Tensor, "P n"], base: int, places: Sequence[int], vouc
 
 
 def period(length: int, base: int = 10) -> int:
-    """The least power of the base, above 1, that is at least `length`: windows of so many positions that
-    begin at a multiple of it have the same low digits, those of the window at 0."""
+    """The smallest power of the base, above 1, that is at least `length`. All windows of `length` positions
+    that begin at a multiple of it have the same low digits as the window at 0."""
     power = base
     while power < length:
         power *= base
@@ -77,8 +77,8 @@ def period(length: int, base: int = 10) -> int:
 
 
 def misaligned(length: int, base: int = 10) -> int:
-    """How much further on than an aligned window one begins whose low digits run through other strings:
-    an odd number near 0.384 of the `period`."""
+    """The distance from an aligned window to a misaligned one, whose low digits run through other strings: an
+    odd number near 0.384 times the `period`."""
     return int(0.384 * period(length, base)) | 1
 
 
@@ -148,9 +148,9 @@ def value_of(numeral: list[int], base: int) -> int:
 
 
 def edited(numeral: list[int], what: float, where: float, which: float, *, base: int) -> list[int]:
-    """One edit, chosen by three numbers in [0, 1): which of `EDITS`, at what place, with what digit.
+    """The numeral after one edit, chosen by three numbers in [0, 1): which of `EDITS`, where, which digit.
 
-    A numeral of one digit is not deleted, and nothing is swapped in it: it stays as it is.
+    A deletion or a swap leaves a numeral of one digit unchanged.
     """
     edit, digit = EDITS[int(what * len(EDITS))], int(which * base)
     if edit == "insert":

@@ -67,15 +67,15 @@ def check_settings(
 
 @dataclass(frozen=True)
 class PrefixTree:
-    """The distinct prefixes of P strings of S digits, by their length: under a causal mask, what a digit's
-    state depends on. Strings 1230 and 1239 have the same states at their first three places. For neighbouring
-    positions the tree has little more nodes than the last place has strings.
+    """The distinct prefixes of P strings of S digits, by length. Under a causal mask a digit's state depends
+    on its prefix alone: strings 1230 and 1239 have the same states at their first three places. For
+    neighbouring positions the tree has few more nodes than its last place has strings.
 
     Attributes:
-        digit: per place s the last digits of its prefixes, int64 `[T_s]`.
-        above: per place s, for each of its T_s prefixes, where its own prefixes of the places 0 to s - 1
-            stand: s tensors `[T_s]`.
-        leaf: per place s, which prefix each string begins with: `[P]`.
+        digit: for each place s, the last digit of each of its T_s prefixes, int64 `[T_s]`.
+        above: for each place s, s index tensors `[T_s]`: where the shorter prefixes of each prefix are, at
+            the places 0 to s - 1.
+        leaf: for each place s, the index of the prefix that each string begins with, `[P]`.
     """
 
     digit: tuple[Tensor, ...]
@@ -107,7 +107,7 @@ class PrefixTree:
 
 
 class _Layers(Transformer):
-    """A stack whose input is not dropped, as released: what its sublayers add is."""
+    """A stack without dropout at its input, as released; dropout acts on what its sublayers add."""
 
     def dropped(self, x: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return dict(x)
@@ -117,15 +117,15 @@ class SequentialPositionEncoder(nn.Module):
     """Positions `[P]` or `[P, n]` to embeddings `[P, D]`, through their digits.
 
     Args:
-        width, dims: w, of the encoder, and n, coordinates of a position.
-        base, digits: of the strings; the digits of a coordinate, or one number for each.
+        width, dims: w, width of the encoder, and n, coordinates of a position.
+        base, digits: of the strings; digits per coordinate, or one number for each coordinate.
         layers, heads: of the transformer; `heads` None takes one for every 64 columns, as released.
-        out_features: D; w where it is None.
-        dropout: of what the sublayers of the transformer add. Where it is above 0, training takes the plain
-            path: states with noise of their own cannot be shared.
-        std: of the first maps and embeddings; biases begin at 0. None gives a map of any width the gain that
-            the released one has at its own, 0.02 sqrt(768 / w): at 0.02 the embeddings of a narrow encoder
-            are so alike that scores divided by sqrt(D) hardly differ.
+        out_features: D; None takes w.
+        dropout: of what the transformer's sublayers add. Above 0, training takes the plain path, because
+            states with noise of their own cannot be shared.
+        std: of the initial maps and embeddings; biases start at 0. None takes 0.02 sqrt(768 / w), the gain of
+            the released width at any width: at 0.02 the embeddings of a narrow encoder are so alike that
+            scores divided by sqrt(D) hardly differ.
     """
 
     standalone = True
@@ -182,9 +182,8 @@ class SequentialPositionEncoder(nn.Module):
     def forward(self, positions: Positions) -> Float[Tensor, "P D"]:
         """The embeddings of positions `[P]` or `[P, n]` that `digits` can write.
 
-        Which prefixes are distinct has to be read from the device, place by place. A compiled pass, which
-        would break into as many graphs, takes the plain path, and so does training on a GPU, which would
-        wait."""
+        Finding the distinct prefixes reads the device once per place. That would break a compiled pass into
+        as many graphs and make training on a GPU wait, so both take the plain path."""
         own_noise, waits = self.transformer.config.dropout > 0, self.cls.device.type != "cpu"
         if torch.compiler.is_compiling() or (self.training and (own_noise or waits)):
             return self.plain(positions)

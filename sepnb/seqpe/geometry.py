@@ -19,14 +19,13 @@ class Geometry(NamedTuple):
     """What the inner products of a window's embeddings say.
 
     Attributes:
-        order: Spearman's rank correlation of minus the distance of two positions with the inner product of
-            their embeddings: 1 where the larger product is always that of the nearer pair. Products, and
-            distances, count as equal that differ by less than a millionth of the largest.
-        adjacency: share of positions for which the largest product, itself left out, is that of a nearest
-            neighbour.
+        order: Spearman's rank correlation between the inner product of two embeddings and minus the distance
+            of their positions: 1 if the nearer pair always has the larger product. Products (and distances of
+            embeddings) that differ by less than a millionth of the largest count as equal.
+        adjacency: share of positions whose largest product with another position is with a nearest neighbour.
         norm: mean length of an embedding.
-        distance: the same of the distance with the Euclidean distance of their embeddings: that is `order`
-            where all embeddings are of one length.
+        distance: rank correlation between the distance of two positions and the Euclidean distance of their
+            embeddings; equal to `order` if all embeddings have one length.
     """
 
     order: float
@@ -87,9 +86,8 @@ def folded(embeddings: Float[Tensor, "m D"], slack: int) -> Bool[Tensor, " m"]:
     """Which positions, in rising order, have an embedding that repeats an earlier one: some embedding `slack`
     or more places before it is less than half as far away as the one exactly `slack` places before.
 
-    A curve that leads ever farther away has none; where it turns back on itself, all have that retrace it;
-    one that is periodic has all but those of its first period. A turn of fewer than `slack` places is not
-    seen.
+    A curve that leads ever farther away has no such position. If it turns back, those that retrace it are
+    folded; if it is periodic, all after the first period. A turn of fewer than `slack` places is not seen.
     """
     whole("slack", slack, needs="give at least 1")
     embeddings = embeddings.detach().double()

@@ -95,8 +95,8 @@ class Embeddings(nn.Module):
 
 @contextmanager
 def held_embeddings(model: nn.Module) -> Iterator[None]:
-    """Inside, where no gradients are taken, every position is encoded once, however many passes read it. The
-    weights, their dtype and device, and the precision of the passes must stay what they are."""
+    """Inside this context, passes without gradients encode every position only once. The weights, their dtype
+    and device, and the precision of the passes must not change."""
     modules = [module for module in model.modules() if isinstance(module, Embeddings)]
     before = [module.held for module in modules]
     for module in modules:
@@ -128,11 +128,11 @@ class EmbeddedInput(InputModule):
 
 
 class Columns(NamedTuple):
-    """P_q or P_k of every head, in the maps of all layers or in the one that they share.
+    """P_q or P_k of every head, one entry for each layer or one entry that all layers share.
 
     Attributes:
-        maps, heads: `[*B, H, N, d]` for each map, and the numbers of its H heads.
-        shared: heads that ask, for one of these.
+        maps, heads: for each entry the columns `[*B, H, N, d]`, and the numbers of its H heads.
+        shared: how many query heads share one of these heads.
     """
 
     maps: tuple[Tensor, ...]
@@ -154,10 +154,10 @@ class Columns(NamedTuple):
 
 
 class EmbeddedQueryKey(QueryKeyModule):
-    """Queries and keys as P_q and P_k change them.
+    """Changes queries and keys by P_q and P_k.
 
-    The arguments are those of `SeqPE`; maps are made for the heads that a layer has. There is a shift c_k
-    where it acts: at "score" and "add" the softmax would take it out again.
+    The arguments are those of `SeqPE`; maps are made for the heads that a layer has. Only "multiply" has the
+    shift c_k: at "score" and "add" the softmax would cancel it.
     """
 
     def __init__(

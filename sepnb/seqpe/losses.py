@@ -1,8 +1,8 @@
 """The two losses that shape the space of SeqPE's embeddings (Li et al. 2025, as released).
 
-*Contrastive*: of some candidates the nearest position must have the largest inner product with the anchor.
-Only which candidate is nearest counts, its distance does not. *Distillation*: inside a window far away the
-embeddings must lie to each other as those of the same places in the trained window do.
+*Contrastive*: among some candidates, the position nearest to the anchor must have the largest inner product
+with it. Only which candidate is nearest counts, not its distance. *Distillation*: embeddings of a window far
+away must have the geometry of the same places in the trained window.
 
 Shape letters: P anchors, K candidates of each, n coordinates, R windows, m positions in each, D columns.
 """
@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..validation import WIDEST, above_zero, floats, integers, number, one_of, shaped, together, whole, within
+from .digits import LARGEST
 
 REDUCTIONS = ("row", "released")
 
@@ -32,8 +33,8 @@ def contrastive_loss(
         y = argmin_j |p - c_j|^2,  loss = -log softmax_j(scale <e_p, e_j>)_y
 
     Both sides get a gradient. Of candidates equally near the first counts. `scale` None takes 1/sqrt(D), so
-    that the loss of a drawn encoder does not grow with its width; 1.0 is the released form. No candidates, a
-    scale that is not above 0, and positions that `nearest` refuses are a ValueError.
+    that the loss of an untrained encoder does not grow with its width; 1.0 is the released form. ValueError:
+    no candidates, a scale that is not above 0, or positions whose squared distances int64 does not hold.
     """
     sizes = floats(anchors=(anchors, "P D+"), candidates=(candidates, "P K D+"))
     if not sizes["P"] or not sizes["K"]:
@@ -47,18 +48,8 @@ def contrastive_loss(
     return F.cross_entropy(scores, _nearest(anchor_positions, candidate_positions))
 
 
-def nearest(anchors: Int[Tensor, " P *n"], candidates: Int[Tensor, "P K *n"]) -> Int[Tensor, " P"]:
-    """The first of the candidates nearest to each anchor, by Euclidean distance of coordinates.
-
-    Distances are exact: of one coordinate up to 2^63 - 1, of several as long as int64 holds the sum of their
-    squares, up to 2^31 or somewhat less. Where that can be read without waiting for a GPU, positions that are
-    negative or farther apart are refused.
-    """
-    _check_positions({}, anchors, candidates)
-    return _nearest(anchors, candidates)
-
-
 def _nearest(anchors: Tensor, candidates: Tensor) -> Tensor:
+    """The first of the candidates nearest to each anchor, by Euclidean distance of coordinates, int `[P]`."""
     away = candidates.long() - anchors.long().unsqueeze(1)
     far = away.abs() if away.dim() == 2 else away.square().sum(dim=-1)
     # argmin promises no order among equals: the places of the minima do.
@@ -68,11 +59,14 @@ def _nearest(anchors: Tensor, candidates: Tensor) -> Tensor:
 
 
 def _check_positions(sizes: dict[str, int], anchors: Tensor, candidates: Tensor) -> None:
+    """Distances are exact: of one coordinate up to 2^63 - 1, of several as long as int64 holds the sum of
+    their squares, up to 2^31 or somewhat less. Positions that are negative or farther apart are refused where
+    they can be read without waiting for a GPU."""
     shaped(sizes, "anchor_positions", integers("anchor_positions", anchors), "P", "P n+")
     of_candidates = "P K+" if anchors.dim() == 1 else "P K+ n+"
     shaped(sizes, "candidate_positions", integers("candidate_positions", candidates), of_candidates)
     together(anchor_positions=anchors, candidate_positions=candidates)
-    largest = 2**63 - 1 if anchors.dim() == 1 else isqrt((2**63 - 1) // anchors.shape[1])
+    largest = LARGEST if anchors.dim() == 1 else isqrt(LARGEST // anchors.shape[1])
     for name, positions in (("anchor_positions", anchors), ("candidate_positions", candidates)):
         within(name, positions, 0, largest, "whose squared distances int64 holds", wait=False)
 
@@ -99,10 +93,10 @@ def distillation_loss(
         reduction: "row", the mean over windows, heads and rows of a row's divergence, or "released", the mean
             over all m^2 entries, which is m times smaller.
         beta: share of the term in which the student learns, from 0 to 1.
-        scale: of the products, teacher's and student's alike. The raw products, as released, leave the
-            temperature of the softmax to the lengths of the embeddings, which training changes. None takes
-            sqrt(D/H) over the mean squared length of the teacher's vectors in a head, without gradient:
-            embeddings stretched as a whole then have the loss that they had. Chapter 16 trains both.
+        scale: factor of the products of both. With raw products (1.0, as released) the softmax temperature
+            depends on the lengths of the embeddings, which training changes. None takes sqrt(D/H) over the
+            mean squared length of the teacher's vectors in a head, without gradient: stretching all
+            embeddings then leaves the loss unchanged. Chapter 16 trains both.
     """
     width = floats(teacher=(teacher, "R+ m+ D+"), student=(student, "R+ m+ D+"))["D"]
     if width % whole("n_heads", n_heads, 1, WIDEST):

@@ -18,7 +18,7 @@ from .digits import edited, numeral_of, value_of
 
 KINDS = ("uniform", "edited", "window", "around")
 EDIT_DRAWS = 2 + 3 * 3
-"""Numbers that an edited candidate takes: the coordinate, how many edits, and three for each of three."""
+"""Random numbers of an edited candidate: the coordinate, how many edits, and three for each of 3 edits."""
 
 
 class Candidates(NamedTuple):

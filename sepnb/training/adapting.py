@@ -120,16 +120,16 @@ def tune(
     seed: int = 0,
     **how: Any,
 ) -> list[float]:
-    """Train the numbers that the masks hold, in place, and nothing else; all where there are none. Returns
-    the mean loss of every step, in nats per token.
+    """Train, in place, only the entries that the masks select; all entries if there are no masks. Returns the
+    mean loss of every step, in nats per token.
 
-    A parameter of which the masks hold nothing has no gradient. Of one that they hold in part, the gradient
-    of the rest is 0, so that AdamW without weight decay leaves it bit for bit as it is.
+    A parameter without a selected entry gets no gradient. In one that is selected in part, the gradient of
+    the rest is 0, so that AdamW without weight decay leaves the rest bit for bit as it is.
 
     Args:
         batches, how: as in `sepnb.training.train`.
-        config: without weight decay where there are masks. With `DrawnFactors` as positions the factor of
-            the model's extension is that of each step, and in the end again what it was.
+        config: without weight decay if there are masks. With `DrawnFactors` as positions the model's
+            extension takes the factor of each step, and gets its own back in the end.
         seed: of the draws of these factors, that of the batches.
 
     Raises:

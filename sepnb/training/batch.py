@@ -51,7 +51,7 @@ class Batch:
 
     @classmethod
     def of(cls, drawn: Union["Batch", np.ndarray]) -> "Batch":
-        """A batch as it is; of tokens `[B, L+1]` the batch in which each is asked for the next."""
+        """A batch as it is; for tokens `[B, L+1]` the batch in which each token predicts the next."""
         if isinstance(drawn, cls):
             return drawn
         if instance("a batch", drawn, np.ndarray, "an integer array [B, L+1] or a Batch").ndim != 2:

@@ -1,14 +1,13 @@
-"""A training that was left at some step, whole: weights, the averages of the optimiser, how many steps, and
-what the rest of it draws by.
+"""A training that stopped at some step, complete: weights, averages of the optimiser, number of steps, and
+what the remaining draws depend on.
 
 The learning rate is a function of the step; batches, positions, shift steps and the positions of auxiliary
-losses are drawn by seed and step. `resumed` draws what was read again, drops it, and goes on; so a checkpoint
-that is taken with its seed has the state of all samplers. Of torch's generators, from which dropout draws, it
-has the states too. What is resumed therefore gives what the uninterrupted training gives, bit for bit on one
-thread of one machine. Under another schedule a checkpoint, with a seed or without, starts a fine-tuning.
+losses are drawn by seed and step. `resumed` repeats the draws of earlier steps, drops them and goes on, so a
+checkpoint with its seed holds the state of all samplers; it also holds the states of torch's generators, from
+which dropout draws. A resumed training therefore gives what the uninterrupted one gives, bit for bit on one
+thread of one machine. Under another schedule a checkpoint, with or without a seed, starts a fine-tuning.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -20,7 +19,7 @@ from torch import Tensor, nn
 
 from .. import validation
 from ..records import sealed
-from ..records.store import canonical
+from ..records.store import as_stored
 from .device import optimiser
 from .loop import TrainingConfig, train
 
@@ -61,19 +60,14 @@ def take(
     *,
     seed: int | None = None,
 ) -> Checkpoint:
-    """The training of `model` by `adamw` as it stands after one step for each of the losses; to be resumed,
-    it is taken with the seed of its batches and losses, before anything else draws from torch."""
-    weights, averages = _copied(dict(model.state_dict())), _copied(adamw.state_dict())
+    """A checkpoint of `model`, trained by `adamw` for one step per loss. If it is to be resumed, give the
+    seed of its batches and losses, before anything else draws from torch."""
+    weights, averages = _copied(model.state_dict()), _copied(adamw.state_dict())
     noise, device = None, next(model.parameters()).device
     if seed is not None:
         noise = {"cpu": torch.get_rng_state()}
         noise |= {"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {}
-    return Checkpoint(weights, averages, len(losses), list(losses), _plain(about), cpu_s, seed, noise)
-
-
-def _plain(about: dict[str, Any]) -> dict[str, Any]:
-    """The same in JSON's types, as a file gives it back."""
-    return json.loads(canonical(about))
+    return Checkpoint(weights, averages, len(losses), list(losses), as_stored(about), cpu_s, seed, noise)
 
 
 def _copied(state: Any) -> Any:
@@ -112,8 +106,8 @@ def resumed(
     device: str = "cpu",
     **how: Any,
 ) -> tuple[list[float], torch.optim.AdamW]:
-    """Train on where a checkpoint left the schedule; returns the losses of the steps that were left, and the
-    optimiser, so that the training can be left again: `take` wants the losses of all its steps.
+    """Continue the schedule of a checkpoint. Returns the losses of the remaining steps and the optimiser, so
+    that the training can stop again: `take` needs the losses of all its steps.
 
     Args:
         checkpoint, config: taken with its seed, or it is a ValueError; the schedule that was left.
@@ -160,11 +154,11 @@ def kept(path: Path, about: dict[str, Any]) -> Checkpoint | None:
         checkpoint = _read(tensors, header)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is no checkpoint of a training ({error}); delete it") from None
-    return checkpoint if checkpoint.about == _plain(about) else None
+    return checkpoint if checkpoint.about == as_stored(about) else None
 
 
 def _read(tensors: dict[str, Tensor], header: dict[str, Any]) -> Checkpoint:
-    """What `save` wrote, and could have: counts and finite numbers."""
+    """The checkpoint that `save` wrote; raises unless counts agree and numbers are finite."""
     parts: dict[str, dict[str, Any]] = {"weights": {}, "averages": {}, "noise": {}}
     for name, tensor in tensors.items():
         part, _, rest = name.partition(".")

@@ -20,10 +20,10 @@ class CompiledSteps:
 
     @contextmanager
     def forward(self, model: nn.Module, config: TrainingConfig, device: str) -> Iterator[Callable]:
-        """Inside, what computes the logits of a step: the model, compiled as a whole where the config has a
-        compiler; on CUDA, where FlexAttention takes its biases, formula by formula, because inside a compiled
-        model the kernel is chosen by the compiler, which knows no such one. Drawn positions, which it would
-        have to read from the device, are none of FlexAttention's.
+        """Yields the function that computes the logits of a step: the model, compiled as a whole if the
+        config has a compiler. On CUDA a model whose biases FlexAttention takes is compiled formula by
+        formula, because the compiler of a whole model would not choose that kernel; not with drawn positions,
+        which FlexAttention would have to read from the device.
 
         What was compiled before is forgotten: torch would leave the ninth model of a process eager."""
         if config.compiler is None:

@@ -1,7 +1,7 @@
-"""What a training does otherwise where it runs on a GPU: nothing of it waits, and little is launched twice.
+"""What differs when a training runs on a GPU: nothing waits, and few kernels are launched.
 
 Batches are copied from pinned memory while the GPU computes, AdamW is one kernel, and a loss is read once it
-has come. On a CPU all is as it ever was, bit for bit.
+has arrived. On a CPU nothing changes, bit for bit.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -65,10 +65,10 @@ def on_gpu(model: nn.Module) -> bool:
 
 
 class Lookout:
-    """A look at the losses while they are computed, so that a training that is lost ends early.
+    """Watches the losses while they are computed, so that a diverged training ends early.
 
-    A loss on the CPU is read at once. Of those on a GPU a copy is on its way to the host, one at a time, and
-    read once it has come: nothing waits, and the end is some steps late.
+    A loss on the CPU is read at once. From a GPU one loss at a time is copied to the host, and read once it
+    has arrived: nothing waits, and the end is some steps late.
     """
 
     def __init__(self) -> None:

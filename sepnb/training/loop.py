@@ -65,11 +65,11 @@ def train(
         stop_after: leave the schedule after this many steps in all, more than `start` (for a fingerprint).
         on_step: called after each step with its number, counted from 0.
         together: the processes that share every batch; all of them call this with the same arguments.
-        runs: what compiles the forward passes where the config says so, for whoever asks how many were.
+        runs: compiles the forward passes if the config says so; give one to read its counts afterwards.
 
     Raises:
-        Diverged: a loss is not finite, that of the tokens or the sum with the auxiliary one; told soon after
-            its step, on a GPU some steps late.
+        Diverged: a loss is not finite, that of the tokens or the sum with the auxiliary one; raised soon
+            after its step, on a GPU some steps late.
         ValueError: batches that end before the steps do or have another form than the config says; another
             auxiliary loss than the config's; no step left.
     """

@@ -25,8 +25,8 @@ from ..models import validation as door
 
 
 class SegmentMemory:
-    """Reads on where a `LanguageModel` stopped: logits of the tokens of a segment, after the last `size`
-    tokens before it, for `batch_size` sequences.
+    """Reads a text with a `LanguageModel` segment by segment, `batch_size` sequences at once: a call returns
+    the logits of the next segment, after the last `size` tokens before it.
 
     Raises:
         TypeError, ValueError: a count that is no int or below 1; a model without a mask, with positions of

@@ -1,8 +1,8 @@
 """Rows of a position table past the trained length, fitted while every weight of the model stays as it is.
 
-If what a model lacks in longer texts is the vectors of the new positions, then vectors that are as good as
-its own training finds them must bring it back. `lengthened` gives a trained model a longer table, `fit_rows`
-trains the new rows and nothing else.
+If a model lacks nothing in longer texts but the vectors of the new positions, then vectors found by its own
+training must restore it. `lengthened` gives a trained model a longer table, `fit_rows` trains the new rows
+and nothing else.
 
 Shape letters: L trained length, w width of the stream that the table fills.
 """

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ..data.draws import generator_of
 from ..records.settings import without_defaults
-from ..seqpe.encoder import RELEASED_STD, SequentialPositionEncoder
+from ..seqpe.encoder import SequentialPositionEncoder
 from ..seqpe.losses import REDUCTIONS, contrastive_loss, distillation_loss
 from ..seqpe.sampling import Candidates, CandidateSampler, Windows, WindowSampler
 from ..validation import at_least, number, one_of
@@ -27,12 +27,6 @@ from .shifts import GridShiftSteps, Shifts, ShiftSteps
 
 RELEASED = {"scale": 1.0, "reduction": "released", "distillation": 0.1}
 """Options of `SeqPELosses` that give the released weights and forms."""
-
-RELEASED_ENCODING = {"dropout": 0.1, "std": RELEASED_STD}
-"""Options of `SeqPE` beside its sizes. The released teacher has that noise too; ours never has."""
-
-RELEASED_SHIFTS = {"starts": 320, "per": "sequence"}
-"""Options of `ShiftSteps`. Released is besides what `CandidateSampler` does otherwise."""
 
 CANDIDATES, CANDIDATES_IN_BOX, PLACES = 64, 5, 64
 KINDS = (("uniform", 0.5), ("edited", 0.3), ("window", 0.2))
@@ -51,11 +45,11 @@ class SeqPELosses(AuxiliaryLoss):
         n_heads, reduction, distillation_scale: of the distillation loss, the last as `scale` there.
         shifts: the sampler of the training, if it has shift steps: there the model does not read the trained
             window, and nothing is distilled. A training with others is refused, see `check`.
-        every: the losses are computed in every so many steps, the first of them included, with so many times
+        every: the losses are computed in one step out of so many, the first included, with so many times
             their weights.
 
-    The teacher is read without dropout and gets no gradient: in a pass of its own, the third of a step after
-    the text's and that of the other positions.
+    The teacher is encoded without dropout (the released one with it) and without gradient, in a pass of its
+    own: the third of a step, after those of the text and of the other positions.
     """
 
     name: ClassVar[str] = "seqpe"
@@ -136,8 +130,8 @@ class SeqPELosses(AuxiliaryLoss):
     def bind(self, seed: int, start: int = 0) -> BoundLoss:
         """The loss as a function of a model that holds one `SequentialPositionEncoder`, or of this itself.
 
-        Where windows teach beside shift steps, `train` refuses a step that is read elsewhere and that these
-        draws take for one at the trained window: batches of another seed.
+        If windows teach beside shift steps, `train` refuses a step at shifted positions that these draws take
+        for an unshifted one: its batches were drawn by another seed.
         """
         at_least(0, start=start)
         generator = generator_of(seed, "seqpe-losses")
@@ -199,7 +193,7 @@ class SeqPELosses(AuxiliaryLoss):
 
 
 def grid_losses(
-    grid: tuple[int, ...], ranges: tuple[int, ...], *, columns: int, every: int = 1, base: int = 10
+    grid: tuple[int, ...], ranges: tuple[int, ...], *, columns: int, every: int = 1
 ) -> SeqPELosses:
     """Both losses of the released image program, for a trained grid on any number of axes with coordinates
     below `ranges`, and embeddings of so many columns; in every so many steps.
@@ -214,7 +208,7 @@ def grid_losses(
     """
     box = int((CANDIDATES_IN_BOX * CANDIDATES) ** (1 / len(grid)) + 1e-9)
     window = tuple(max(side, box) for side in grid)
-    sizes = {"candidates": CANDIDATES, "kinds": KINDS, "window": window, "edited": 0.2, "base": base}
+    sizes = {"candidates": CANDIDATES, "kinds": KINDS, "window": window, "edited": 0.2}
     places = min(PLACES, max(2, prod(grid) // 3))  # of a single place nothing can be distilled
     return SeqPELosses(
         CandidateSampler(ranges, **sizes),

@@ -40,9 +40,9 @@ class _Shifts:
             yield bool(uniform(generator, 1)[0] < self.probability)
 
     def moved(self, room: Sequence[int], *, rows: int, seed: int, steps: int) -> Iterator[np.ndarray]:
-        """By how much `rows` sequences or grids moved in every step, int64 `[rows, n]`: by nothing but in
-        shift steps. Every move below `room`, one number an axis, is equally likely. With `starts` a run draws
-        so many moves once; every row that shifts takes the next of them, round and round."""
+        """The moves of `rows` sequences or grids in every step, int64 `[rows, n]`, 0 outside of shift steps.
+        Every move below `room`, one number an axis, is equally likely. With `starts` a run draws so many
+        moves once, and the rows that shift take them in turn, round and round."""
         generator, used = generator_of(seed, "positions"), 0
 
         def draw(count: int) -> np.ndarray:

@@ -36,9 +36,9 @@ def position_logits(transformer: Transformer, positions: Tensor) -> list[Tensor]
     """S_pos of every layer, `[H, N, N]` each, scaled, of the heads that read content and positions, for int
     positions `[N]`; entries above the diagonal have no meaning.
 
-    Where the pos stream evolves, its heads see the given positions only, and not those between them. Refused
-    are positions that the model refuses, and a model that is not untied or not isolated, or whose position
-    streams would be dropped from.
+    Where the pos stream evolves, its heads see the given positions only, not those between them. Refuses
+    positions that the model refuses, and a model that is not untied, not isolated, or in training with
+    dropout in its position streams.
     """
     config = transformer.config
     if config.reading != "untied":
@@ -165,7 +165,7 @@ class ToeplitzClamp(AuxiliaryLoss):
                 with torch.no_grad():
                     inside = position_logits(transformer, torch.arange(length))
                     teachers = [toeplitz_fit(logits) for logits in inside]
-                drawn = torch.from_numpy(self.indices(generator).copy())
+                drawn = torch.from_numpy(self.indices(generator))
                 students, far = position_logits(transformer, drawn), drawn.to(parameter.device)
                 losses = [clamp_loss(s, far, t) for s, t in zip(students, teachers, strict=True)]
                 return self.weight * torch.stack(losses).mean()

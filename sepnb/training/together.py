@@ -50,9 +50,8 @@ class Together:
         if len(tokens) < self.count:
             raise ValueError(f"a batch of {len(tokens)} for {self.count} processes; start no more of them")
         own = slice(self.rank, None, self.count)
-        if positions is not None and positions.ndim == (
-            2 if tokens.ndim == 2 else 3
-        ):  # else all read the same
+        each = 2 if tokens.ndim == 2 else 3  # dimensions of positions that differ by input
+        if positions is not None and positions.ndim == each:
             positions = positions[own]
         self._share = len(tokens[own]) / len(tokens)
         if weights is not None:

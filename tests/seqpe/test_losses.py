@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sepnb.seqpe import contrastive_loss, distillation_loss
-from sepnb.seqpe.losses import nearest
+from sepnb.seqpe.losses import _nearest as nearest
 
 from ..encodings.drawn import random
 
@@ -63,8 +63,9 @@ def test_no_distance_overflows(dtype, unhooked):
 def test_distances_of_several_coordinates_that_int64_cannot_hold_are_refused():
     far = 2**31 - 1
     assert nearest(torch.tensor([[0, 0]]), torch.tensor([[[far, 0], [0, far - 1]]])).tolist() == [1]
+    at, others = torch.tensor([[0, 0]]), torch.tensor([[[2**32, 0], [1, 0]]])
     with pytest.raises(ValueError, match=f"candidate_positions holds {2**32}; give values of at least 0"):
-        nearest(torch.tensor([[0, 0]]), torch.tensor([[[2**32, 0], [1, 0]]]))
+        contrastive_loss(random(1, 4), random(1, 2, 4), at, others)
 
 
 def test_anchors_and_candidates_both_learn():

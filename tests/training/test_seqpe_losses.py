@@ -12,7 +12,7 @@ from sepnb.seqpe import SeqPE, SequentialPositionEncoder, contrastive_loss, dist
 from sepnb.seqpe.sampling import CandidateSampler, WindowSampler
 from sepnb.training import TrainingConfig
 from sepnb.training.positions import RandomOffset, RandomPositions, TrueGap
-from sepnb.training.seqpe_losses import RELEASED, RELEASED_ENCODING, RELEASED_SHIFTS, SeqPELosses
+from sepnb.training.seqpe_losses import RELEASED, SeqPELosses
 from sepnb.training.shifts import GridShiftSteps, ShiftSteps
 
 CANDIDATES = CandidateSampler((1000,), anchors=6, candidates=5, window=(50,))
@@ -209,7 +209,7 @@ def test_a_record_can_name_every_setting():
 
 def test_all_that_the_release_sets_is_set_by_options_of_one_of_three_descriptions():
     """Forms and weights of the losses, noise in the encoder, offsets that are drawn once."""
-    shifts = ShiftSteps(1000, **RELEASED_SHIFTS)
+    shifts = ShiftSteps(1000, starts=320, per="sequence")
     losses = SeqPELosses(CANDIDATES, WINDOWS, shifts=shifts, **RELEASED)
     TrainingConfig(5, 1, 16, 1e-3, positions=shifts, auxiliary=losses)
     told = losses.resolved()
@@ -218,7 +218,7 @@ def test_all_that_the_release_sets_is_set_by_options_of_one_of_three_description
     free = dataclasses.replace(losses, distillation_scale=None)
     assert free.resolved() == told | {"distillation_scale": None}
     assert told["shifts"] == {"maximum": 1000, "per": "sequence", "probability": 0.1, "starts": 320}
-    encoder = SeqPE(width=64, **RELEASED_ENCODING).at_query_key(Heads(width=8)).embeddings.encoder
+    encoder = SeqPE(width=64, dropout=0.1, std=0.02).at_query_key(Heads(width=8)).embeddings.encoder
     noisy = [encoder(torch.arange(16)) for _ in range(2)]
     assert not torch.equal(*noisy)
     assert encoder.digit.weight.std().item() == pytest.approx(0.02, rel=0.15)

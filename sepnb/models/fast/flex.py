@@ -29,8 +29,8 @@ Combine = Callable[[Tensor, Tensor], Tensor]
 
 
 def attend(core: nn.Module, span: Span, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> Tensor:
-    """What an `AttentionCore` attends to, softmax(combine(q k^T scale, number of the pair)) v, with these
-    numbers from a table as `joined` takes it."""
+    """The output of an `AttentionCore`, softmax(combine(q k^T scale, number of the pair)) v; these numbers
+    come from a table as `joined` takes it."""
     q = q if context.sharpening is None else q * context.sharpening
     if core.pairs is not None:
         distances = context.key_positions - context.key_positions[-1]

@@ -1,16 +1,16 @@
 """The formulas of attention, each compiled to one kernel, for a model that is asked to.
 
-Where gradients are taken, `compile_formulas` has rotations of queries and keys compiled, and the core of a
-layer whose softmax is explicit or whose bias is trained: torch's fused kernel answers such a bias with its
-unfused formula anyway. A fixed bias is handed over in the four dimensions that the fused kernel wants. On a
+Where gradients are taken, `compile_formulas` compiles rotations of queries and keys, and the core of a layer
+whose softmax is explicit or whose bias is trained: torch's fused kernel falls back to its unfused formula for
+such a bias. A fixed bias is handed over in the four dimensions that the fused kernel wants. On a
 CPU, a long text whose attention is causal and needs a mask or the explicit softmax goes through in up to
 `PIECES` pieces of queries, each with the keys up to the last of them: four equal pieces compute five eighths
 of the square. On CUDA biases go to FlexAttention, see `flex`.
 
-What a model computes stays the same up to the order of float32 sums, which is why nothing of this is done
-unless asked for: a record is replayed by the kernels that made it. Evaluation stays eager: it meets many
-lengths, and each would be compiled anew. A training meets one or two, and each has a graph of its own:
-with one for any length torch 2.11 fails on FlexAttention.
+A model computes the same up to the order of float32 sums, so nothing of this is done unless requested: a
+record is replayed by the kernels that made it. Evaluation stays eager, because it meets many lengths and each
+would be compiled anew. A training meets one or two, each with a graph of its own: one graph for all lengths
+fails on FlexAttention in torch 2.11.
 """
 
 import inspect
@@ -65,9 +65,9 @@ def check_compiler(backend: str | None, device: str | torch.device) -> None:
 
 
 def compile_formulas(model: nn.Module, backend: str | None = "inductor") -> bool:
-    """Have a `Transformer`, or what holds some, train by formulas compiled by a backend of torch.compile from
-    now on; None: by eager ones again. Returns whether they will be compiled: where a compiler is missing they
-    stay eager, and a warning says which."""
+    """Let a `Transformer`, or a module that holds some, train with formulas compiled by a backend of
+    torch.compile; None: with eager ones again. Returns whether they will be compiled: if the compiler is
+    missing they stay eager, and a warning names it."""
     if backend is not None:
         validation.instance("backend", backend, str, "'inductor'")
     return _given(model, None if backend is None else compiler_of(backend))

@@ -48,8 +48,8 @@ def attend(core: nn.Module, span: Span, q: Tensor, k: Tensor, v: Tensor, context
 def fused(
     q: Tensor, k: Tensor, v: Tensor, context: AttentionContext, *, attn_mask: Tensor | None, **how: Any
 ) -> Tensor:
-    """torch's fused kernel, some sequences at a time where they have masks of their own: that takes no mask
-    in three dimensions, and torch then holds the scores of every sequence."""
+    """torch's fused kernel, some sequences at a time if the mask has three dimensions, `[H, N, M]`: the
+    kernel takes none such, and torch then holds the scores of every sequence."""
     size = len(q)
     if not torch.is_grad_enabled() and attn_mask is not None and attn_mask.dim() == 3:
         each = max(1, q.shape[1] * q.shape[-2] * k.shape[-2])
