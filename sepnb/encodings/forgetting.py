@@ -11,7 +11,7 @@ queries and keys, and it is computed as such. Tokens are counted and their posit
 refuses gaps, and takes consecutive positions from any start. Causal models only.
 
 In a text s times as long the gates can be slowed down as waves can: `PositionInterpolation(s)` divides every
-log f_t, and so the bias, by s, as it would divide the slopes of ALiBi (Al-Khateeb et al. 2023).
+log f_t, and so the bias, by s, as it divides the slopes of ALiBi in Al-Khateeb et al. (2023).
 
 Shape letters: B batch, H heads, N query length, M key length, d head width.
 """
