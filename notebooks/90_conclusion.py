@@ -122,7 +122,7 @@ numbers = {}
 # {num}`stretched_latest_value/forgetting/accuracy/native/16x:.0%` ({verdict}`ladder-latest-value-forget-gates-find-unchanged: refuted`).
 # Its counting can be slowed down like a wave. With slower gates and sharper attention it finds
 # {num}`stretched_latest_value/forgetting/accuracy/stretched/16x:.0%` of them, and with sharper attention alone no more than before
-# ({verdict}`ladder-latest-value-gates-have-to-be-slowed: held`).
+# ({verdict}`ladder-latest-value-gates-have-to-be-slowed: held`). In recall slower gates do harm (exploratory).
 #
 # ## Do not continue them
 #
