@@ -107,7 +107,7 @@ def _check_cache(model: nn.Module, cache: KVCache, batch: int, count: int) -> No
     door.check_positions(ends, transformer)
     if transformer.by_length:
         cache.whole_length(ends)
-    if transformer.bounded and cache.room is None:  # one that rolls holds less, as much as each step says
+    if door.bounded(transformer) and cache.room is None:  # one that rolls holds less: each step says how much
         starts = ends - (count - 1) if cache.positions is None else cache.positions.amin(-1, keepdim=True)
         door.check_span(torch.cat([starts, ends], dim=-1), transformer, weight.dtype)
 

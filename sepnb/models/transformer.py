@@ -279,18 +279,6 @@ class Transformer(nn.Module):
         length = length if self.by_length else None
         return replace(made, counted=counted, length=length, whole=not self.config.causal)
 
-    # --- what `door` asks of a model
-
-    @property
-    def limited(self) -> list[InputModule]:
-        """The encodings that have no answer from some position on."""
-        return [one for one in (*self.input_encodings, *self.projection_encodings) if one.limit is not None]
-
-    @property
-    def bounded(self) -> list[nn.Module]:
-        """The encodings that have no answer for keys too far apart."""
-        return [module for module in self.query_key_encodings if module.bounds_span]
-
     @property
     def by_length(self) -> bool:
         """Whether frequencies follow the length of the text."""

@@ -65,7 +65,7 @@ def checked(
     if counted:  # known on the host: no need to read the device
         start = 0 if cache is None else cache.read
         positions = torch.arange(start, start + n, device=content.device)
-        check_highest([start + n - 1], model.limited)
+        check_highest([start + n - 1], limited(model))
     else:
         if positions is None and cache is None:
             positions = coordinates.following(None, n, content.device, axes)
@@ -79,7 +79,7 @@ def checked(
     if not counted:
         check_counted(keys, model, documents)
     consecutive = n > 0 if counted else None
-    if model.bounded:
+    if bounded(model):
         kind = content.device.type  # maps are computed in its dtype under autocast
         lower = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
         dtype = torch.get_autocast_dtype(kind) if lower else content.dtype
@@ -146,8 +146,18 @@ def check_positions(positions: Tensor, model: nn.Module) -> None:
         raise ValueError(f"position {lowest} is negative; positions start at 0")
     if highest >= FARTHEST:
         raise ValueError(f"position {highest} is beyond {FARTHEST - 1}, the largest that is taken")
-    if model.limited:
-        check_highest(coordinates.highest(positions, config.axes), model.limited)
+    if limited(model):
+        check_highest(coordinates.highest(positions, config.axes), limited(model))
+
+
+def limited(model: nn.Module) -> list[InputModule]:
+    """The encodings of a transformer that have no answer from some position on."""
+    return [one for one in (*model.input_encodings, *model.projection_encodings) if one.limit is not None]
+
+
+def bounded(model: nn.Module) -> list[nn.Module]:
+    """The encodings of a transformer that have no answer for keys too far apart."""
+    return [module for module in model.query_key_encodings if module.bounds_span]
 
 
 def check_highest(ends: Sequence[int | float], modules: Sequence[InputModule]) -> None:
@@ -165,7 +175,7 @@ def check_drawn(model: nn.Module, positions: Tensor) -> None:
     for module in model.modules():
         if hasattr(module, "check_drawn"):  # what has bounds of its own
             module.check_drawn(positions)
-        if hasattr(module, "limited"):
+        if hasattr(module, "query_key_encodings"):
             check_positions(positions, module)
             check_counted(positions, module)
             check_span(positions, module, next(module.parameters()).dtype)
@@ -195,13 +205,13 @@ def check_span(
     """Refuse positions of all keys, `[M]` or `[B, M]`, too far apart for some encoding in this dtype. Where
     they are known to be consecutive, none is read."""
     unread = not consecutive and validation.unread(positions, model.vouched)
-    if unread or not positions.numel() or not model.bounded:
+    if unread or not positions.numel() or not bounded(model):
         return
     if consecutive:
         span = positions.shape[-1] - 1
     else:
         span = int((positions.amax(dim=-1) - positions.amin(dim=-1)).max())
-    for module in model.bounded:
+    for module in bounded(model):
         module.check_span(span, dtype)
 
 

@@ -19,6 +19,7 @@ from .. import validation
 from ..encodings.context import ContextExtension, Extension
 from ..models import LanguageModel
 from ..models.extension import extension_of
+from ..models.validation import limited
 from ..seqpe.injection import held_embeddings
 from .stretching import stretched
 
@@ -190,7 +191,7 @@ def ours(model: LanguageModel, adapter: str | None = None) -> Reader:
     config = model.config
     if config.axes != 1 or not config.causal:
         raise ValueError("the model is no causal model of texts; give one with a causal mask and one axis")
-    limits = [one.limit for one in model.transformer.limited if isinstance(one.limit, int)]
+    limits = [one.limit for one in limited(model.transformer) if isinstance(one.limit, int)]
     named = [" + ".join(encoding.name for encoding in config.encodings)]
     named += [one.method for one in model.transformer.input_encodings if hasattr(one, "method")]
     if model.transformer.window is not None:

@@ -141,7 +141,7 @@ def asked_of(name: str, profile: str) -> Asked:
     """
     experiment, _, asked = name.partition("/")
     tables = [table(experiment, of, store_for(of).root) for of in dict.fromkeys((profile, "laptop"))]
-    known = {*tables[0].frame["method"], *_declared(experiment)}
+    known = {method for one in tables for method in one.frame["method"]}
     method = "|".join(map(re.escape, sorted(known, reverse=True)))  # the longer first of two that begin alike
     parts = re.fullmatch(rf"(?P<a>{method})(?: minus (?P<b>{method}))?/(?P<metric>.+)", asked)
     if parts is None:
@@ -162,17 +162,9 @@ def asked_of(name: str, profile: str) -> Asked:
 
 
 @cache
-def _declared(experiment: str) -> frozenset[str]:
-    """The methods of an experiment's laptop grid."""
-    from sepnb import experiments  # brings torch, which a page without such a number does not need
-
-    return frozenset(run.method for run in experiments.get(experiment).grid("laptop"))
-
-
-@cache
 def table(experiment: str, profile: str, root: Path) -> RunTable:
     """The runs of an experiment in a store, loaded once a build."""
-    from sepnb import experiments
+    from sepnb import experiments  # brings torch, which a page without such a number does not need
     from sepnb.records.store import Store
 
     return RunTable(experiments.get(experiment).table(profile, Store(root)))
