@@ -164,7 +164,7 @@ def evaluate(
         )
     at = None if positions is None else torch.from_numpy(np.array(positions)).to(device)
     reading, pieces = instance("model", model, nn.Module).to(device).eval(), []
-    with held_embeddings(model):
+    with held_embeddings(model):  # of SeqPE; any other model has none
         if isinstance(model, LanguageModel) and model.config.isolated:
             with autocast(device, precision):  # once for all batches
                 reading = partial(model, tables=model.position_tables(length if at is None else at))

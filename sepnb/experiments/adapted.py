@@ -303,3 +303,4 @@ def _adapted(of: TaskExperiment) -> TaskExperiment:
 
 
 EXPERIMENTS = tuple(map(_adapted, stretched.EXPERIMENTS))
+"""`adapted_mqar`, `adapted_latest_value` and `adapted_needle`; of novels `adapted_text`, in `long_texts`."""

@@ -222,6 +222,7 @@ def _stretched(task: str) -> TaskExperiment:
 
 
 EXPERIMENTS = tuple(map(_stretched, TASKS))
+"""`stretched_mqar`, `stretched_latest_value` and `stretched_needle`, each with a sweep, `<name>_sweep`."""
 READ = next(experiment for experiment in EXPERIMENTS if experiment.task == "mqar")
 """That whose trained models are read in other ways too, here, in `score_terms` and in `each_pair`."""
 

@@ -167,3 +167,4 @@ def _grid(name: str) -> TaskExperiment:
 
 
 GRIDS = tuple(map(_grid, TASKS))
+"""`mqar`, `latest_value`, `needle`, `indirect_index` and `questions`, each with a sweep, `<name>_sweep`."""

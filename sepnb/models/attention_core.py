@@ -73,7 +73,10 @@ class AttentionCore(nn.Module):
             from .fast import flex  # only where it serves: importing it takes a while
 
             return flex.attend(self, span, q, k, v, context)
-        return pieces.attend(self, span, q, k, v, context)
+        size, keep = pieces.rows_at_once(self, q, k, context)
+        if size >= q.shape[-2] and not context.banded:
+            return self.attend(span, q, k, v, context)
+        return pieces.attend(self, span, q, k, v, context, size, keep)
 
     def _to_flex(self, q: Tensor, k: Tensor, context: AttentionContext) -> bool:
         """Whether FlexAttention serves; see `flex` for where it does."""

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from .. import validation
 from ..validation import FARTHEST
-from . import validation as door
+from . import door
 from .cache import KVCache
 
 LARGEST_SEED = 2**63 - 1

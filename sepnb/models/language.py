@@ -9,13 +9,13 @@ from .. import validation
 from ..streams import StreamNorm
 from .cache import KVCache
 from .config import TransformerConfig
+from .door import check_tokens
 from .extension import extended
 from .generation import generate
 from .layout import readout
 from .parts import parts
 from .position_tables import PositionTables
 from .transformer import Transformer
-from .validation import check_tokens
 from .weights import initialise_maps, parameter_counts
 
 LARGEST_VOCABULARY = 2**24

@@ -21,7 +21,7 @@ from ..encodings import Encoding, InputModule, QueryKeyModule, Site, coordinates
 from ..encodings.base import Extendable
 from ..encodings.relative import are_consecutive
 from ..streams import StreamMLP, StreamNorm
-from . import validation as door
+from . import door
 from .attention import Attention
 from .attention_core import share
 from .cache import KVCache

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from .. import validation
 from ..encodings.context import ContextExtension, Extension
 from ..models import LanguageModel
+from ..models.door import limited
 from ..models.extension import extension_of
-from ..models.validation import limited
 from ..seqpe.injection import held_embeddings
 from .stretching import stretched
 

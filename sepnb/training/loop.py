@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..models import validation as door
+from ..models import door
 from ..validation import instance, option, vouched, whole
 from .batch import Batch
 from .compiled import CompiledSteps

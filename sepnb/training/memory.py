@@ -20,8 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import validation
-from ..models import Block, KVCache
-from ..models import validation as door
+from ..models import Block, KVCache, door
 
 
 class SegmentMemory:

@@ -25,8 +25,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..data.draws import generator_of, uniform
-from ..models import Transformer
-from ..models import validation as door
+from ..models import Transformer, door
 from ..models.position_tables import position_branch
 from ..validation import above_zero, at_least
 from .losses import AuxiliaryLoss, BoundLoss

@@ -32,12 +32,19 @@ def at_once(device: torch.device) -> int:
     return max(AT_ONCE, torch.cuda.get_device_properties(device).total_memory // OF_A_GPU)
 
 
-def attend(core: nn.Module, span: Span, q: Tensor, k: Tensor, v: Tensor, context: AttentionContext) -> Tensor:
-    """What an `AttentionCore` attends to, at once or each piece of queries with the keys that one of them
-    sees."""
-    n, (size, keep) = q.shape[-2], _rows_at_once(core, q, k, context)
-    if size >= n and not context.banded:
-        return core.attend(span, q, k, v, context)
+def attend(
+    core: nn.Module,
+    span: Span,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    context: AttentionContext,
+    size: int,
+    keep: bool,
+) -> Tensor:
+    """`AttentionCore.attend` for pieces of `size` queries, each with the keys that one of them sees; `size`
+    and `keep` are those of `rows_at_once`."""
+    n = q.shape[-2]
     rows = [(start, min(start + size, n)) for start in range(0, n, size)]
     keys = [context.keys_of(*at) for at in rows]
     pieces = zip(rows, *(windows.cut(x, at) for x, at in ((q, rows), (k, keys), (v, keys))), strict=True)
@@ -65,7 +72,7 @@ def fused(
     return torch.cat(pieces)
 
 
-def _rows_at_once(core: nn.Module, q: Tensor, k: Tensor, context: AttentionContext) -> tuple[int, bool]:
+def rows_at_once(core: nn.Module, q: Tensor, k: Tensor, context: AttentionContext) -> tuple[int, bool]:
     """How many queries meet their keys at once, and whether layers share what a piece makes of positions.
 
     With gradients all meet, except with a window and by compiled formulas on a CPU.
