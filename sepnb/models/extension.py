@@ -92,10 +92,10 @@ def extended(
         extrapolator, form, options: of `sepnb.extrapolators.extrapolate`, such as `length` for "interpolate".
             What the encoding at the input gives to positions below `max_length` is the table.
         extension: slower waves, for every encoding of the model that is made of waves: RoPE, a sinusoid at
-            the input (dense or in a stream), the content-to-position term and others. Of RoPE it may follow
-            the length of the text, which is the largest position of a call + 1, or that of the cache. Its
-            attention factor (YaRN's temperature) multiplies queries and keys where RoPE turns them; in a
-            model without RoPE its square multiplies all logits.
+            the input (dense or in a stream), the content-to-position term and others; position interpolation
+            slows forget gates, too. Of RoPE it may follow the length of the text, which is the largest
+            position of a call + 1, or that of the cache. Its attention factor (YaRN's temperature) multiplies
+            queries and keys where RoPE turns them; in a model without RoPE its square multiplies all logits.
         window: tokens that a query sees, itself included; positions keep their indices.
         sinks: tokens at the beginning that it sees besides (Xiao et al. 2024); with a window only.
         log_scale: multiply a query's logits, biases such as ALiBi's excepted, by max(1, ln n / ln L), n the
