@@ -20,12 +20,13 @@
 # {num}`ladder_text/none/bits_per_byte:.2f` bits per byte without position over {num}`ladder_text/rope-16th/bits_per_byte:.2f` with one pair
 # to {num}`ladder_text/rope/bits_per_byte:.2f` on all columns.
 #
-# In novels and in recall the best model has no position at all. Its tokens count in two more columns (forget gates). In novels it has
-# {num}`ladder_text/forgetting/bits_per_byte:.2f` bits per byte and does not break in longer texts, and it recalls
+# In novels the best model has no position at all, and in recall no model is better. Its tokens count in two more columns (forget gates). In
+# novels it has {num}`ladder_text/forgetting/bits_per_byte:.2f` bits per byte and does not break in longer texts, and it recalls
 # {num}`stretched_mqar/forgetting/accuracy/native/16x:.1%` of the values at sixteen trained lengths, with nothing changed. Of the latest
-# values it then finds {num}`stretched_latest_value/forgetting/accuracy/native/16x:.0%`, hardly more than a guess. But counts can be slowed
-# down, too: with its gates slowed down and attention sharpened it finds
-# {num}`stretched_latest_value/forgetting/accuracy/stretched/16x:.0%`.
+# values it then finds {num}`stretched_latest_value/forgetting/accuracy/native/16x:.0%`, hardly more than a guess. Its counts can be slowed
+# down, too: with slower gates and sharper attention it finds {num}`stretched_latest_value/forgetting/accuracy/stretched/16x:.0%`, and RoPE
+# with a fast and a slow pair, slowed down, {num}`stretched_latest_value/rope-partial/accuracy/stretched/16x:.0%`. In recall slower gates
+# and sharper attention make FoX worse.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -114,6 +115,7 @@ MODELS = {  # its waves, and their name in the figure
     "rope-half": (waves_of(4), "four waves"),
     "rope-partial": (waves_of(2), "fast and slow"),
     "rope": (EIGHT, "eight waves"),
+    "rope-nope-2": (EIGHT, "eight, in one layer"),
     "rope-fast": (FAST, "eight fast ones"),
     "separated-sinusoidal": (EIGHT, "eight"),
     "separated-sinusoidal-fast": (FAST, "eight fast ones"),
@@ -198,8 +200,8 @@ figures.show(
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: seconds of one CPU core at any profile; nothing is trained or downloaded. The records come from
-#   `sepnb run stretched_mqar stretched_latest_value each_pair_mqar each_pair_latest_value`, two minutes a run, and `sepnb run ladder_text`,
-#   five minutes a run.
+#   `sepnb run stretched_mqar stretched_latest_value every_reading_latest_value each_pair_mqar each_pair_latest_value`, two minutes a run,
+#   and `sepnb run ladder_text`, five minutes a run.
 # - **You need**: {doc}`chapter 4 <04_rotation>` for RoPE and {doc}`chapter 13 <13_slow_down>` for slowing positions down.
 # - **You will learn**: what current models do, why they do it, which pairs of RoPE break in longer texts, and why forget gates are two more
 #   columns.
@@ -518,9 +520,9 @@ figures.show(
     alt="What RoPE recalls at sixteen lengths falls with the newness of its positions, "
     "from one wave over two fast ones to eight. A separated model with one wave "
     "recalls half, and one whose eight waves repeat, whose positions are not new at "
-    "all, a third.",
-    caption="Newness orders the RoPE models drawn here, but does not explain the "
-    "separated ones. Values recalled at 16L, nothing changed, against how far "
+    "all, a third. RoPE in one layer recalls half at the newness of eight waves.",
+    caption="Newness orders the models with RoPE in both layers, but explains neither "
+    "RoPE in one layer nor the separated models. Values recalled at 16L, nothing changed, against how far "
     "positions are on average from the nearest trained one. RoPE: triangles; "
     "separated: circles. Large: means of twelve seeds; small: each seed."
     if ax.lines
@@ -561,9 +563,10 @@ figures.show(
 #    and inside the trained length it finds only {num}`stretched_mqar/separated-sinusoidal-repeated/accuracy/native/1x:.0%`.
 # 6. **Slowed down, RoPE recalls nearly the same on every share of its columns.** The runs cannot say whether half of the columns is within
 #    three points of all columns ({verdict}`ladder-mqar-slowed-a-share-recalls-as-often: undecided`).
-# 7. **Forget gates are best left as they are, in recall.** Unchanged, FoX finds {num}`stretched_mqar/forgetting/accuracy/native/16x:.1%` of
-#    the values, and with its gates slowed down {num}`stretched_mqar/forgetting/accuracy/stretched/16x:.0%`. (Exploratory.)
-# 8. **For recall it is enough that the first layer knows positions.** With RoPE in the first of its two layers alone a model finds
+# 7. **In recall, forget gates are best left as they are.** Unchanged, FoX finds {num}`stretched_mqar/forgetting/accuracy/native/16x:.1%` of
+#    the values, and with gates slowed down and attention sharpened {num}`stretched_mqar/forgetting/accuracy/stretched/16x:.0%`. Which of
+#    the two does the harm, we did not measure. (Exploratory.)
+# 8. **Slowed down, a model recalls as well with positions in its first layer alone.** With RoPE in the first of two layers a model finds
 #    {num}`stretched_mqar/rope-nope-2/accuracy/native/16x:.0%` of the values at $16L$ with nothing changed, and with RoPE in both layers
 #    {num}`stretched_mqar/rope/accuracy/native/16x:.0%`. We had claimed nine tenths
 #    ({verdict}`ladder-mqar-position-in-the-first-layer-recalls-unchanged: refuted`). Slowed down it finds
@@ -582,8 +585,9 @@ assert newness(np.array([2 * np.pi / 32])) < 1e-9
 assert newness(EIGHT, period=L // 2) == 0 < newness(EIGHT, period=2 * L)
 
 # %% [markdown]
-# So for RoPE, read without changes, newness is a rule that fits the models drawn, and we do not know whether it is a reason. The columns
-# without position are not the whole reason either: half of the columns recalls more than a quarter, with fewer of them. We have not
+# So for RoPE, read without changes, newness is a rule that fits the models drawn, and we do not know whether it is a reason. It is not all:
+# RoPE in the first layer alone has the same waves as RoPE in both, so the same newness, and recalls far more. The columns without position
+# are not the whole reason either: half of the columns recalls more than a quarter, with fewer of them. We have not
 # measured why one pair is enough for recall. Without any position the task is learned only in part: such models find
 # {num}`mqar/none/accuracy/native/1x:.0%` of the values inside the trained length (another experiment, six seeds).
 
@@ -631,14 +635,15 @@ figures.show_table(
 #    We had claimed nine tenths once more ({verdict}`ladder-latest-value-slowed-gates-find: refuted`). Sharper attention alone does not
 #    help ({num}`every_reading_latest_value/forgetting/accuracy/log/16x:.0%`,
 #    {verdict}`ladder-latest-value-gates-have-to-be-slowed: held`), and slower gates alone help a little
-#    ({num}`every_reading_latest_value/forgetting/accuracy/interpolation/16x:.0%`). So it is as with waves: both are needed. But gates should
-#    be slowed down only where order matters, because in recall it costs FoX a third of the values.
+#    ({num}`every_reading_latest_value/forgetting/accuracy/interpolation/16x:.0%`). As with waves, both are needed. But they do not suit
+#    every task: in recall the same two changes cost FoX a third of the values.
 # 6. **For the latest value it helps that both layers know positions.** With RoPE in the first layer alone a model finds
 #    {num}`stretched_latest_value/rope-nope-2/accuracy/native/1x:.0%` of the latest values at $L$, and with RoPE in both layers
 #    {num}`stretched_latest_value/rope/accuracy/native/1x:.0%`. We had claimed as many, within three points
-#    ({verdict}`ladder-latest-value-position-in-the-first-layer-is-enough-inside: undecided`): one seed of twelve hardly learned the task,
-#    and most others are a little behind. Slowed down they find {num}`stretched_latest_value/rope-nope-2/accuracy/stretched/16x:.0%` and
-#    {num}`stretched_latest_value/rope/accuracy/stretched/16x:.0%` at $16L$ (exploratory).
+#    ({verdict}`ladder-latest-value-position-in-the-first-layer-is-enough-inside: undecided`): one seed of twelve did not learn the task,
+#    three others are nine to fifteen points behind, and the rest less than five. Slowed down they find
+#    {num}`stretched_latest_value/rope-nope-2/accuracy/stretched/16x:.0%` and {num}`stretched_latest_value/rope/accuracy/stretched/16x:.0%`
+#    at $16L$, and each of the twelve finds fewer (exploratory).
 #
 # ## One pair at a time
 #
@@ -824,10 +829,11 @@ figures.show(
     fig,
     name="fig-dimensions-ladder",
     alt="Three panels against the share of columns, from none to all. Left, the loss "
-    "of RoPE falls steeply up to an eighth and slowly after it; FoX is lowest of all. "
-    "Middle, at eight trained lengths the loss above the window is lowest for all "
-    "columns once positions are slowed down, and zero for FoX. Right, the cost of "
-    "shuffling distant words is about zero everywhere.",
+    "of RoPE falls steeply up to an eighth and slowly after it; the separated models "
+    "are lowest at a quarter; FoX is lowest of all. Middle, at eight trained lengths "
+    "the loss above the window, positions slowed down, is lowest for RoPE on all "
+    "columns, and for the separated models with an eighth; unchanged, it is zero for "
+    "FoX. Right, the cost of shuffling distant words is about zero everywhere.",
     caption="Few columns bring most of the gain, all of them are slowed down best, and "
     "FoX needs none. Novels; L is the trained length. Middle: the loss in the bin that "
     "ends at 8L, unchanged (dashed; FoX too) and slowed down (solid). Right: what it "
@@ -886,23 +892,23 @@ figures.show_table(
 # 5. **No model depends on the order of distant words.** We shuffled the words further back than $L$. On average no model then loses more
 #    than a hundredth of a bit. Whether a small share depends on them more than all columns do is open
 #    ({verdict}`ladder-text-a-small-share-hears-more-of-the-order: undecided`).
-# 6. **A separated model needs an eighth to a quarter of its width for position.** With a quarter it is as good as RoPE inside
-#    ({num}`ladder_text/separated-sinusoidal-wide minus rope/bits_per_byte:+.3f±`). A sixteenth is
+# 6. **For a separated model a sixteenth of the width is too little, and more than a quarter is no better.** With a quarter it is level with
+#    RoPE inside ({num}`ladder_text/separated-sinusoidal-wide minus rope/bits_per_byte:+.3f±`). A sixteenth is
 #    {num}`ladder_text/separated-sinusoidal-pos-16th-wide minus separated-sinusoidal-wide/bits_per_byte:+.3f±` behind a quarter, an eighth
 #    {num}`ladder_text/separated-sinusoidal-pos-8th-wide minus separated-sinusoidal-wide/bits_per_byte:+.3f±`, and half of the width, which
 #    leaves less for the content, {num}`ladder_text/separated-sinusoidal-pos-half-wide minus separated-sinusoidal-wide/bits_per_byte:+.3f±`.
-#    We had claimed that none is more than a hundredth behind
-#    ({verdict}`ladder-text-a-sixteenth-of-the-width-is-enough: undecided`): a sixteenth clearly is, the other two are open.
+#    We had claimed that none is more than a hundredth behind ({verdict}`ladder-text-a-sixteenth-of-the-width-is-enough: undecided`): a
+#    sixteenth clearly is, the other two are open.
 # 7. **Slowed down, the separated models lose more than RoPE on all columns, and with an eighth of the width the least.** At $8L$ they end
 #    {num}`ladder_text/separated-sinusoidal-pos-8th-wide/gap/slowed/8x:.2f` bits above their window with an eighth,
 #    {num}`ladder_text/separated-sinusoidal-wide/gap/slowed/8x:.2f` with a quarter and
-#    {num}`ladder_text/separated-sinusoidal-pos-half-wide/gap/slowed/8x:.2f` with half. So a small position stream is not only cheap: in
-#    novels it is also easier to slow down, unless it is too small ({num}`ladder_text/separated-sinusoidal-pos-16th-wide/gap/slowed/8x:.2f`
-#    with a sixteenth). (Exploratory.)
+#    {num}`ladder_text/separated-sinusoidal-pos-half-wide/gap/slowed/8x:.2f` with half; with a sixteenth it is
+#    {num}`ladder_text/separated-sinusoidal-pos-16th-wide/gap/slowed/8x:.2f`. The widths are not in order, so this does not say that smaller
+#    is easier to slow down. (Exploratory.)
 #
 # ## Forget gates, and three other layouts
 #
-# Four more models are each one change away from a model of the figure, and are in the last rows of the table. One of them has no position
+# Four more models are each one change away from a model of the figure; in the table they are above the separated ones. One has no position
 # at all, and it is the best model of novels on this page.
 #
 # 1. **Forget gates do best.** FoX has {num}`ladder_text/forgetting/bits_per_byte:.2f` bits per byte inside the trained length
@@ -914,7 +920,8 @@ figures.show_table(
 #    recall FoX does read it: it finds {num}`stretched_mqar/forgetting/accuracy/native/16x:.1%` of the values at $16L$, with nothing changed.
 #    We had claimed nine tenths ({verdict}`ladder-mqar-forget-gates-recall-unchanged: held`). No other model of this page finds as many, in
 #    any way of reading (exploratory). Of the latest values it finds far fewer in long texts, as we saw above.
-# 2. **We saw no gain from layers without position.** We had claimed that they make RoPE read further, unchanged and slowed down
+# 2. **In novels we saw no gain from layers without position.** Recall was another matter: unchanged, RoPE in the first of two layers finds
+#    far more at $16L$ than RoPE in both, as we saw above. Here we had claimed that they make RoPE read further, unchanged and slowed down
 #    ({verdict}`ladder-text-layers-without-position-read-further: undecided`); on average both models lose a little more at $8L$ than RoPE
 #    in all layers. Inside the trained length RoPE in three of four layers is
 #    {num}`ladder_text/rope-nope-4 minus rope/bits_per_byte:+.3f±` behind RoPE in all layers, and in every second layer
@@ -998,13 +1005,14 @@ torch.testing.assert_close(slow(tokens), wanted, rtol=0, atol=1e-9)
 #
 # ## What to take away
 #
-# 1. **Look at the waves before the share.** To find again what was written once, one fast wave was enough here, and then nothing had to be
-#    slowed down in longer texts. To find nearly always what was written last took a slow wave as well. In longer texts slow down the slower
-#    waves and leave the fastest one or two as they are.
+# 1. **Look at the waves before the share.** To find again what was written once, one fast wave was enough for RoPE, though not for a
+#    separated model, and nothing had to be slowed down in longer texts. To find nearly always what was written last took a slow wave as
+#    well. In longer texts slow down the slower waves and leave the fastest one or two as they are.
 # 2. **In text, a quarter to a half of the columns costs little** inside the trained length, if you need the others, for a shared cache for
 #    instance. To read further in novels, context extensions worked best with all columns.
-# 3. **Compare with forget gates.** In novels and in recall they beat every rotation of this page, and nothing has to be slowed down. To
-#    find the latest value in long texts their gates have to be slowed down, and slowed rotations are still better.
+# 3. **Compare with forget gates.** In novels they beat every rotation of this page, in recall none beats them, and in neither has anything
+#    to be slowed down. To find the latest value in long texts slow their gates down and sharpen attention; RoPE on a quarter, half or all
+#    of its columns, slowed down, is still better.
 #
 # **Limits.** Both tasks are made up, and their texts have equally many keys at every length. The models learned them in 1,500
 # steps, <!-- given: the steps of a laptop's run --> and longer training may close the gap of the fast pairs. The pairs differ in number and
@@ -1012,7 +1020,8 @@ torch.testing.assert_close(slow(tokens), wanted, rtol=0, atol=1e-9)
 # that a model was trained for. A stopped pair is also new to the model, so what falls may be more than what the pair did. In text there is
 # one size, one kind of text and one short training. A head has 16 or 32 columns here and up to 512 in the models of the table, so an eighth
 # is one or two pairs here and may be 32 there: what counts may be the number of pairs and not the share. The shared key was trained on
-# novels only. In the tasks a layer without position is one of two layers, in novels one or two of four.
+# novels only. In the tasks the layer without position is always the second of two, in novels it is one or two of four. All gates of a model
+# were slowed down alike, as many times as the text is longer, and sharper attention without slower gates was read for latest values only.
 #
 # **What would change our mind.** A model of latest values that finds as many with its slow pair stopped, or RoPE that finds more in longer
 # texts with all its pairs slowed down than with the slow ones alone: then the two kinds of pairs do not do different work. In text, a
