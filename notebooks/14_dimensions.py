@@ -522,7 +522,8 @@ figures.show(
     "recalls half, and one whose eight waves repeat, whose positions are not new at "
     "all, a third. RoPE in one layer recalls half at the newness of eight waves.",
     caption="Newness orders the models with RoPE in both layers, but explains neither "
-    "RoPE in one layer nor the separated models. Values recalled at 16L, nothing changed, against how far "
+    "RoPE in one layer nor the separated models. Values recalled at 16L, nothing "
+    "changed, against how far "
     "positions are on average from the nearest trained one. RoPE: triangles; "
     "separated: circles. Large: means of twelve seeds; small: each seed."
     if ax.lines
@@ -584,11 +585,10 @@ assert np.isclose(newness(np.repeat(slow, 2)), newness(slow))
 assert newness(np.array([2 * np.pi / 32])) < 1e-9
 assert newness(EIGHT, period=L // 2) == 0 < newness(EIGHT, period=2 * L)
 
-# %% [markdown]
-# So for RoPE, read without changes, newness is a rule that fits the models drawn, and we do not know whether it is a reason. It is not all:
-# RoPE in the first layer alone has the same waves as RoPE in both, so the same newness, and recalls far more. The columns without position
-# are not the whole reason either: half of the columns recalls more than a quarter, with fewer of them. We have not
-# measured why one pair is enough for recall. Without any position the task is learned only in part: such models find
+# %% [markdown] So for RoPE, read without changes, newness is a rule that fits the models with RoPE in both layers, and we do not know
+# whether it is a reason. It is not all: RoPE in the first layer alone has the same waves as RoPE in both, so the same newness, and recalls
+# far more. The columns without position are not the whole reason either: half of the columns recalls more than a quarter, with fewer of
+# them. We have not measured why one pair is enough for recall. Without any position the task is learned only in part: such models find
 # {num}`mqar/none/accuracy/native/1x:.0%` of the values inside the trained length (another experiment, six seeds).
 
 # %% [markdown]
