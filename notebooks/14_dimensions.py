@@ -585,7 +585,8 @@ assert np.isclose(newness(np.repeat(slow, 2)), newness(slow))
 assert newness(np.array([2 * np.pi / 32])) < 1e-9
 assert newness(EIGHT, period=L // 2) == 0 < newness(EIGHT, period=2 * L)
 
-# %% [markdown] So for RoPE, read without changes, newness is a rule that fits the models with RoPE in both layers, and we do not know
+# %% [markdown]
+# So for RoPE, read without changes, newness is a rule that fits the models with RoPE in both layers, and we do not know
 # whether it is a reason. It is not all: RoPE in the first layer alone has the same waves as RoPE in both, so the same newness, and recalls
 # far more. The columns without position are not the whole reason either: half of the columns recalls more than a quarter, with fewer of
 # them. We have not measured why one pair is enough for recall. Without any position the task is learned only in part: such models find
