@@ -65,7 +65,7 @@ def found(published) -> dict[str, dict]:
 @pytest.fixture(scope="module")
 def staged(published, found):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paper, "looked_up", lambda text, profile: dict(found))
+        patch.setattr(paper, "looked_up", lambda text: dict(found))
         return paper.stage(published / "paper")
 
 
