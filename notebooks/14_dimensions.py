@@ -747,6 +747,19 @@ if profile == "laptop" and {"rope-8th", "forgetting"} <= set(LATEST.values()):
         found.mean("forgetting", f"accuracy/{w}/16x") for w in ("native", "stretched")
     ]
     assert 0.25 < lost[0] - lost[1] < 0.4, "a third"
+    recalls = found.values("forgetting", "accuracy/native/16x")
+    assert recalls.min() > 0.99, "in each model"
+    slow = {n: newest.mean(n, "accuracy/stretched/16x") for n in LATEST.values()}
+    assert all(
+        slow["forgetting"] < slow[n] for n in ("rope-partial", "rope-half", "rope")
+    )
+    behind = {
+        way: newest.values("rope", way) - newest.values("rope-nope-2", way)
+        for way in (INSIDE, "accuracy/stretched/16x")
+    }
+    assert (behind["accuracy/stretched/16x"] > 0).all(), "each of the twelve"
+    by = behind[INSIDE].sort_values().to_numpy()
+    assert by[7] < 0.05 < 0.085 < by[8] <= by[10] < 0.155 < by[11]
     for of, names in ((newest, LATEST), (found, ROWS)):
         slowed = [of.mean(name, "accuracy/stretched/16x") for name in names.values()]
         assert of.mean("rope-partial", "accuracy/stretched/16x") == np.nanmax(slowed)
@@ -879,9 +892,10 @@ figures.show_table(
 #    {num}`ladder_text/rope/gap/slowed/8x:.2f` bits above its window, on a quarter {num}`ladder_text/rope-partial/gap/slowed/8x:.2f` and on
 #    an eighth {num}`ladder_text/rope-8th/gap/slowed/8x:.2f`. We claimed the opposite
 #    ({verdict}`ladder-text-slowed-a-share-loses-less: refuted`). The shares are not in order, though: half is worse than a quarter.
-# 3. **Without changes, the model without position loses less at 8L than any RoPE**: it ends {num}`ladder_text/none/gap/native/8x:.2f` bits above its
-#    window, and RoPE on all columns {num}`ladder_text/rope/gap/native/8x:.2f`. But its window is the worst of all: RoPE, slowed down, has
-#    {num}`ladder_text/rope/slowed/8x:.2f` bits there, and the model without position {num}`ladder_text/none/native/8x:.2f`. (Exploratory.)
+# 3. **Without changes, the model without position loses less at 8L than any RoPE**: it ends
+#    {num}`ladder_text/none/gap/native/8x:.2f` bits above its window, and RoPE on all columns {num}`ladder_text/rope/gap/native/8x:.2f`. But
+#    its window is the worst of all: RoPE, slowed down, has {num}`ladder_text/rope/slowed/8x:.2f` bits there, and the model without position
+#    {num}`ladder_text/none/native/8x:.2f`. (Exploratory.)
 # 4. **Fast pairs alone break less, and gain less from slowing down.** The fastest quarter of all pairs is four, as in RoPE on a quarter of
 #    the columns, but none is slow. Inside the trained length the two are about level
 #    ({num}`ladder_text/p-rope-quarter minus rope-partial/bits_per_byte:+.3f±`). Without changes the fast pairs lose half as much at $8L$
