@@ -3,7 +3,7 @@ one part was tuned: `stretched` and `adapted` for texts.
 
 `stretched_text` trains a model as `in_window` does and reads windows of 16 L: of each the first k L at
 positions k times as slow, by the reading that the validation text of 8 L prefers. `adapted_text` tunes one
-part of the same model on texts of 8 L (the arms of `adapted`) and reads as far. A byte k L into a text is
+part of the same model on texts of 8 L (the arms of `tuning`) and reads as far. A byte k L into a text is
 compared with what the same model, untuned, pays for it through a sliding window of L bytes at stride 1.
 """
 
@@ -20,7 +20,6 @@ from ..models import LanguageModel
 from ..training.checkpoints import Checkpoint
 from ..training.config import TrainingConfig
 from . import language_modelling as lm
-from .adapted import TUNING_SEED, OfTuning, Tuning, cells, tuning_of
 from .in_window import LR_SCREEN
 from .long_windows import LongTexts, read
 from .methods import run_of
@@ -29,6 +28,7 @@ from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, rest
 from .stretched import METHODS, counts_of
 from .sweep import STEPS, Sweep
 from .texts import TextExperiment
+from .tuning import TUNING_SEED, OfTuning, Tuning, cells, tuning_of
 
 BEYOND = {
     "smoke": Beyond(64, 16, documents=2, windows=1, part=1, tight=1, batch_bytes=2048),

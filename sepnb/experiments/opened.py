@@ -25,10 +25,9 @@ from ..training.config import TrainingConfig
 from ..training.loop import train
 from . import ablation
 from . import language_modelling as lm
-from .adapted import SLOW, TUNING_SEED, cells
 from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Run, restored
 from .texts import TextExperiment
-from .tuning import TunedModel, best_of, first_losses
+from .tuning import SLOW, TUNING_SEED, TunedModel, best_of, cells, first_losses
 
 METHOD = f"{ablation.FULL}-joint-norm"
 CELLS = cells(METHOD, "kept", "opened")

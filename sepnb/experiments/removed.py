@@ -23,11 +23,10 @@ from ..training.adapting import tune
 from ..training.checkpoints import Checkpoint
 from ..training.config import TrainingConfig
 from . import language_modelling as lm
-from .adapted import FAST, OTHERS, SLOW, TURNED, Arm, Tuning, cells, masks_of
 from .long_texts import STRETCHED, Tuned, read_when_tuned
 from .run import Measure, Run, restored
 from .texts import TextExperiment
-from .tuning import TunedModel
+from .tuning import FAST, OTHERS, SLOW, TURNED, Arm, TunedModel, Tuning, cells, masks_of
 
 STOPPED = PositionInterpolation(LONGEST)
 """No position of a text turns a wave by as much as float32 can tell from 0."""

@@ -1,16 +1,183 @@
-"""Tunings of a trained model: choose the best of several on validation data."""
+"""Tune one part of a trained model, at several learning rates, of which validation data choose the best.
 
-from collections.abc import Callable, Iterable
+What is tuned, and how, is an *arm*. A model is tuned on texts of 8 L, a quarter of the tokens of its
+training; where the best rate is the lowest or the highest, a further one is tried, twice at most.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..models import LanguageModel
+from ..models.parts import Masks, counted, parts, reading_maps
+from ..streams import Streams
+from ..training.adapting import low_rank, rank_for, tune
+from ..training.checkpoints import Checkpoint
 from ..training.config import TrainingConfig
 from ..training.loop import Diverged
-from .run import Fingerprint, Metrics, Rows
+from ..training.positions import DrawnFactors
+from .methods import POS_SHARE
+from .readings import read_by
+from .run import At, Fingerprint, Measure, Metrics, Rows, Run, restored
 
 TunedModel = tuple[LanguageModel, list[float]]
 """A tuned model, and the losses of the tuning, in nats."""
+
+TIMES = 8
+"""Trained lengths of the texts of a tuning."""
+
+FACTORS = (8, 16)
+"""Drawn anew in every step, with the position at which its texts begin."""
+
+TURNED, OTHERS = "yarn", "parts-1-32-log"
+"""RoPE is slowed by YaRN, as it is in practice, every other model by parts, with logits scaled by log n."""
+
+TUNING_SEED = 1000
+"""Added to the seed: a tuning draws other samples than the training did."""
+
+
+class Arm(NamedTuple):
+    """What is tuned.
+
+    Fields: the part ("position", "content", "all", "maps": W_Q and W_K, "position maps": their columns that
+    read positions, "low rank": a change of W_Q and W_K of low rank with as many numbers as the position part
+    of the separated model); the rates that are tried; the factors that are drawn (none: that of `TIMES`);
+    whether positions are slowed down; the share of the tokens of the training.
+    """
+
+    part: str
+    rates: tuple[float, ...]
+    factors: tuple[int, ...] = FACTORS
+    slowed: bool = True
+    share: float = 0.25
+
+
+FAST, MIDDLE, SLOW = (2e-3, 4e-3, 8e-3, 1.6e-2), (1e-3, 2e-3, 4e-3, 8e-3), (5e-4, 1e-3, 2e-3, 4e-3)
+
+ARMS: Mapping[str, Arm] = {
+    "position": Arm("position", FAST),
+    "position-maps": Arm("position maps", FAST),
+    "all": Arm("all", SLOW),
+    "maps": Arm("maps", MIDDLE),
+    "low-rank": Arm("low rank", FAST),
+    "content": Arm("content", SLOW),
+    "position-one-factor": Arm("position", FAST, ()),
+    "all-one-factor": Arm("all", SLOW, ()),
+    "maps-one-factor": Arm("maps", MIDDLE, ()),
+    "low-rank-one-factor": Arm("low rank", FAST, ()),
+    "position-not-slowed": Arm("position", FAST, (), slowed=False),
+    "position-5": Arm("position", FAST, share=0.05),
+    "position-1": Arm("position", FAST, share=0.01),
+}
+
+
+def cells(method: str, *arms: str) -> dict[str, tuple[str, str]]:
+    """The method and the arm of a run, by what it is called."""
+    return {f"{method}/{arm}": (method, arm) for arm in arms}
+
+
+def masks_of(model: LanguageModel, part: str) -> Masks | None:
+    """What a part may change; None: everything that has a gradient."""
+    if part in ("position", "content"):
+        return parts(model)[part]
+    if part == "position maps":
+        return reading_maps(model, model.config.position_streams)
+    return reading_maps(model) if part == "maps" else None
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The tunings of one part of a trained model, which differ in their rate.
+
+    Args:
+        arm: what is tuned.
+        reading: how the model is slowed down.
+        each: the trainings that every run has.
+        further: how many more there may be: while the best of them has the lowest or the highest rate of all,
+            one of half that rate, or of twice.
+    """
+
+    arm: Arm
+    reading: str
+    each: tuple[TrainingConfig, ...]
+    further: int = 0
+
+    def reader(self, model: LanguageModel, factor: int) -> LanguageModel:
+        """The model as this arm reads texts of `factor` trained lengths."""
+        return read_by(model, self.reading, factor) if self.arm.slowed else model
+
+    def numbers(self, model: LanguageModel) -> int:
+        """How many numbers are tuned; of a low rank as many as it should."""
+        if self.arm.part == "low rank":
+            width = model.config.streams.d_model
+            streams = Streams(pos=width // POS_SHARE, sem=width - width // POS_SHARE)
+            separated = replace(model.config, streams=streams, encoding="sinusoidal")
+            return counted(parts(LanguageModel(separated, model.vocab_size))["position"])
+        masks = masks_of(model, self.arm.part)
+        return model.parameter_counts()["total"] if masks is None else counted(masks)
+
+    def tuned(
+        self,
+        config: Run,
+        start: Checkpoint,
+        batches: Iterator[Any],
+        tuning: TrainingConfig,
+        *,
+        device: str,
+        stop_after: int | None = None,
+    ) -> TunedModel:
+        """The trained model of a checkpoint with the part tuned, and the losses of the tuning, in nats. It is
+        tuned at slowed positions and returned with its positions as trained.
+
+        Raises:
+            Diverged: a loss is not finite.
+        """
+        model = restored(config, start, device)
+        around: AbstractContextManager[None] = nullcontext()
+        if self.arm.part == "low rank":
+            around = low_rank(model, rank_for(model, self.numbers(model)), config.seed)
+        with around:
+            slowed, masks = self.reader(model, TIMES), masks_of(model, self.arm.part)  # shares its parameters
+            how = {"seed": config.seed, "device": device, "stop_after": stop_after}
+            losses = tune(slowed, batches, tuning, masks, **how)
+        return model.eval(), losses
+
+    def tried(self, metrics: Metrics) -> Iterator[TrainingConfig]:
+        """The trainings in turn: those that every run has, then further ones while the best of all, whose
+        rate `metrics` holds by then, is at an end of them."""
+        yield from self.each
+        rates = {one.learning_rate for one in self.each}
+        for _ in range(self.further):
+            best = metrics.get("tuning_rate")
+            if best is None or best not in (min(rates), max(rates)):
+                return
+            rates.add(rate := best / 2 if best == min(rates) else best * 2)
+            yield replace(self.each[0], learning_rate=rate)
+
+
+def tuning_of(run: Run, arm: str) -> Tuning:
+    """The tunings of an arm for the model of a run: on texts of 8 L, as many tokens a step as the training
+    had. A smoke run has two steps of one text, at two rates."""
+    one, training, smoke = ARMS[arm], run.training, run.profile == "smoke"
+    texts = training.batch_size // TIMES * (2 if run.profile == "gpu" else 1)  # four would not fill a GPU
+    length, batch = TIMES * training.length, max(1, texts)
+    tuning = replace(
+        training,
+        steps=max(2, round(one.share * training.targets / (batch * length))),
+        batch_size=batch,
+        length=length,
+        weight_decay=0.0,
+        positions=DrawnFactors(one.factors, training.length) if one.factors else None,
+    )
+    tuning = replace(tuning, steps=2, batch_size=1) if smoke else tuning
+    rates = one.rates[-2 if smoke else 0 :]
+    reading = TURNED if run.model.encodings[0].name == "rope" else OTHERS
+    each = tuple(replace(tuning, learning_rate=rate) for rate in rates)
+    return Tuning(one, reading, each, further=0 if smoke else 2)
 
 
 def best_of(
@@ -53,3 +220,37 @@ def first_losses(
     """The losses of the first `steps` of a tuning, as a part of a fingerprint; `tuned` is called with it and
     `how`."""
     return {"tuning_losses": tuned(tuning, stop_after=steps, **how)[1]}
+
+
+class OfTuning(Measure):
+    """Measures a model after tuning one part of it."""
+
+    tuning: Tuning
+
+    @property
+    def tunings(self) -> tuple[TrainingConfig, ...]:
+        return self.tuning.each
+
+    @abstractmethod
+    def samples(self, config: Run, tuning: TrainingConfig) -> Iterator[Any]:
+        """The batches of a tuning: those of a seed for every method."""
+
+    def tune(self, config: Run, start: Checkpoint, tuning: TrainingConfig, **how: Any) -> TunedModel:
+        """The trained model of a checkpoint with its part tuned on those batches."""
+        return self.tuning.tuned(config, start, self.samples(config, tuning), tuning, **how)
+
+    def best(
+        self,
+        config: Run,
+        model: LanguageModel,
+        at: At,
+        scored: Callable[[LanguageModel], dict[str, float]],
+        **unit: Any,
+    ) -> tuple[LanguageModel, Metrics, Rows]:
+        """See `best_of`; where all tunings diverged, the model as it was trained."""
+        tune = partial(self.tune, config, at.start, device=at.device)
+        best, metrics, rows = best_of(self.tuning.tried, tune, scored, **unit)
+        return model if best is None else best, metrics, rows
+
+    def begins(self, config: Run, start: Checkpoint, device: str, steps: int) -> Fingerprint:
+        return first_losses(partial(self.tune, config, start), self.tunings[0], steps, device=device)

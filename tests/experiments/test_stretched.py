@@ -14,6 +14,7 @@ from sepnb.experiments import adapted, stretched, tasks
 from sepnb.experiments import run as runs
 from sepnb.experiments.readings import READINGS, SLOWING, read_by
 from sepnb.experiments.run import At, Run
+from sepnb.experiments.tuning import Tuning, masks_of
 from sepnb.models.extension import extension_of
 from sepnb.models.parts import counted, parts
 from sepnb.records.store import Record, Store
@@ -29,7 +30,7 @@ METHOD, CELL = "separated-sinusoidal", "separated-sinusoidal/position"
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def tuning_of(config: Run) -> adapted.Tuning:
+def tuning_of(config: Run) -> Tuning:
     return config.of(adapted.TunedAnswers).tuning
 
 
@@ -287,7 +288,7 @@ def test_a_tuning_changes_its_part_and_is_read_as_before(cell):
         tuning.tuned(config, start, samples_of(config), tuning.each[0], device="cpu") for _ in range(2)
     )
     assert losses == repeated and extension_of(changed) is None and not changed.transformer.log_scale
-    masks = adapted.masks_of(model, "maps" if "low-rank" in cell else tuning.arm.part)
+    masks = masks_of(model, "maps" if "low-rank" in cell else tuning.arm.part)
     before, twice = dict(model.named_parameters()), dict(again.named_parameters())
     moved = {name: one != before[name] for name, one in changed.named_parameters()}
     assert not any((one & ~masks[name]).any() for name, one in moved.items())
@@ -298,7 +299,7 @@ def test_a_tuning_changes_its_part_and_is_read_as_before(cell):
 def test_a_rate_that_diverges_is_told_and_not_chosen_and_without_one_left_the_model_is_read_as_it_is(
     monkeypatch, ways
 ):
-    config, whole = ADAPTED.config("smoke", CELL, 1), adapted.Tuning.tuned
+    config, whole = ADAPTED.config("smoke", CELL, 1), Tuning.tuned
     model = config.build()
     start = untaught(config, model)
     rates = [one.learning_rate for one in tuning_of(config).each]
@@ -312,7 +313,7 @@ def test_a_rate_that_diverges_is_told_and_not_chosen_and_without_one_left_the_mo
         return tuned
 
     for bad in (rates[:-1], rates):
-        monkeypatch.setattr(adapted.Tuning, "tuned", at(bad))
+        monkeypatch.setattr(Tuning, "tuned", at(bad))
         metrics, rows = config.of(adapted.TunedAnswers)(config, model, At(start=start))
         assert [row.get("diverged_at_step") for row in rows] == [1 if rate in bad else None for rate in rates]
         assert metrics.get("tuning_rate") == (rates[-1] if bad != rates else None)
