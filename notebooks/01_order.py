@@ -15,7 +15,7 @@
 #
 # **Finding.** Without a position encoding and without a mask, a transformer gives every word of *the dog bit the man* the same output as
 # in *the man bit the dog*. A shuffle moves the outputs and changes none of them ({numref}`fig-order-attention`). A causal mask alone lets
-# a model notice order, but the last token, which predicts the next one, notices it only from the second block on
+# a model notice order, but the last token, which predicts the next one, notices it only if there is a second block
 # ({numref}`fig-order-depth`).
 
 # %% tags=["parameters"]
@@ -114,7 +114,7 @@ figures.show(
 #
 # This book began with web articles, lecture notes and slides about position, and tests what they say ({doc}`/book/claims` lists it). One of
 # the articles proposes an experiment: shuffle the words of a sentence, and "a basic Transformer would process these shuffled sentences
-# identically", because attention "produces the same output regardless of input order". We do that experiment with exact arithmetic. The
+# identically", because attention "produces the same output regardless of input order". We do that experiment in double precision. The
 # statement is wrong, in an instructive way.
 #
 # ## A sentence and its shuffle
@@ -138,9 +138,9 @@ torch.testing.assert_close(after, before[:, order], rtol=0, atol=1e-12)
 #
 # ## The derivation
 #
-# Write the tokens as the rows of a matrix $U \in \mathbb{R}^{N \times D}$ and a shuffle as a permutation matrix $\Pi$ (each row and
-# column holds a single 1; $\Pi^\top \Pi = 1$). The shuffled input is then $\Pi U$. In one head of {eq}`eq-attention` without the mask,
-# the scores of the shuffled input are
+# Write the tokens as the rows of a matrix $U \in \mathbb{R}^{N \times D}$ and a shuffle as a permutation matrix $\Pi$ (each row and column
+# holds a single 1; $\Pi^\top \Pi = 1$). The shuffled input is then $\Pi U$. In one head without the mask ({doc}`Notation </book/notation>`,
+# equation {eq}`eq-attention`), the scores of the shuffled input are
 #
 # $$
 # \begin{aligned}
@@ -176,7 +176,7 @@ x = torch.tensor([0.0, np.log(2) ** 0.5], dtype=torch.float64)
 
 
 def head(x):
-    """One head of width 1 with unit matrices, the left side of (eq-order-head)."""
+    """One head of width 1 with unit matrices."""
     return torch.outer(x, x).softmax(dim=-1) @ x
 
 
@@ -194,7 +194,7 @@ torch.testing.assert_close(head(x.flip(0)), by_hand.flip(0), rtol=0, atol=1e-15)
 
 # %%
 def equivariance_error(model, tokens, order, positions=None):
-    """Largest entry of |f(Pi x) - Pi f(x)|, equation (eq-order-equivariance)."""
+    """Largest entry of |f(Pi x) - Pi f(x)|."""
     moved = model(tokens[:, order], positions) - model(tokens)[:, order]
     return moved.abs().max().item()
 

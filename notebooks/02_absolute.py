@@ -57,7 +57,7 @@ def code(positions, dim=d, layout="interleaved"):
 
 # %% tags=["hide-input"]
 def shift_matrix(c, dim=d):
-    """R_c of (eq-absolute-shift) for rows on the left, layout "interleaved"."""
+    """The rotation by c positions for rows on the left, layout "interleaved"."""
     angles = c * base ** (-2 * torch.arange(dim // 2, dtype=F64) / dim)
     turns = torch.stack([angles.cos(), -angles.sin(), angles.sin(), angles.cos()])
     return torch.block_diag(*turns.T.reshape(-1, 2, 2))
@@ -142,8 +142,8 @@ figures.show(
 # \end{aligned}
 # $$ (eq-absolute-sinusoid)
 #
-# with $b = 10{,}000$. The wavelengths go from $2\pi$ tokens to nearly $2\pi b$. The package computes the embedding in two lines, which a
-# double loop checks.
+# with $b = 10{,}000$. The wavelengths go from $2\pi$ tokens to nearly $2\pi b$. The package computes frequencies and embedding as
+# follows, and a double loop checks the result.
 #
 # ```{literalinclude} ../../sepnb/encodings/sinusoidal.py
 # :pyobject: _frequencies
@@ -605,9 +605,10 @@ figures.show(
 )
 
 # %% [markdown]
-# The rows that were used have grown from {num}`02_absolute/norm_fresh:.2f` to {num}`02_absolute/norm_trained:.2f` on average. The right
-# panel compares the used rows after taking off their mean, so far rows must differ somewhere. But nothing told the model that index 7 lies
-# between 6 and 8. It learned from texts that near rows are alike, so far only coarsely. The other rows are noise.
+# The rows that were used have grown from {num}`02_absolute/norm_fresh:.2f` to {num}`02_absolute/norm_trained:.2f` on average. In the right
+# panel the mean of the used rows is subtracted first. Some cosines must then be negative. That these are the far rows is what training did:
+# nothing told the model that index 7 lies between 6 and 8. It learned from texts that near rows are alike, so far only coarsely. The other
+# rows are noise.
 #
 # **A surprise.** We expected the untrained rows to hurt. But the loss is {num}`02_absolute/bits_last_trained:.2f` bits per byte on the
 # last sixteen trained places, and {num}`02_absolute/bits_untrained:.2f` on the sixteen untrained places after them. The reason is that
@@ -763,7 +764,7 @@ assert len({rates["ablation"][m] for n, *pair, _ in COMPARED[:2] for m in pair})
 # the loss ({verdict}`position-at-every-layer-helps: not reproduced`). The other two rows have three seeds and no rule, so they are
 # exploratory.
 #
-# Inside the trained length the table for queries and keys has a lower loss than the table at the input, but past it the loss is higher.
+# Inside the trained length the table for queries and keys has a lower loss than the table at the input, but past it it breaks more.
 # There the last row of the table stands in for every row that is missing. We compare each model with itself, reading through a window that
 # slides along the text. At eight lengths the loss is above that window by {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits per
 # byte for the table at queries and keys, and by {num}`encodings/learned/gap/clamp/8x:+.2f` for the table at the input
@@ -802,8 +803,8 @@ expected = d - 2 * torch.cos(w).sum()
 torch.testing.assert_close(steps_apart, expected.expand(3), rtol=0, atol=1e-10)
 
 # %% [markdown]
-# **2. (medium)** Two tokens exchange places. Leave content aside: which scores $p_i W p_j^\top$ change for $W = 1$? For
-# $W = R_{-5}$?
+# **2. (medium)** The tokens at $i$ and $j$ exchange places. Leave content aside, so that a score is $p_i W p_j^\top$. Does the score of
+# the one for the other change if $W = 1$? If $W = R_{-5}$?
 
 # %% tags=["hide-cell"]
 # Solution. For W = 1 no score changes, because it is symmetric: i scores j as j scores
@@ -832,7 +833,7 @@ assert from_distance(places @ (A + mixed) @ places.T) < 0.999
 
 # %% [markdown]
 # **4. (medium)** A batch is padded *on the left*, so that all texts end together. A colleague takes the index of the column as
-# the position. Which rows of a learned table do short texts then train, and how can it be mended?
+# the position. Which rows of a learned table do short texts then train, and how would you fix it?
 
 # %% tags=["hide-cell"]
 # Solution. Only the late rows. Compute positions from the padding mask instead, so that

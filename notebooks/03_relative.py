@@ -138,8 +138,8 @@ figures.show(
     "label, are hidden, or are hidden except the first four; distances from 1 to 32, "
     "every seed a tick, a band for the margin. " + found,
     caption=found
-    + " Lines: the cost of giving all keys from a distance on one label, and of hiding "
-    "them, with or without the first four tokens. The cost of hiding keys is an upper "
+    + " Lines: the cost if all keys at this distance or farther share one label, or are "
+    "hidden (all, or all but the first four tokens). The cost of hiding keys is an upper "
     "bound for what the model gains from them. Validation text; the band is ±0.03, "
     "the axis is linear to 0.1.",
 )
@@ -187,7 +187,7 @@ content, W = noise(N, D), noise(D, D) / D
 
 
 def four_terms(start):
-    """The terms of (eq-relative-four) for a text that begins at index `start`."""
+    """The four terms for a text that begins at index `start`."""
     p = sinusoidal(torch.arange(N) + start, D, dtype=F64)
     return {
         "content, content": content @ W @ content.T,
@@ -551,8 +551,8 @@ for one in shaw_clip.CLIPS:
 #
 # Transformer-XL starts from {eq}`eq-relative-four` and replaces whatever names a place. The key's embedding $p_j$ becomes $p_{i-j}$, the
 # sinusoid *of the distance*, and gets a separate matrix $W_r$. (The paper calls it $R_{i-j}$; here $R$ is a rotation.) The query's
-# embedding $p_i$ becomes a learned vector, $u$ before content and $v$ before distances. This vector is the same at all places, because
-# where a query looks should not depend on where the query is.
+# embedding $p_i$ becomes a learned vector, $u$ where it meets content and $v$ where it meets distances. This vector is the same at all
+# places, because where a query looks should not depend on where the query is.
 #
 # $$
 # S_{ij} = \frac{1}{\sqrt d} \bigl[\;
@@ -654,7 +654,7 @@ figures.show(
 # ### The memory of earlier segments
 #
 # Why score by distance at all? The reason is what the paper calls recurrence. A long text is read segment by segment, and each layer
-# keeps its inputs $m$ at the last $M$ tokens, without gradient (sg). The next segment makes additional keys and values from them,
+# keeps its inputs $m$ at the last few tokens, without gradient (sg). The next segment makes additional keys and values from them,
 #
 # $$
 # \tilde h = [\operatorname{sg}(m) \Vert h], \qquad q = h W_Q, \quad k = \tilde h W_K, \quad v = \tilde h W_V .
@@ -730,10 +730,10 @@ for key, way in (("alone", 0), ("one", 2), ("whole", 4)):
 #
 # ### A shift instead of a table of pairs
 #
-# Terms (b) and (d) need $(q_i + v) \cdot W_r p_{i-j}$ for every pair. There are only $M$ distances, so one product with $M$ vectors gives
-# all the numbers, but in the wrong places: column $t$ is a distance, and should be a key. The authors' code
-# {cite:p}`dai2019` orders the columns from distance $M-1$ down to 0. Then row $n$ has to move left by $N - 1 - n$. A column
-# of padding and two reshapes move all rows at once. {cite:t}`huang2019` published this step earlier as *skewing*, for Shaw's keys.
+# Terms (b) and (d) need $(q_i + v) \cdot W_r p_{i-j}$ for every pair. With $M$ keys there are only $M$ distances, so one product with $M$
+# vectors gives all the numbers, but in the wrong places: column $t$ is a distance, and should be a key. The authors' code {cite:p}`dai2019`
+# orders the columns from distance $M-1$ down to 0. Then row $n$ has to move left by $N - 1 - n$. A column of padding and two reshapes move
+# all rows at once. {cite:t}`huang2019` published this step earlier as *skewing*, for Shaw's keys.
 
 
 # %%
@@ -765,7 +765,7 @@ numbers["shift_garbage"] = int((relative_shift(falling)[~visible] != 0).sum())
 
 # %%
 def by_loop(q, k, r, u, v):
-    """(eq-relative-xl), visible pairs only: the last N of M positions."""
+    """Transformer-XL, visible pairs only: the last N of M positions."""
     n, m = len(q), len(k)
     out = torch.full((n, m), -torch.inf, dtype=F64)
     for row in range(n):
@@ -905,8 +905,8 @@ figures.show(
 # nothing shows that these labels are dispensable, not that precise position is useless: two clipped layers reach twice the clip, and a
 # causal mask gives position without any vector.
 #
-# **What would change our mind.** A clip that costs more than the margin at a distance where hiding the keys costs little: then models
-# would need exact far distances for something other than far keys.
+# **What would change our mind.** A clip that costs more than the band of {numref}`fig-relative-clip` at a distance where hiding the keys
+# costs little: then models would need exact far distances for something other than far keys.
 #
 # **Where it goes on.** {doc}`RoPE <04_rotation>` also scores by distance, but changes queries and keys one by one.
 #

@@ -167,7 +167,7 @@ def scores(put, put_key=None, shift=0):
 
 
 def shift_error(put, put_key=None):
-    """Largest change of a score when all move by 5: 0 is (eq-rotation-ask)."""
+    """Largest change of a score when all move by 5; 0 is what we ask for."""
     moved = scores(put, put_key, shift=5) - scores(put, put_key)
     return moved.abs().max().item()
 
@@ -305,7 +305,7 @@ assert not torch.allclose(w, 10_000.0 ** (-torch.arange(d // 2).double() / d))
 
 
 def rotation_matrix(p):
-    """R_p of (eq-rotation-score), for pairs of neighbouring columns."""
+    """R_p, for pairs of neighbouring columns."""
     cos, sin = (p * w).cos(), (p * w).sin()
     return torch.block_diag(*torch.stack([cos, -sin, sin, cos]).T.reshape(-1, 2, 2))
 
@@ -549,7 +549,7 @@ assert abs(period[0] - 2 * np.pi) < 1e-12 and period[-1] < 2 * np.pi * 10_000
 
 # %%
 def products(q, k):
-    """h_m of (eq-rotation-score), [..., d/2] complex, for the layout "half"."""
+    """h_m as [..., d/2] complex numbers, for the layout "half"."""
     one, other = (torch.complex(*x.chunk(2, dim=-1)) for x in (q, k))
     return one * other.conj()
 
@@ -559,7 +559,7 @@ def waves(distance, w):
 
 
 def partial_sums(distance, w):
-    """Sum over m of |S_{m+1}|: the factor of (eq-rotation-bound) that falls."""
+    """Sum over m of |S_{m+1}|: the factor of the bound that falls."""
     return waves(distance, w).cumsum(dim=-1).abs().sum(dim=-1)
 
 
@@ -817,9 +817,9 @@ figures.show(
 # the training both were nearly zero. Perhaps the products have become so similar that the fast waves agree at small distances and only
 # there; we have not measured this.
 #
-# But beyond the first dozen tokens nothing fades: in the far half the median is {num}`04_rotation/median_far:.1f`. Nor do the scores become
-# smaller. In the far half the pairs keep {num}`04_rotation/rms_far_over_near:.0%` of the root mean square that they have at the first eight
-# distances (strongly negative scores count as well), and {num}`04_rotation/far_above_near:.0%` of them score more there than near, on
+# But beyond the first dozen tokens nothing fades: in the far half the median is {num}`04_rotation/median_far:.1f`. Nor do the scores shrink
+# towards zero. In the far half the pairs keep {num}`04_rotation/rms_far_over_near:.0%` of the root mean square that they have at the first
+# eight distances (strongly negative scores count as well), and {num}`04_rotation/far_above_near:.0%` of them score more there than near, on
 # average.
 #
 # The falling bound explains none of this: it is tighter than the simple one for {num}`04_rotation/abel_says_more:.1%` of the pairs. Learned
@@ -833,7 +833,8 @@ figures.show(
 # *removed* ($h_m = 0$), it is gone. If stopping a band costs something, the model uses the distances that this band measures. It is
 # needed only for its content if stopping it costs nothing and removing it costs something.
 #
-# *Near* is how much the loss rises when each query sees only 8 keys. *Far* is how much more it rises when each query sees the whole window.
+# *Near* is what the change costs while each query sees only 8 keys. *Far* is what it costs in addition when each query sees the whole
+# window.
 
 # %%
 n_pairs, near_window = d // 2, 8
@@ -934,7 +935,7 @@ figures.show(
 # more than stopping it, so the model uses their content. If all pairs are stopped, the causal mask is the only source of order left, and
 # the loss rises by {num}`04_rotation/all_stopped:.2f`.
 #
-# That article says that slow pairs serve *far* meaning. One seed cannot show that, and this model gains only
+# The web article quoted above says that slow pairs serve *far* meaning. One seed cannot show that, and this model gains only
 # {num}`04_rotation/far_gain:.3f` bits per byte from seeing {num}`04_rotation/length` keys instead of 8.
 #
 # One surprise: with 8 keys visible, stopping the fastest band is *worse* than removing it. The model learned the products of this band for
@@ -945,7 +946,7 @@ figures.show(
 # Trained models often run in bfloat16, whose numbers have eight significant bits. It can count to 256. After that only every second
 # integer exists, after 512 every fourth. If positions and frequencies are cast to it with the model, some tokens rotate by the position
 # of their neighbours. No shape is wrong, and short tests pass. `apply_rope` computes angles in float64 and casts only cosines and sines.
-# We measure the other way:
+# We measure what happens if the angles are computed in bfloat16:
 
 # %%
 counted = torch.arange(1024)
@@ -1160,8 +1161,8 @@ torch.testing.assert_close(repaired(0), torch.stack(by_pairs), rtol=0, atol=1e-1
 
 # %% [markdown]
 # **4. (medium)** "Partial" rotary exists in two forms. `RoPE(partial=0.5)` turns the first half of the columns with frequencies spread
-# anew over them, `RoPE(p=0.5)` keeps the fastest half of the frequencies of the whole head. For a head of 16 columns, which has the
-# slower slowest turning pair? Check that they are different functions.
+# anew over them, `RoPE(p=0.5)` keeps the fastest half of the frequencies of the whole head. In a head of 16 columns, in which of the
+# two does the slowest turning pair turn more slowly? Check that they are different functions.
 
 # %% tags=["hide-cell"]
 # Solution. partial: a head of 8 columns, 1 down to b^(-6/8). p: of 8 pairs the first 4,

@@ -135,10 +135,10 @@ figures.show(
     "window: ALiBi, KERPLE, Sandwich and CoPE stay near zero. Without records: the "
     "words not run.",
     caption=(
-        "These stay within "
-        f"{SURVIVES:g} bits per byte of their own sliding window in every bin past L: "
-        f"{'; '.join(level_past) or 'none'}. Left: their loss; right: how far they are "
-        "above that window (dotted: the bound). Trained at "
+        f"{len(level_past)} methods stay within {SURVIVES:g} bits per byte of their own "
+        f"sliding window in every bin past L: {'; '.join(level_past) or 'none'}. Left: "
+        "the loss of every method; right: how far it is above that window (dotted: "
+        "the bound). Trained at "
         f"L = {trained_at} bytes, all keys visible, means over seeds. With three "
         "seeds, methods next to each other cannot be ranked."
         if levels
@@ -171,9 +171,11 @@ figures.show(
 # Four terms for reading longer texts recur in many chapters.
 #
 # - The {term}`sliding window <sliding-window baseline>` of a model is the same model, which at every token reads only the last $L$ tokens,
-#   at positions that start at 0 again. It never meets anything new, so it is the bar that reading on has to clear.
+#   at positions that start at 0 again. It never meets anything new, so it is the bar for a model that sees the
+#   whole text.
 # - The {term}`gap` is the loss of a model minus that of its own sliding window, on the same text.
-# - A model {term}`survives` if its gap stays below a small bound. It then loses next to nothing by reading on.
+# - A model {term}`survives` if its gap stays below a small bound. It then loses next to nothing by seeing the whole
+#   text.
 # - It {term}`uses` far text if it loses something when that text is taken away. A model can survive and use nothing.
 #
 # ```{admonition} Before you start
@@ -431,8 +433,8 @@ runs = experiments.get("extrapolation").table(profile)
 asked = {
     "all keys": ("native", ".3f"),
     "window of L": ("native-window", ".3f"),
-    "slides, stride L/2": ("oracle-coarse", ".3f"),
-    "all keys minus slides, stride 1": ("gap/native", "+.3f"),
+    "sliding window, moved by L/2": ("oracle-coarse", ".3f"),
+    "all keys minus a window moved by 1": ("gap/native", "+.3f"),
 }
 read = pd.DataFrame(
     {"protocol": label}
@@ -646,7 +648,7 @@ figures.show(
 # $$ (eq-biases-cope)
 #
 # up to $P - 1$. The bias is $q_i \cdot e[p_{ij}]$, interpolated between the rows of a table $e$. With all gates open, $p_{ij} = i - j + 1$
-# is the ordinary distance. With gates that open only at spaces, the position of a key is *how many words ago* it was.
+# is the ordinary distance plus one. With gates that open only at spaces, the position of a key is *how many words ago* it was.
 
 # %%
 phrase = "the dog bit the man on the leg"
@@ -767,7 +769,7 @@ figures.show(
 # ### Multiplying and adding are different
 #
 # "The scaling is multiplicative, since adding might over-amplify", say the notes. The authors of ALiBi report that multiplying did worse. A
-# bias $b$ multiplies odds by $e^{b}$ ({eq}`eq-biases-odds`). A factor $f$ scales their logarithm,
+# bias $b$ multiplies odds by $e^{b}$, by equation {eq}`eq-biases-odds`. A factor $f$ scales their logarithm,
 # $a_{ij}/a_{ij'} = \exp(f s_{ij} - f' s_{ij'})$, so it turns *content* up or down. At $f = 0$ the content of a key is ignored, but not the
 # key: a score of 0 still has the weight $e^0 = 1$ before normalising.
 #
@@ -931,7 +933,9 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 # 2. **ALiBi's loss is flat past the trained length** ({verdict}`alibi-flat-beyond-length: reproduced`). A mean that falls over longer
 #    segments does not show that a model uses them.
 # 3. **In these runs, models whose bias keeps falling stay level with their sliding window.** T5 ends {num}`encodings/t5/gap/native/8x:+.2f`
-#    above it, and FIRE {num}`encodings/fire/gap/native/8x:+.2f`.
+#    above it, and FIRE {num}`encodings/fire/gap/native/8x:+.2f`. But a falling bias is not the only way: CoPE
+#    ({num}`encodings/cope/gap/native/8x:+.2f`) and Shaw's labels ({num}`encodings/shaw/gap/native/8x:+.2f`,
+#    {doc}`chapter 3 <03_relative>`) treat all far keys alike, and these models stay level, too.
 #
 # **Limits.** Identities and curves are exact. The live models are tiny, with one seed. The comparison has one budget, one width and three
 # seeds; only ALiBi was also trained for longer ({doc}`chapter 11 <11_language_model>`). The initial values of FIRE, CoPE and DA are ours.

@@ -453,8 +453,8 @@ figures.show(
     "21 and the other a steeply falling curve below it; over turns on a logarithmic "
     "axis, fast pairs first, the same.",
     caption="One name, two methods. Between 32 turns and one, the code keeps much more "
-    f"of the plain frequency than the text. At pair {int(ratio.argmax())} it is "
-    f"{ratio.max():.2f} times as much (d = {d}, L = {L}, s = {example}).",
+    f"of the plain frequency than the text. At pair {int(ratio.argmax())} its frequency "
+    f"is {ratio.max():.2f} times that of the text (d = {d}, L = {L}, s = {example}).",
 )
 
 # %% tags=["remove-input"]
@@ -469,8 +469,8 @@ moving.show(
 )
 
 # %% [markdown]
-# The two agree at both ends and differ in between: at pair {num}`06_longer_contexts/ramps_differ_at` the code turns
-# {num}`06_longer_contexts/ramps_differ_most:.2f` times as fast as the text.
+# The two agree at both ends and differ in between: pair {num}`06_longer_contexts/ramps_differ_at` turns
+# {num}`06_longer_contexts/ramps_differ_most:.2f` times as fast by the code as by the text.
 #
 # ## llama3, LongRoPE, and all on one scale
 #
@@ -725,13 +725,14 @@ numbers["prefix_moved_fixed"] = moved["YaRN"]
 
 # %% [markdown]
 # If the second half of this text is added, the logits of the first half change by up to {num}`06_longer_contexts/prefix_moved_dynamic:.2f`
-# in an untrained model with dynamic NTK, and by {num}`06_longer_contexts/prefix_moved_fixed:.0e` with YaRN. So a perplexity "with dynamic
+# in an untrained model with dynamic NTK, and not at all with YaRN. So a perplexity "with dynamic
 # NTK" depends on how the text was cut, and we leave the method out of the comparison.
 #
 # (longer-measured)=
 # ## Measured
 #
-# One plain RoPE model per seed is trained on novels at its own, shorter $L$, as in {doc}`chapter 11 <11_language_model>`. Then the model
+# One plain RoPE model per seed is trained on novels, with a shorter $L$ than in the example above, as
+# in {doc}`chapter 11 <11_language_model>`. Then the model
 # reads texts of up to $16L$ with each extension, built for $s = 4$:
 #
 # - *frozen*: the trained weights with the new frequencies, and once more with $s = 16$ for the longest texts;
@@ -800,7 +801,11 @@ BESIDE = {  # a reading, minus another one of RoPE or of the method itself
     "frozen, minus the window": ("frozen/4x", "rope", "frozen-window/4x"),
     "tuned, minus RoPE tuned": ("tuned/4x", "rope", "tuned/4x"),
     "tuned, minus its own window": ("tight/tuned/4x", "", "tight/tuned-oracle/4x"),
-    "the same to 16L": ("tight/tuned/16x", "", "tight/tuned-oracle/16x"),
+    "tuned, minus its own window, to 16L": (
+        "tight/tuned/16x",
+        "",
+        "tight/tuned-oracle/16x",
+    ),
 }
 last = "its window, minus the plain one"
 BESIDE[last] = ("tight/tuned-oracle/4x", "rope", "tight/oracle/4x")
@@ -853,7 +858,7 @@ figures.show_table(
     chosen,
     caption="The rate that did best on the validation text, as a share of the highest "
     "rate of the training (mean over seeds), and how many seeds chose the lowest or "
-    f"the highest of the {len(rates)}. {len(tuned_rows)} tunings were tried.",
+    f"the highest of {len(rates)} rates. In all, {len(tuned_rows)} tunings were run.",
 )
 
 # %% tags=["hide-input"]

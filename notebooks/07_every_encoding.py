@@ -243,7 +243,7 @@ figures.show_table(
 # | gates | DA-Transformer, in four forms | score | two numbers a head | {doc}`chapter 5 <05_biases>` |
 # | forget gates (not in the figure) | FoX | query/key | a map from each token to a gate | {doc}`chapter 14 <14_dimensions>` |
 # | digit strings | SeqPE | score, or input | a small encoder | {doc}`chapter 15 <15_digits>`, {doc}`18 <18_seqpe_stream>` |
-# | random indices | sinusoid and RoPE, trained at random indices below $32L$ | as without | as without | {doc}`far distances <93_far_distances>` |
+# | random indices | sinusoid and RoPE, trained at random indices below $32L$ | as without random indices | as without | {doc}`far distances <93_far_distances>` |
 #
 # Context extensions change RoPE after training ({doc}`chapter 6 <06_longer_contexts>`). A *window mask* goes with any encoding, too: every
 # query sees the last $W$ tokens, at their own indices. Time and memory then grow with $N W$ and not with $N^2$, and after $n$ layers a
@@ -291,7 +291,7 @@ figures.show_table(
 #
 # The test of the third property, generalising, is the weakest: the probe only asks whether the vectors beyond the window are *distinct*,
 # not whether a trained model can read them. The sinusoid and RoPE have distinct vectors there, but their losses rise. Shaw's encoding and
-# T5's bias lack them and have lower losses.
+# T5's bias lack them, and there their losses are lower.
 #
 # `````{dropdown} Table: five properties, of encodings and extrapolators
 # The first four properties are those of the **embedding** that an encoding gives to a position, before it meets content. If the encoding
@@ -474,13 +474,13 @@ if profile == "laptop" and unrun.str.startswith("learned").all():  # what is sai
 #
 # There are one width, one kind of text, one short training and three seeds. So this page shows sizes and cannot rank encodings that lie
 # close together. By chance alone, one in eight encodings that are really as good as RoPE has a lower loss in all three seeds, and
-# {num}`07_every_encoding/ahead_with_zero` of those below it have intervals that include 0. Longer training may reverse the order. Past the
-# trained length the gap says what an encoding loses, not whether its model uses far text.
+# {num}`07_every_encoding/ahead_with_zero` of those that are ahead have intervals that include 0. Longer training may reverse the order.
+# Past the trained length the gap says what an encoding loses, not whether its model uses far text.
 #
 # ## Exercises
 #
-# **1. (easy)** A text is read with its first token at index 1000. Which of sinusoid, RoPE, ALiBi and T5's bias change the
-# logits?
+# **1. (easy)** A text is read with its first token at index 1000. With which of sinusoid, RoPE, ALiBi and T5's bias do the
+# logits change?
 
 # %% tags=["hide-cell"]
 # Solution. Only the sinusoid: it depends on the index, the others on distances.
@@ -507,8 +507,8 @@ four = "sinusoidal", "rope", "alibi", "t5"
 assert [name for name in four if moves(name, start, start + 1000)] == ["sinusoidal"]
 
 # %% [markdown]
-# **2. (medium)** The second half of a text is moved away by 300 indices or by 3000. Which of the four see the difference, and
-# does a model without an encoding?
+# **2. (medium)** The second half of a text is moved away by 300 indices or by 3000. Which of the four notice the difference?
+# Does a model without an encoding?
 
 # %% tags=["hide-cell"]
 # Solution. All but T5 and none: every distance of 128 and more falls into T5's last

@@ -79,10 +79,10 @@ def measure(d_pos, seed, control=()):
         jacobian(model.transformer, state, frozen=flag) for flag in (True, False)
     )
     return {
-        "frozen, pos by sem": leak(frozen, streams),
-        "frozen, sem by pos": leak(frozen, streams, "pos", "sem"),
-        "live, pos by sem": leak(live, streams),
-        "live, sem by pos": leak(live, streams, "pos", "sem"),
+        "frozen, sem → pos": leak(frozen, streams),
+        "frozen, pos → sem": leak(frozen, streams, "pos", "sem"),
+        "live, sem → pos": leak(live, streams),
+        "live, pos → sem": leak(live, streams, "pos", "sem"),
         "jacobians": (frozen, live),
     }
 
@@ -379,7 +379,7 @@ figures.show(
 
 
 # %%
-ways = ("pos by sem", "sem by pos")
+ways = ("sem → pos", "pos → sem")
 columns = [f"{kind}, {way}" for kind in ("frozen", "live") for way in ways]
 by_run = {
     name: np.array([[run[column] for column in columns] for run in runs])
@@ -474,7 +474,7 @@ ax.plot(factors[1:], middle, color=figures.MIXED, linewidth=2.4)
 ax.set_yscale("log")
 shapes.powers_of_two(ax, factors[1:], ["1/8", "1/4", "1/2", "1", "2", "4"])
 shapes.mark(ax, 1, "as initialised", height=1.01)
-ax.set(xlabel="factor $g$ on $W_Q$ and on $W_K$", ylabel="live leak, pos by sem")
+ax.set(xlabel="factor $g$ on $W_Q$ and on $W_K$", ylabel="live leak, sem → pos")
 figures.show(
     fig,
     name="fig-streams-routing",
@@ -511,7 +511,7 @@ figures.show(
 
 # %%
 def formula(width, d_pos, n_layers):
-    """Parameters of the stack of blocks, (eq-streams-count) plus two norms a block."""
+    """Parameters of the stack of blocks, and two norms a block."""
     squares = d_pos**2 + (width - d_pos) ** 2
     matrices = 12 * width**2 if d_pos == 0 else 2 * width**2 + 10 * squares
     return n_layers * (matrices + 4 * width)

@@ -102,7 +102,7 @@ for row, values in enumerate(leaks.values()):
 ax.axvspan(floor / 2, floor * 2, color=figures.FAINT, alpha=0.15, linewidth=0)
 ax.set_xscale("log")
 ax.set_xlim(floor / 2, 12)
-ax.set_xlabel("largest derivative, pos by sem\n(attention frozen)")
+ax.set_xlabel("largest derivative, sem → pos\n(attention frozen)")
 ax.set_yticks(-np.arange(len(leaks)), list(leaks))
 ax.set_xticks([floor, 1e-2, 1e-1, 1, 10], ["exactly\n0", "0.01", "0.1", "1", "10"])
 ax.minorticks_off()
@@ -146,8 +146,8 @@ figures.show(
 # g(w_{\text{sem}} W_{l,\text{sem}})\, W_{p,\text{sem}} \,\bigr] ,
 # $$ (eq-split-mlp)
 #
-# where $W_{l,\text{pos}} \in \mathbb{R}^{d_{\text{pos}} \times 4 d_{\text{pos}}}$ leads up and
-# $W_{p,\text{pos}} \in \mathbb{R}^{4 d_{\text{pos}} \times d_{\text{pos}}}$ leads back, and likewise for `sem`. By hand, take one column
+# where $W_{l,\text{pos}} \in \mathbb{R}^{d_{\text{pos}} \times 4 d_{\text{pos}}}$ expands, and
+# $W_{p,\text{pos}} \in \mathbb{R}^{4 d_{\text{pos}} \times d_{\text{pos}}}$ projects back, and likewise for `sem`. By hand, take one column
 # per stream, expansion 2 and $g = \max(0, \cdot)$. With $W_{l,\text{pos}} = (1, -1)$ and $W_{p,\text{pos}} = (1, 1)^\top$ the pos MLP
 # computes $|w|$; with $W_{l,\text{sem}} = (1, 1)$ and $W_{p,\text{sem}} = (1, 1)^\top$ the sem MLP computes $2\max(0, w)$.
 #
@@ -287,7 +287,7 @@ exact = torch.autograd.functional.jacobian(joint, x)[0, :, 0]  # [D, D]
 
 y = joint(x).detach()[0]
 scale = (x.var(correction=0) + eps).sqrt()
-formula = -(1 + torch.outer(y, y)) / (D * scale)  # (eq-split-norm-jacobian), for c != k
+formula = -(1 + torch.outer(y, y)) / (D * scale)  # for c != k
 off_diagonal = ~torch.eye(D, dtype=torch.bool)
 by_formula = formula[off_diagonal]
 torch.testing.assert_close(exact[off_diagonal], by_formula, rtol=0, atol=1e-12)
@@ -374,7 +374,7 @@ def size(p, c, eps):
 
 
 def predicted(p, c, eps):
-    """The same from (eq-split-scale), v the variance of a row."""
+    """The same by the formula, v the variance of a row."""
     v = p.var(dim=-1, correction=0)
     return (v / (v + eps / c**2)).mean().sqrt().item()
 
@@ -461,7 +461,7 @@ table = torch.randn(L, 8, dtype=torch.float64)  # of trained size: entries of or
 
 
 def fade(i):
-    """The slides' (6), here (eq-split-fade)."""
+    """The fade of the slides, their equation (6)."""
     i = torch.as_tensor(i)
     beyond = (i - L + 1).clamp(min=0).double()
     return table[i.clamp(max=L - 1)] / (1 + torch.log1p(beyond))[:, None]
@@ -482,7 +482,7 @@ for i in unseen:
 faded = pd.DataFrame(rows, columns=["i", "i / L", "change of p", "change of norm(p)"])
 figures.show_table(
     faded,
-    caption="The slides' (6) beyond L = 64: how much the raw vector differs from the "
+    caption="The fade of the slides beyond L = 64: how much the raw vector differs from the "
     "last trained one, relative to its length, and how much it differs after the split "
     "norm, in median distances between two trained positions.",
     formats={"i / L": ".0f", "change of p": ".2f", "change of norm(p)": ".1e"},
@@ -494,8 +494,9 @@ numbers["fade_seen_last"] = rows[-1][3]
 # %% [markdown]
 # The raw vector loses {num}`09_split_mlp_norm/fade_raw_first:.0%` of its length at the very first unseen index and
 # {num}`09_split_mlp_norm/fade_raw_last:.0%` at $64 L$. After the norm the change is at most {num}`09_split_mlp_norm/fade_seen_last:.0e` of
-# the typical distance between two positions. So for the first block *all* unseen positions equal the last trained one: the slides' (6) only
-# repeats the last row (a *clamp*), and the scaling in the slides' (2) changes nothing that this block reads.
+# the typical distance between two positions. So for the first block *all* unseen positions equal the last trained one: the fade only
+# repeats the last row (a *clamp*), and the scaling in the slides' (2) changes almost nothing that this block reads, if the
+# table has entries of order one.
 #
 # But the {term}`residual path` passes the unnormalised vector on, and the first block *adds* an update to it. A short vector plus an update
 # of fixed size points in another direction than a long vector plus the same update. So from the second block on, the lost magnitude shows
@@ -534,10 +535,10 @@ figures.show(
     fig,
     name="fig-split-fade",
     alt="Distance of the normalised pos stream at unseen indices from that of the "
-    "last trained position, under the slides' (6). What the first block reads stays "
+    "last trained position, under the fade. What the first block reads stays "
     "at zero up to 64 L. After block 1 and after block 2 the distance rises to 2L and "
     "then stays nearly level.",
-    caption="With the slides' (6) the first block reads every unseen position as the "
+    caption="With the fade the first block reads every unseen position as the "
     "last trained one. Later blocks can tell it from the last trained "
     "position, because the residual path turns magnitude into direction, but "
     "they can hardly tell positions beyond $2L$ from each other. One random "
@@ -546,7 +547,7 @@ figures.show(
 
 # %% [markdown]
 # At $64 L$ the normalised pos stream has moved by {num}`09_split_mlp_norm/fade_seen_after_block_1:.2f` typical distances after the first
-# block and by {num}`09_split_mlp_norm/fade_seen_after_block_2:.2f` after the second. So "the split norm cancels the slides' (6)" is right
+# block and by {num}`09_split_mlp_norm/fade_seen_after_block_2:.2f` after the second. So "the split norm cancels the fade" is right
 # for the first block and wrong for the model. {doc}`Chapter 12 <12_extrapolators>` measures whether trained models gain anything from
 # what is left.
 #

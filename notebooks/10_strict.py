@@ -343,7 +343,7 @@ for name in ("separated", "strict"):
 # ### The surprise: a batch changes the logits of a single token
 #
 # If the pos stream is the same for every text, the model can compute it once, at batch 1, and share it. We expected every sequence to get
-# the same bits in any batch. Its pos stream does. Its logits do for texts of some length, but not for a single token.
+# the same bits in any batch. Its pos stream does. Its logits do as well for longer texts, but not for a text of a single token.
 
 # %%
 model = build_model("strict", dtype=torch.float32)
@@ -430,9 +430,10 @@ numbers["dense_without_tables_error"] = without.item()
 assert with_tables < 1e-12 < 1e-3 < without
 
 # %% [markdown]
-# The two agree: the largest relative difference of their logits is {num}`10_strict/dense_with_tables_error:.1g`, up to the rounding of
-# float64. If we put zeros in place of the tables, it is {num}`10_strict/dense_without_tables_error:.2f`, because the tables hold everything
-# that this transformer knows about positions beyond its mask.
+# The two agree up to the rounding of float64: the largest relative difference of their logits is
+# {num}`10_strict/dense_with_tables_error:.1g`. If we put zeros in place of the tables, it is
+# {num}`10_strict/dense_without_tables_error:.2f`, because the tables hold everything that this transformer knows about positions beyond its
+# mask.
 #
 # ### What is in the tables of a trained model?
 #
@@ -596,7 +597,7 @@ figures.show(
 )
 
 # %% [markdown]
-# Training has turned a sinusoid into a bias that falls with the distance: in the last layer a function of the distance explains
+# Training has made the tables favour recent keys: in the last layer a function of the distance explains
 # {num}`10_strict/distance_share_layer_2:.0%` of the variance. We did not expect the shape of this function. It is nearly a straight line
 # with a different slope for each head, as ALiBi *prescribes*, and the best straight line alone explains
 # {num}`10_strict/line_share_layer_2:.0%` in this layer.
@@ -644,8 +645,8 @@ numbers["spread_cross"] = last[columns[1:3]].mean()
 numbers["spread_position_position"] = last["position, position"]
 
 # %% [markdown]
-# In the last layer the position-position term spreads over {num}`10_strict/spread_position_position:.1f` nats, the text-text term over
-# {num}`10_strict/spread_text_text:.1f`, and the two mixed terms over {num}`10_strict/spread_cross:.1f` on average. So all four terms are
+# In the last layer the position-position term varies by {num}`10_strict/spread_position_position:.1f` nats, the text-text term by
+# {num}`10_strict/spread_text_text:.1f`, and the two mixed terms by {num}`10_strict/spread_cross:.1f` on average. So all four terms are
 # active in this model.
 #
 # But does it need them all? The page on {doc}`far distances <93_far_distances>` trains the strict model without the mixed terms, like TUPE,
@@ -721,13 +722,13 @@ with torch.no_grad():
     rows.append(["strict, inference, no tables", *computed(fresh, some(16))])
     with counting(fresh) as count:
         tables = fresh.position_tables(N)
-    rows.append(["strict, its tables are made", count["pos"], count["sem"]])
+    rows.append(["strict, making its tables", count["pos"], count["sem"]])
     read = computed(fresh, some(16).flip(0), tables=tables)
-    rows.append(["strict, inference with them", *read])
+    rows.append(["strict, inference with tables", *read])
     read = computed(fresh, some(16, 48), tables=tables)
-    rows.append(["strict, a shorter text with them", *read])
+    rows.append(["strict, a shorter text with tables", *read])
     read = generating(fresh, some(16, 48), 40, tables)
-    rows.append(["strict, 8 of 48 one by one with them", *read])
+    rows.append(["strict, the last 8 of 48 generated, with tables", *read])
 columns = ["call", "pos tokens", "sem tokens"]
 figures.show_table(
     pd.DataFrame(rows, columns=columns),
@@ -761,7 +762,7 @@ numbers["pos_tokens_remembered"] = rows[6][1]
 # \end{aligned}
 # $$ (eq-strict-cost)
 #
-# The bracket is the position branch and its tables. With $r = d_{\text{pos}}/D$, the ratio of dense to strict tends to $1 / (1 - r)^2$ for
+# The bracket is the position branch and its tables. The ratio of dense to strict tends to $1 / (1 - r)^2$ for
 # a large batch of short sequences, which is also the ratio of dense to a dense model of width $d_{\text{sem}}$. In plain words: *a strict
 # model costs as much as a smaller dense one*. So {numref}`fig-strict-bargain` compares models by their cost.
 
@@ -895,7 +896,7 @@ starts = torch.tensor([0, 7, 3, 50], device=device)
 choices = {
     "none given: 0 to 23": None,
     "one start for the batch": at + 50,
-    "the same, said for each sequence": (at + 50).expand(batch, -1),
+    "the same start, given for each sequence": (at + 50).expand(batch, -1),
     "a start for each sequence": at + starts[:, None],
 }
 rows, results = [], {}

@@ -92,7 +92,7 @@ figures.show(
     "separate.",
     caption="With slowed positions, trained models recall values from longer texts. "
     "The four models were trained on texts of L tokens and read texts of up to 32 L, "
-    f"as trained to 16 L. Thick: means of {numbers['seeds']} seeds; thin: each seed."
+    f"without slowing only up to 16 L. Thick: means of {numbers['seeds']} seeds; thin: each seed."
     if len(slowed.made)
     else figures.NOT_RUN,
 )

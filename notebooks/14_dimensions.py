@@ -20,11 +20,11 @@
 # {num}`ladder_text/none/bits_per_byte:.2f` bits per byte without position over {num}`ladder_text/rope-16th/bits_per_byte:.2f` with one pair
 # to {num}`ladder_text/rope/bits_per_byte:.2f` on all columns.
 #
-# In novels the best model has no position at all, and in recall no model is better. Its tokens count in two more columns (forget gates),
-# and in longer texts it does not break. Only of the latest values it then finds
-# {num}`stretched_latest_value/forgetting/accuracy/native/16x:.0%`, hardly more than a guess. Its counts can be slowed down, too: with
-# slower gates and sharper attention it finds {num}`stretched_latest_value/forgetting/accuracy/stretched/16x:.0%`, and RoPE with a fast and
-# a slow pair, slowed down, {num}`stretched_latest_value/rope-partial/accuracy/stretched/16x:.0%`.
+# The best model of novels on this page has no positions. With *forget gates* each token decides how much of the text before it fades, which
+# amounts to two more columns. In recall no model is better, and it does not break in longer texts. But of the latest values it then finds
+# only {num}`stretched_latest_value/forgetting/accuracy/native/16x:.0%`, hardly more than a guess. The gates can be slowed down as well:
+# with slower gates and sharper attention the model finds {num}`stretched_latest_value/forgetting/accuracy/stretched/16x:.0%` of them. RoPE
+# with a fast and a slow pair, slowed down, finds {num}`stretched_latest_value/rope-partial/accuracy/stretched/16x:.0%`.
 
 # %% tags=["parameters"]
 profile = "smoke"

@@ -519,7 +519,7 @@ for method in [name for name in SEPARATED[:2] if name in present]:
         means = draw(ax, own, "relative", seeds=0.3, **line)
         largest[method, state] = means.max()
 ax.set_yscale("log")
-by_depth(ax, "blocks passed", ylabel="relative leak, pos by sem")
+by_depth(ax, "blocks passed", ylabel="relative leak, sem → pos")
 label(ax)
 of_table = ("separated-learned", "initial"), ("separated-learned", "trained")
 first, last = (told(largest.get(which, np.nan)) for which in of_table)

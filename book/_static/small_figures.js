@@ -139,13 +139,13 @@
         },
         {
           name: "alpha",
-          label: "\u03b1: divided up to so many turns",
+          label: "\u03b1: divided if at most so many turns",
           min: 0.25,
           max: 8,
           step: 0.25,
           value: alpha,
         },
-        { name: "beta", label: "\u03b2: kept from so many turns on", min: 9, max: 64, value: beta },
+        { name: "beta", label: "\u03b2: kept if at least so many turns", min: 9, max: 64, value: beta },
       ],
       draw: (state, stage) => {
         stage.replaceChildren();
