@@ -122,7 +122,7 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 20 s of one CPU core at any profile, most of it for one tiny training; no GPU is used, nothing is downloaded. Memory:
+# - **Time**: about 20 s of one CPU core, most of it for one tiny training; no GPU is used, nothing is downloaded. Memory:
 #   under 1 GB. The records shown at the end: `sepnb run ablation_sweep ablation` and `sepnb run encoding_screen encodings`.
 # - **You need**: {doc}`chapter 1 <01_order>`; the addition theorems of sine and cosine.
 # - **You will learn**: why a shift is a rotation, and how a head can ask for "five back". Where float32 and bfloat16 lose count.

@@ -138,10 +138,10 @@ figures.show(
     "label, are hidden, or are hidden except the first four; distances from 1 to 32, "
     "every seed a tick, a band for the margin. " + found,
     caption=found
-    + " Lines: the cost if all keys at this distance or farther share one label, or are "
-    "hidden (all, or all but the first four tokens). The cost of hiding keys is an upper "
-    "bound for what the model gains from them. Validation text; the band is ±0.03, "
-    "the axis is linear to 0.1.",
+    + " Lines: the cost if all keys at this distance or farther share one label, or "
+    "are hidden (all, or all but the first four tokens). The cost of hiding keys is an "
+    "upper bound for what the model gains from them. Validation text; the band is "
+    "±0.03, the axis is linear to 0.1.",
 )
 
 # %% [markdown]
@@ -155,7 +155,7 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 25 s of one CPU core at any profile, most of it for two tiny trainings; no GPU is used, nothing is
+# - **Time**: about 25 s of one CPU core, most of it for two tiny trainings; no GPU is used, nothing is
 #   downloaded. Memory: under 1 GB. The records of one section: `sepnb run shaw_clip`, {num}`03_relative/clip_laptop_runs` runs of
 #   about a minute on one core, on the novels of `sepnb data eltec-eng`.
 # - **You need**: {doc}`chapter 2 <02_absolute>`, or at least its section *What to take away*.

@@ -128,7 +128,7 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 15 s of one CPU core at any profile, most of it for one tiny training; no GPU is used, nothing is downloaded. Memory:
+# - **Time**: about 15 s of one CPU core, most of it for one tiny training; no GPU is used, nothing is downloaded. Memory:
 #   under 1 GB.
 # - **You need**: {doc}`chapter 1 <01_order>`; complex numbers in polar form, $z = |z|\, e^{J\theta}$ with $J^2 = -1$.
 # - **You will learn**: why scores of distances lead to a rotation; what the famous decay bounds; what happens when a band of frequencies

@@ -135,12 +135,12 @@ figures.show(
     "window: ALiBi, KERPLE, Sandwich and CoPE stay near zero. Without records: the "
     "words not run.",
     caption=(
-        f"{len(level_past)} methods stay within {SURVIVES:g} bits per byte of their own "
-        f"sliding window in every bin past L: {'; '.join(level_past) or 'none'}. Left: "
-        "the loss of every method; right: how far it is above that window (dotted: "
-        "the bound). Trained at "
-        f"L = {trained_at} bytes, all keys visible, means over seeds. With three "
-        "seeds, methods next to each other cannot be ranked."
+        f"{len(level_past)} methods stay within {SURVIVES:g} bits per byte of their "
+        f"own sliding window in every bin past L: {'; '.join(level_past) or 'none'}. "
+        "Left: the loss of every method; right: how far it is above that window "
+        f"(dotted: the bound). Trained at L = {trained_at} bytes, all keys visible, "
+        "means over seeds. With three seeds, methods next to each other cannot be "
+        "ranked."
         if levels
         else figures.NOT_RUN
     ),
@@ -180,7 +180,7 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 25 s of one CPU core at any profile, most of it for two tiny trainings; nothing is downloaded. Memory: under 1 GB. The
+# - **Time**: about 25 s of one CPU core, most of it for two tiny trainings; nothing is downloaded. Memory: under 1 GB. The
 #   records: `sepnb run extrapolation encodings`; the second is the grid of {doc}`chapter 7 <07_every_encoding>`.
 # - **You need**: {doc}`chapter 1 <01_order>` for scores and weights; a sigmoid.
 # - **You will learn**: what a bias does to the odds of two keys that a factor does not. Why longer segments flatter a model that ignores

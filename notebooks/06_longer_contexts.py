@@ -171,7 +171,7 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 10 s of one CPU core at any profile; nothing is trained or downloaded here. Memory: under 1 GB. The
+# - **Time**: about 10 s of one CPU core; nothing is trained or downloaded here. Memory: under 1 GB. The
 #   records behind the first figure: `sepnb run context_extension`, {num}`06_longer_contexts/laptop_runs` runs of about a minute and a
 #   half on one core, two side by side, and two minutes more for the first run of each seed. They read ELTeC (`sepnb data eltec-eng`).
 # - **You need**: {doc}`chapter 4 <04_rotation>`, whose pairs, frequencies $w_m = b^{-2m/d}$ and layouts are used throughout.
@@ -453,8 +453,9 @@ figures.show(
     "21 and the other a steeply falling curve below it; over turns on a logarithmic "
     "axis, fast pairs first, the same.",
     caption="One name, two methods. Between 32 turns and one, the code keeps much more "
-    f"of the plain frequency than the text. At pair {int(ratio.argmax())} its frequency "
-    f"is {ratio.max():.2f} times that of the text (d = {d}, L = {L}, s = {example}).",
+    f"of the plain frequency than the text. At pair {int(ratio.argmax())} its "
+    f"frequency is {ratio.max():.2f} times that of the text (d = {d}, L = {L}, s = "
+    f"{example}).",
 )
 
 # %% tags=["remove-input"]

@@ -196,7 +196,7 @@ figures.show_table(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: seconds of one CPU core at any profile; nothing is trained or downloaded. The records: `sepnb run encodings extrapolation`,
+# - **Time**: seconds of one CPU core; nothing is trained or downloaded. The records: `sepnb run encodings extrapolation`,
 #   the first {num}`07_every_encoding/encodings_laptop_runs` runs of about {num}`07_every_encoding/encodings_laptop_minutes:.0f` minutes on
 #   one core; they read ELTeC (`sepnb data eltec-eng`).
 # - **You need**: {doc}`chapter 5 <05_biases>` for the sliding window and the gap.

@@ -482,9 +482,9 @@ for i in unseen:
 faded = pd.DataFrame(rows, columns=["i", "i / L", "change of p", "change of norm(p)"])
 figures.show_table(
     faded,
-    caption="The fade of the slides beyond L = 64: how much the raw vector differs from the "
-    "last trained one, relative to its length, and how much it differs after the split "
-    "norm, in median distances between two trained positions.",
+    caption="The fade of the slides beyond L = 64: how much the raw vector differs "
+    "from the last trained one, relative to its length, and how much it differs after "
+    "the split norm, in median distances between two trained positions.",
     formats={"i / L": ".0f", "change of p": ".2f", "change of norm(p)": ".1e"},
 )
 assert faded["change of p"].iloc[0] > 0.3 and faded["change of norm(p)"].max() < 1e-2

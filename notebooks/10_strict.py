@@ -117,7 +117,7 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 15 s of one CPU core at any profile, a third of it to train one tiny model; no GPU is used. Memory: under 1
+# - **Time**: about 15 s of one CPU core, a third of it to train one tiny model; no GPU is used. Memory: under 1
 #   GB. Nothing is downloaded. The records of the last section: `sepnb run extrapolation`.
 # - **You need**: {doc}`chapter 8 <08_two_streams>` for the routing leak, {doc}`chapter 9 <09_split_mlp_norm>` for the split norm.
 # - **You will learn**: why one more block of zeros makes the position stream the same for every text; how it then shrinks to a table;

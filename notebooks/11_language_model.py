@@ -162,7 +162,7 @@ numbers[f"rope_minus_wide_at_{BUDGETS[-1]}x"] = text_of(ends)
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 20 s of one CPU core at any profile; nothing is downloaded. The records: `sepnb run lr_screen table_sweep in_window`,
+# - **Time**: about 20 s of one CPU core; nothing is downloaded. The records: `sepnb run lr_screen table_sweep in_window`,
 #   then `ablation_sweep budget_short_sweep`, then `ablation budget`, ten seconds to three minutes a run. They read ELTeC
 #   (`sepnb data eltec-eng`).
 # - **You need**: chapters {doc}`8 <08_two_streams>` and {doc}`9 <09_split_mlp_norm>`, or their takeaways.
@@ -176,8 +176,8 @@ numbers[f"rope_minus_wide_at_{BUDGETS[-1]}x"] = text_of(ends)
 #
 # - **Dense**: one stream of width $D$. A sinusoid or a learned table is added to the token's embedding, or RoPE rotates queries
 #   and keys, or ALiBi lowers the scores of distant keys. With *none*, only the causal mask shows the order.
-# - **Separated**: $D = d_{\text{pos}} + d_{\text{sem}}$ with $d_{\text{pos}} = D/4$, the width of one head, the slides' first choice. The
-#   position embedding fills the pos stream. The output is read from the sem stream only.
+# - **Separated**: $D = d_{\text{pos}} + d_{\text{sem}}$ with $d_{\text{pos}} = D/4$, the width of one head, the first choice of the slides
+#   that proposed the split. The position embedding fills the pos stream. The output is read from the sem stream only.
 # - **Separated, wide**: a larger $D$, for about as many parameters as the dense model. Neither comparison is fair on its own: at equal
 #   width the separated model has fewer weights, and at equal parameters it is wider.
 
@@ -889,16 +889,16 @@ figures.show(
 #    than the margin. Our claim was that the two are equally good ({verdict}`constant-pos-stream-ties-with-evolving: undecided`, because the
 #    constant table may be better). In an {term}`untied model` after sixteen times the shortest training, the difference is
 #    {num}`matched_loss/untied-constant minus untied/bits_per_byte:+.3f` ({eq}`eq-tupe`).
-# 5. **Adding position once is enough.** One source says that adding it again in every layer helps
+# 5. **Adding position once is enough.** The lecture notes say that adding it again in every layer helps
 #    ({verdict}`position-at-every-layer-helps: not reproduced`).
 #
 # The {doc}`claims page </book/claims>` has every rule and comparison, with its commits. The rules were written before the records that they
 # judge, but those on untied models were written after we had seen a shorter training.
 #
-# **Limits.** One language, one kind of text, and models of less than a million parameters that read
-# {num}`11_language_model/bytes_seen:,` bytes. From eight bytes of context on, RoPE gains no more than
-# {num}`11_language_model/rope_gain_after_eight:.2f` bits per byte. So we compare how well models distinguish *near* positions,
-# and learn nothing about longer texts.
+# **Limits.** One language, one kind of text, and models of less than a million parameters that read {num}`11_language_model/bytes_seen:,`
+# bytes (the longest training: four times as many). From eight bytes of context on, RoPE gains no more than
+# {num}`11_language_model/rope_gain_after_eight:.2f` bits per byte. So we compare how well models distinguish *near* positions, and learn
+# nothing about longer texts.
 #
 # Rates and scales were chosen from few values, most with one seed. Each chosen value has a worse one on either side, but some differences
 # are smaller than those between seeds. Smaller token embeddings improve the dense sinusoid by {num}`11_language_model/quieter_gain:.3f`

@@ -20,8 +20,8 @@
 # sliding window is smaller, but it has also learned less.
 #
 # The rules are only a part of the problem. Even with the best vectors that we could *fit*, the separated model is
-# {num}`fitted_rows/separated-learned/gap/fitted/2x:.2f` bits per byte worse than its sliding window in the first trained length past $L$.
-# So the layers that read positions only know the trained ones, unless our fit missed better vectors.
+# {num}`fitted_rows/separated-learned/gap/fitted/2x:.2f` bits per byte worse than its sliding window in the first trained length past $L$. A
+# dense model reads on with fitted vectors. So more than the vectors is at fault in the separated model, unless our fit missed better ones.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -131,7 +131,7 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 15 s of one CPU core at any profile; nothing is downloaded. The records:
+# - **Time**: about 15 s of one CPU core; nothing is downloaded. The records:
 #   `sepnb run extrapolation fitted_rows matched_loss`, two to seven minutes a run, on ELTeC (`sepnb data eltec-eng`).
 # - **You need**: {doc}`chapter 8 <08_two_streams>` for the two streams, {doc}`chapter 9 <09_split_mlp_norm>` for what a norm erases,
 #   {doc}`chapter 11 <11_language_model>` for bits per byte and the models.
@@ -358,7 +358,7 @@ figures.show(
 #
 # ## A fair test
 #
-# One of five rules is always the best, so comparing them with each other is not enough. We also compare them with these:
+# One of five rules always comes first, so comparing the five with each other proves little. We also compare them with these:
 #
 # - **The sliding-window baseline**: the same model reads every byte through a window of $L$ bytes whose positions start at 0, so that
 #   nothing in it is new to the model. The {term}`gap <gap>` of a rule is its loss above this baseline.
@@ -534,8 +534,8 @@ figures.show(
 # with refitted rows, the loss comes back to within {num}`fitted_rows/separated-learned/recovered:.3f` bits per byte. Past $L$ fitted rows
 # let the dense model read one length further. If its last row is repeated instead, that model has a gap of
 # {num}`fitted_rows/learned/gap/clamp/2x:+.2f`. Our fit does not help the separated model in this way, although the slides expect that only
-# new vectors are missing ({verdict}`only-new-vectors-are-missing: not reproduced`). The weights that read these vectors have only learned
-# $L$ positions, too.
+# new vectors are missing ({verdict}`only-new-vectors-are-missing: not reproduced`). So more than the vectors is at fault, unless our
+# fit missed better ones.
 #
 # **Is a short row to blame?** A separated row has a quarter of the numbers of a dense one. But a concatenated model, whose rows are equally
 # short and whose weights mix all columns, comes much closer to its window. So splitting the weights makes fitting harder
@@ -647,8 +647,8 @@ assert not near or max(near) < 0.1, "as is said"
 #
 # 1. **Read a rule before you run it.** Two of the five only repeat the table, and two end on one row.
 # 2. **No rule lets a model read longer texts**, after a short training or a long one, and a window mask rescues none.
-# 3. **Separation helps under only one rule of five**, the cyclic one, after a short training. Like the separated model, the dense one is
-#    limited by the size of its table ({verdict}`lookup-tables-limit-extrapolation: reproduced`).
+# 3. **Separation helps under only one rule of five**, the cyclic one, after a short training. A dense model
+#    does not read past the end of its table either ({verdict}`lookup-tables-limit-extrapolation: reproduced`).
 # 4. **Better vectors were not enough.** The vectors that we fitted let a dense model read one length further, but not a separated one.
 #    Leaving out the norm on positions makes fitting easier, brings the cyclic rule much nearer in the next length, and costs
 #    {num}`fitted_rows/separated-learned-plain minus separated-learned/bits_per_byte:+.2f` bits per byte inside the trained length.

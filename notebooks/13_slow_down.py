@@ -92,7 +92,8 @@ figures.show(
     "separate.",
     caption="With slowed positions, trained models recall values from longer texts. "
     "The four models were trained on texts of L tokens and read texts of up to 32 L, "
-    f"without slowing only up to 16 L. Thick: means of {numbers['seeds']} seeds; thin: each seed."
+    f"without slowing only up to 16 L. Thick: means of {numbers['seeds']} seeds; "
+    "thin: each seed."
     if len(slowed.made)
     else figures.NOT_RUN,
 )
@@ -103,7 +104,7 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 15 s of one CPU core at any profile, half of it for a tiny training; nothing is downloaded. The records come from
+# - **Time**: about 15 s of one CPU core, half of it for a tiny training; nothing is downloaded. The records come from
 #   `sepnb run stretched_mqar stretched_latest_value every_reading score_terms stretched_text adapted_text extrapolation recipes`, two to
 #   nine minutes a run.
 # - **You need**: {doc}`chapter 6 <06_longer_contexts>` for context extensions of RoPE, {doc}`chapter 8 <08_two_streams>` for the two
@@ -267,7 +268,7 @@ COLUMNS = {
     "as trained, 16L": "accuracy/native/16x",
     "slowed, 8L": "accuracy/stretched/8x",
     "slowed, 16L": "accuracy/stretched/16x",
-    "last L of 16L": "near/stretched/16x",
+    "slowed, last L of 16L": "near/stretched/16x",
     "slowed, 32L": "accuracy/stretched/32x",
 }
 QUARTER = "sinusoidal-quarter"
@@ -622,11 +623,10 @@ else:
         "when positions are slowed down.",
         caption="Past the trained length the term of position with position changes; "
         f"slower positions bring it back. Head {head + 1} of layer {layer + 1} in a "
-        "separated model, the head whose attention past L a single term changes most. "
-        "Left: the terms by the distance of the key, less their mean over the nearest "
-        "L keys; bands are one standard deviation. Right: attention on the eight "
-        "nearest keys. Seed "
-        f"{shown}, texts of 8 L.",
+        "separated model, the head in which slowing one term down changes attention "
+        "most. Left: the terms by the distance of the key, less their mean over the "
+        "nearest L keys; bands are one standard deviation. Right: attention on the "
+        f"eight nearest keys. Seed {shown}, texts of 8 L.",
     )
 
 # %% [markdown]
@@ -660,7 +660,8 @@ print(f"{position:,} of {weights:,} weights are position's, {position / weights:
 # try a further one. (Three of the runs were made before we tried further rates. We repeated four similar runs with this last step, and the
 # choice was the same.)
 #
-# For comparison, two other models are tuned on the same texts. *RoPE* is slowed down by YaRN, and its $W_Q$ and $W_K$ are tuned. The
+# For comparison, two other models are tuned on the same texts. *RoPE* is slowed down by YaRN, and its $W_Q$ and $W_K$ are tuned, about
+# twice as many numbers as the position part has. The
 # *dense* model gets a low-rank change of $W_Q$ and $W_K$ (an adapter) with as many numbers as the position part of the separated model.
 
 # %% tags=["hide-input"]

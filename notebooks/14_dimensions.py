@@ -197,7 +197,7 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: seconds of one CPU core at any profile; nothing is trained or downloaded. The records come from
+# - **Time**: seconds of one CPU core; nothing is trained or downloaded. The records come from
 #   `sepnb run stretched_mqar stretched_latest_value every_reading_latest_value each_pair_mqar each_pair_latest_value`, two minutes a run,
 #   and `sepnb run ladder_text`, five minutes a run.
 # - **You need**: {doc}`chapter 4 <04_rotation>` for RoPE and {doc}`chapter 13 <13_slow_down>` for slowing positions down.
@@ -1037,7 +1037,7 @@ torch.testing.assert_close(slow(tokens), wanted, rtol=0, atol=1e-9)
 # texts with all its pairs slowed down than with the slow ones alone: then the two kinds of pairs do not do different work. In text, a
 # larger head in which an eighth is as good as all.
 #
-# **What is not new here.** Partial rotation is in use since GPT-NeoX, and {cite:t}`khan2026` vary the share. {cite:t}`barbero2025` found
+# **What is not new here.** Partial rotation is in use since GPT-J, and {cite:t}`khan2026` vary the share. {cite:t}`barbero2025` found
 # that trained models use fast pairs for the tokens just before, and rotate these pairs alone. {cite:t}`liu2024` saw that a small base lets
 # RoPE read further, and explain it by the angles of each wave alone; here that was not enough for eight waves. The identity of forget gates
 # and two columns follows from the definition of {cite:t}`lin2025`.

@@ -118,7 +118,7 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 10 s of one CPU core at any profile; no GPU is used, nothing is downloaded. Memory: under 1 GB.
+# - **Time**: about 10 s of one CPU core; no GPU is used, nothing is downloaded. Memory: under 1 GB.
 # - **You need**: {doc}`chapter 2 <02_absolute>` (tables and sinusoids), and what a transformer block is.
 # - **You will learn**: how digits of neighbours differ, what the encoder costs, and what it knows before training.
 # - **Claims tested**: none. Chapters 16 to 18 test SeqPE itself.
@@ -173,9 +173,9 @@ ranges += [("1000 x 1000 x 1000 points", 10**9, 3, 3)]
 rows = []
 for name, count, width, dims in ranges:
     made = encoder(digits=width, dims=dims)
-    sizes = {"rows": count, "numbers of a table": count * WIDTH}
+    sizes = {"rows": count, "parameters of the table": count * WIDTH}
     weights = sum(parameter.numel() for parameter in made.parameters())
-    rows.append({"what is named": name, **sizes, "numbers of the encoder": weights})
+    rows.append({"positions": name, **sizes, "parameters of the encoder": weights})
 grown = pd.DataFrame(rows)
 figures.show_table(
     grown,
@@ -657,7 +657,7 @@ torch.testing.assert_close(folded(points), video(points), rtol=0, atol=1e-12)
 # | mean of the distillation loss | over all entries, so the loss is $m$ times smaller for windows of $m$ positions | over rows |
 # | dropout in the encoder | 0.1, in the teacher too, so two passes over the same positions differ | none |
 # | weight decay of the encoder's maps | 0 | 0.1, as for every map; 0 if the encoder is trained alone |
-# | largest norm of the gradient | 5.0, for encoder and model separately | 1.0, for both together |
+# | gradient clipped to norm | 5.0, for encoder and model separately | 1.0, for both together |
 # | a token read after a cache | its term is the same for all keys, so it depends on no position | its term uses the positions of all keys |
 # | validation | one in ten at a random shifted window; the best of twenty validations is kept | always from position 0 on |
 # | starts of shift steps | 320, drawn once, many in a step | drawn anew, one in a step |

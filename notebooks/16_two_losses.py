@@ -13,9 +13,9 @@
 # %% [markdown]
 # # 16. Two losses and a space
 #
-# **Finding.** SeqPE's contrastive loss makes distances between embeddings follow distances between positions. We look at windows outside
-# the trained one, in the range from which both losses draw positions. There the rank correlation between the two kinds of distance is
-# {num}`seqpe_distances/contrastive/drawn/distance/misaligned:.2f` before training and
+# **Finding.** SeqPE's contrastive loss makes distances between embeddings follow distances between positions. We measure this in windows
+# outside the trained one, within the range from which both losses draw positions. There the rank correlation between the two kinds of
+# distance is {num}`seqpe_distances/contrastive/drawn/distance/misaligned:.2f` before training and
 # {num}`seqpe_distances/contrastive/distance/misaligned:.2f` after training with the contrastive loss alone. After training with the
 # distillation loss alone, it is {num}`seqpe_distances/distillation/distance/misaligned:.2f`.
 
@@ -125,7 +125,7 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 25 s of one CPU core at any profile; no GPU, no downloads. The records: `sepnb run seqpe_geometry`, 54 runs of about a
+# - **Time**: about 25 s of one CPU core; no GPU, no downloads. The records: `sepnb run seqpe_geometry`, 54 runs of about a
 #   minute on one core, and `sepnb run seqpe_distances`, 18 more.
 # - **You need**: {doc}`chapter 15 <15_digits>`, or its takeaways; softmax and cross-entropy.
 # - **You will learn**: what each loss asks for and what it ignores; how to tell a learned geometry from shared digits.
@@ -657,9 +657,9 @@ figures.show(
 #    ({verdict}`the-losses-order-distances: held`).
 # 2. **Inner products order positions that are far apart** ({verdict}`the-losses-order-far-positions: held`). We also expected them to order
 #    the positions inside a window ({verdict}`the-losses-order-positions: undecided`).
-# 3. **The use of the distillation is open.** With six seeds we cannot tell whether it repeats the geometry of the trained window elsewhere
-#    ({verdict}`distillation-carries-the-geometry: undecided`). Nor can we tell whether what the losses teach inner products reaches
-#    positions that the losses never drew ({verdict}`the-geometry-reaches-positions-never-seen: undecided`).
+# 3. **What the distillation is good for remains open.** With six seeds we cannot tell whether it repeats the geometry of the trained window
+#    elsewhere ({verdict}`distillation-carries-the-geometry: undecided`). Nor can we tell whether what the losses teach inner products
+#    reaches positions that the losses never drew ({verdict}`the-geometry-reaches-positions-never-seen: undecided`).
 # 4. **Shared digits make even an untrained encoder look as if it had learned a geometry**
 #    ({verdict}`shared-digits-look-like-geometry: held`). So every figure of such a geometry should show an untrained encoder as well.
 #

@@ -141,7 +141,7 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 40 s of one CPU core at any profile; no GPU is used. The live cells read the digits of scikit-learn. The records:
+# - **Time**: about 40 s of one CPU core; no GPU is used. The live cells read the digits of scikit-learn. The records:
 #   `sepnb run images`, 132 runs of about three minutes on one core, with Fashion-MNIST, and `sepnb run volumes`, 36 runs of less than a
 #   minute, without data.
 # - **You need**: {doc}`chapter 4 <04_rotation>`, {doc}`chapter 15 <15_digits>` and {doc}`chapter 16 <16_two_losses>`, or their takeaways.
@@ -162,7 +162,7 @@ figures.show(
 # begin at 1. The *class token*, whose last state gives the answer, is at the origin $(0, 0)$, where no patch ever is
 # ({func}`sepnb.encodings.grid_positions`, {class}`sepnb.models.ImageClassifier`).
 #
-# A larger grid **grows** if its patches are numbered onwards, to coordinates beyond the trained grid. It is **fitted** if its places are
+# A grid **grows** if the additional patches get larger coordinates than any trained ones. It is **fitted** if its places are
 # squeezed into the trained grid: the corners stay at the trained corners, and most other patches lie between trained places.
 
 # %%

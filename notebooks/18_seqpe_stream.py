@@ -194,7 +194,7 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 30 s of one CPU core at any profile, most of it for three tiny trainings; nothing is downloaded. The records:
+# - **Time**: about 30 s of one CPU core, most of it for three tiny trainings; nothing is downloaded. The records:
 #   `sepnb run seqpe_stream`, with runs of three to four minutes on one core, and `sepnb run seqpe_stream_geometry`, with
 #   runs of two to three minutes. Both read ELTeC (`sepnb data eltec-eng`).
 # - **You need**: {doc}`chapter 10 <10_strict>` for the strict model, {doc}`chapter 12 <12_extrapolators>` for the sliding-window baseline
@@ -459,7 +459,7 @@ figures.show(
 # We read one trained length of bytes from 0 on and from the starts listed above. Neither the number of keys nor any distance is new, so
 # the difference is the cost of the index ({numref}`fig-stream-starts`).
 #
-# **Below the limit, digit strings alone are nearly periodic.** Round starts there cost the separated model only
+# **At starts that training could have drawn, digit strings alone are nearly periodic.** Round starts cost the separated model only
 # {num}`18_seqpe_stream/covered_aligned_plain:+.3f` bits per byte, and other starts cost
 # {num}`18_seqpe_stream/covered_misaligned_plain:+.2f`. Past the limit, round starts cost clearly more too. Random offsets reduce the cost
 # of other seen starts to {num}`18_seqpe_stream/covered_misaligned_shifts:+.2f`. At round starts there is hardly anything to gain.
@@ -576,7 +576,7 @@ figures.show(
 #
 # What do the losses change at seen round starts, which cost almost nothing without them? We trained the models of the separated series once
 # more, bit for bit the same, and measured their clouds (`sepnb run seqpe_stream_geometry`). {term}`Resolution <resolution>` is the width of
-# the cloud at 0 over the mean length of its points.
+# the cloud at 0 divided by the mean length of its points.
 
 # %% tags=["hide-input"]
 geometry = experiments.get("seqpe_stream_geometry").table(profile)

@@ -160,7 +160,7 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 15 s of one CPU core at any profile; nothing is downloaded. The records:
+# - **Time**: about 15 s of one CPU core; nothing is downloaded. The records:
 #   `sepnb run needle mqar latest_value indirect_index questions`, each after its learning-rate sweep. A run takes one to four minutes; the
 #   texts are ELTeC and bAbI (`sepnb data eltec-eng babi`).
 # - **You need**: {doc}`chapter 6 <06_longer_contexts>` for context extensions and the window, {doc}`far distances <93_far_distances>` for
@@ -178,8 +178,8 @@ figures.show(
 #    answers;
 # 3. if it attends only to the last $L$ tokens, it finds at most three points more of the far answers than the best guess does.
 #
-# All three must hold in the mean and in five of six seeds. Use is *refuted* if a one-sided test over the seeds, with Holm's correction for
-# the two shares, puts one of the shares of condition 2 below ninety percent. The rule written before the records asked only for the far
+# All three must hold on average and in five of six seeds. Use is *refuted* if a test over the seeds puts one of the shares of condition 2
+# below ninety percent (one-sided, with Holm's correction for the two shares). The rule written before the records asked only for the far
 # answers; the share of all answers was added later.
 #
 # ## Needle in a haystack
@@ -250,8 +250,8 @@ numbers["gap_learned_separated"] = f"{(without >= 0.95).sum()} of {len(without)}
 # **The doubt: near needles.** In texts of $8L$ the separated model misses needles in the *last* $L$. It finds
 # {num}`needle/separated-content-gap/near/native:.0%` of them, its dense twin {num}`needle/sinusoidal-content-gap/near/native:.0%`, and RoPE
 # trained with position gaps {num}`needle/rope-gap/near/native:.0%`. So six seeds leave open whether the separated model meets our
-# definition of using far text ({verdict}`needle-a-separated-model-uses: undecided`). Larger models do not miss near needles, but their runs
-# are exploratory, with three seeds and without YaRN.
+# definition of using far text ({verdict}`needle-a-separated-model-uses: undecided`). The larger separated model does not miss near needles,
+# but its runs are exploratory, with three seeds and without YaRN.
 #
 # Our sources say four things about needles:
 #
@@ -368,8 +368,8 @@ assert abs(samples.chance["random source"] - by_hand) < 0.01
 #
 # We had expected a separated model to use far latest values too ({verdict}`latest-value-a-separated-model-uses: refuted`). Without changes
 # at reading time no method uses them, although {num}`19_far_text/latest_value_learned` learned the task. In recall,
-# {num}`19_far_text/mqar_uses` use far values without changes. Only RoPE with the frequencies of YaRN or of Llama 3 uses far values in both
-# tasks.
+# {num}`19_far_text/mqar_uses` use far values without changes. Only RoPE with the frequencies of YaRN or of Llama 3 (two ways to slow it
+# down, {doc}`chapter 6 <06_longer_contexts>`) uses far values in both tasks.
 
 # %% tags=["hide-input"]
 DRAWN = (

@@ -96,7 +96,7 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 12 s of one CPU core at any profile, under 1 GB; nothing is trained or downloaded. The records:
+# - **Time**: about 12 s of one CPU core, under 1 GB; nothing is trained or downloaded. The records:
 #   `sepnb run speed seqpe_cost reading_cost` and `make bench KEEP=laptop`, about two hours of an idle core. `sepnb bench` times
 #   your machine and keeps nothing.
 # - **You need**: {doc}`chapter 10 <10_strict>` for the strict model and its tables.
@@ -336,11 +336,11 @@ figures.show_table(
     pd.DataFrame(
         {
             "what": row["label"],
-            "share of the step": timed_as(row, "share", ".1%"),
-            "of its multiply-adds": timed_as(row, "products", ".1%"),
-            "longer queries, keys": timed_as(row, "products_columns", ".1%"),
-            "times as long": timed_as(row, "longer"),
-            "times the multiply-adds": timed_as(row, "products_longer"),
+            "share of the time": timed_as(row, "share", ".1%"),
+            "share of the multiply-adds": timed_as(row, "products", ".1%"),
+            "of these, longer queries, keys": timed_as(row, "products_columns", ".1%"),
+            "time / none": timed_as(row, "longer"),
+            "multiply-adds / none": timed_as(row, "products_longer"),
         }
         for row in cost.to_dict("records")
     ),
@@ -490,7 +490,7 @@ figures.show_table(
             "model": name,
             "weights, gradients, AdamW (MB)": whole,
             "kept for the backward pass (MB)": kept,
-            "together, of dense": (whole + kept) / sum(held["dense"]),
+            "together / dense": (whole + kept) / sum(held["dense"]),
         }
         for name, (whole, kept) in held.items()
     ),
@@ -500,7 +500,7 @@ figures.show_table(
     formats={
         "weights, gradients, AdamW (MB)": ".1f",
         "kept for the backward pass (MB)": ".1f",
-        "together, of dense": ".2f",
+        "together / dense": ".2f",
     },
 )
 assert numbers["kept_strict"] < 1 < numbers["kept_separated"]
@@ -524,13 +524,13 @@ figures.show_table(
         {
             "encoding": figures.METHODS[name].label,
             "kept (MB)": kept,
-            "of none": heavier[name],
+            "kept / none": heavier[name],
         }
         for name, kept in of_layer.items()
     ),
     caption="What one layer, with its MLP, keeps for the backward pass, eager. An "
     "encoding that needs an explicit softmax keeps numbers for every pair of tokens.",
-    formats={"kept (MB)": ".1f", "of none": ".1f"},
+    formats={"kept (MB)": ".1f", "kept / none": ".1f"},
 )
 numbers |= {f"kept_{name}": heavier[name] for name in ("rope", "shaw", "cope")}
 

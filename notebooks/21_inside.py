@@ -63,8 +63,8 @@ RULES = {
     "sinusoidal": ("#0072b2", "(2) sinusoidal"),
     "fourier": ("#009e73", "(3) Fourier"),
     "cyclic": ("#d55e00", "(4) cyclic"),
-    "learned": ("#7b5ea7", "(5) learned"),
-    "alibi": ("#e69f00", "(6) ALiBi-like"),
+    "learned": ("#7b5ea7", "(5) network"),
+    "alibi": ("#e69f00", "(6) fading"),
     "clamp": (figures.FAINT, "clamp"),
 }
 
@@ -151,7 +151,7 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 40 s of one CPU core at any profile; nothing is downloaded. The records on novels: `sepnb run inside`, 30 runs of about
+# - **Time**: about 40 s of one CPU core; nothing is downloaded. The records on novels: `sepnb run inside`, 30 runs of about
 #   two minutes on one core.
 # - **You need**: {doc}`chapter 8 <08_two_streams>` for the streams, {doc}`chapter 10 <10_strict>` for the strict model,
 #   {doc}`chapter 12 <12_extrapolators>` for the rules, {doc}`chapter 13 <13_slow_down>` for slowing down.
@@ -622,7 +622,7 @@ figures.show(
     alt="Share of attention that goes elsewhere past the trained length, against the "
     "block, for heads that write to the pos stream and to the sem stream, one line per "
     "rule.",
-    caption="Past the trained length the heads of separated learned look elsewhere. "
+    caption="Past the trained length the heads of the separated model look elsewhere. "
     "Each point is the share of attention that has moved to other tokens (total "
     f"variation distance) near {SHOWN} times that length. Five rules: position heads "
     f"{told(elsewhere['pos'])}, sem heads {told(elsewhere['sem'])}. Dotted: at trained "
@@ -845,7 +845,7 @@ if profile == "laptop" and len(geometry):
 #
 # **Limits.** One language, models of less than a million parameters, one budget. Models without an encoding and those with a learned table,
 # dense and separated, have six seeds, all others three. A long text has more keys as well as new indices;
-# {doc}`another chapter <12_extrapolators>` treats both.
+# {doc}`chapter 12 <12_extrapolators>` treats both.
 #
 # **What would change our mind.** About the routing, a single drift with attention held that is not zero. About the pos stream, a nonlinear
 # probe that names many bytes from it. About integrity, a rule under which the content moves no more than between trained indices; the

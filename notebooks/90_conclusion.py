@@ -76,9 +76,10 @@ numbers = {}
 # It works better if position has its own columns. A model that has position next to its content recalls more at slowed positions than a
 # model that adds position to its content ({verdict}`stretched-mqar-beside-can-be-slowed-added-cannot: held`). Splitting the weights as well
 # helps again ({verdict}`stretched-mqar-the-split-adds-to-it: held`). An added sinusoid has four times as many waves, but the separated
-# model is ahead of a dense one with as few waves, too ({verdict}`stretched-mqar-it-is-not-the-number-of-waves: held`). Whether position next
-# to content, with no weights split, is ahead of that one is open ({verdict}`stretched-mqar-beside-beats-as-few-waves-added: undecided`). We
-# tried ten ways of slowing down. In nine of them the separated model recalls more than the dense one, and in one about as much
+# model is ahead of a dense one with as few waves, too ({verdict}`stretched-mqar-it-is-not-the-number-of-waves: held`). Whether position
+# next to content, with no weights split, is ahead of that one is open
+# ({verdict}`stretched-mqar-beside-beats-as-few-waves-added: undecided`). We tried ten ways of slowing down. In nine of them the separated
+# model recalls more than the dense one, and in one about as much
 # ({verdict}`every-reading-separated-more-than-dense: undecided`, because the rule asked for all ten).
 #
 # RoPE can be slowed down as well, and it needs no dimensions of its own for this. In recall it is open whether the separated model keeps up
@@ -262,7 +263,7 @@ figures.show(
 # {doc}`chapter 16 <16_two_losses>`). We had hoped that SeqPE, as a position stream, survives in longer texts, and it does not
 # ({verdict}`seqpe-survives: refuted`). It is not free inside the trained length either ({verdict}`seqpe-is-free-in-window: refuted`;
 # {doc}`chapter 18 <18_seqpe_stream>`). On images, the losses and random offsets let SeqPE name classes on larger grids
-# ({verdict}`losses-and-shifts-carry-seqpe-class: held`), but it is not ahead of an interpolated table
+# ({verdict}`losses-and-shifts-carry-seqpe-class: held`), but it is not ahead of a fitted table
 # ({verdict}`seqpe-is-ahead-of-an-interpolated-table: refuted`; {doc}`chapter 17 <17_two_dimensions>`).
 #
 # ## What is not known

@@ -81,7 +81,7 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 20 s of one CPU core at any profile, under 1 GB; two tiny models are trained, nothing is downloaded.
+# - **Time**: about 20 s of one CPU core, under 1 GB; two tiny models are trained, nothing is downloaded.
 # - **You need**: {doc}`far distances <93_far_distances>` (the four questions), {doc}`chapter 6 <06_longer_contexts>` (sliding window).
 # - **You will learn**: to read a card, and to see what slower waves give a model.
 # - **Claims tested**: none. A card judges one checkpoint; a claim of this book judges at least six.
@@ -106,9 +106,12 @@ for name, one in window.four.items():
 # A model of the library transformers is wrapped by `hf`. This page does not run the example:
 #
 # ```python
-# from transformers import AutoModelForCausalLM, AutoTokenizer from sepnb.protocol import hf, probe
+# from transformers import AutoModelForCausalLM, AutoTokenizer
+# from sepnb.protocol import hf, probe
 #
-# name = "path/to/model" model = AutoModelForCausalLM.from_pretrained(name) tokens = AutoTokenizer.from_pretrained(name)(novel)["input_ids"]
+# name = "path/to/model"
+# model = AutoModelForCausalLM.from_pretrained(name)
+# tokens = AutoTokenizer.from_pretrained(name)(novel)["input_ids"]
 # card = probe(hf(model), tokens, trained_length=1024)
 # ```
 #
@@ -207,9 +210,10 @@ index = window.axes["index"].numbers["cost"]["mean"]
 assert abs(index) < 1e-4, "RoPE knows differences of positions only"
 
 # %% [markdown]
-# RoPE only sees differences of indices, so a new index alone costs it nothing. At larger distances it fails. It survives nevertheless,
-# because the window hides every distance beyond $L$. The repeated table already fails at a new index, so its cost at larger distances is
-# *not testable here*: far back, the two cannot be told apart.
+# RoPE only sees differences of indices, so a new index alone costs it nothing. The texts of the row *distance* have only $L$ tokens, so the
+# window mask hides none of them, and the model fails. In a long text it survives, because the mask hides every distance beyond $L$. The
+# repeated table already fails at a new index, so its cost at larger distances is *not testable here*: far back, the two cannot be told
+# apart.
 #
 # ## What to take away
 #

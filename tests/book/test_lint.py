@@ -1,8 +1,11 @@
 """The prose lint: what it finds, what it leaves alone, and that the project's own prose passes."""
 
-import pytest
+import ast
 
-from sepnb.companion.book.lint import lint, sources
+import pytest
+from markdown_it import MarkdownIt
+
+from sepnb.companion.book.lint import _markdown_cells, lint, sources
 
 
 @pytest.mark.parametrize(
@@ -92,3 +95,12 @@ def test_no_result_is_typed_into_the_book() -> None:
     prose = sources()
     assert {path.suffix for path in prose} == {".md", ".py"}, "the book or the chapters were not found"
     assert [str(problem) for path in prose for problem in lint(path)] == []
+
+
+@pytest.mark.parametrize("page", sources(), ids=lambda page: page.stem)
+def test_python_that_a_page_shows_and_does_not_run_is_python(page) -> None:
+    """A reader copies it, and no build executes it."""
+    text = page.read_text()
+    for token in MarkdownIt().parse(_markdown_cells(text) if page.suffix == ".py" else text):
+        if token.type == "fence" and token.info.split()[:1] == ["python"]:
+            ast.parse(token.content)
