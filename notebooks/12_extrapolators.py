@@ -55,15 +55,7 @@ from sepnb.training import TrainingConfig, train
 
 figures.use_style()
 numbers = {}
-# One look for each rule, in every figure of this page.
-LOOKS = {
-    "sinusoidal": figures.Method("(2) sinusoid", "#b07500", (0, (5, 2)), "o"),
-    "fourier": figures.Method("(3) Fourier", "#0072b2", "-", "s"),
-    "cyclic": figures.Method("(4) cyclic", "#7b5ea7", (0, (3, 1.2)), "P"),
-    "learned": figures.Method("(5) network", "#d55e00", "-", "D"),
-    "alibi": figures.Method("(6) fading", "#009e73", (0, (7, 1.5, 1, 1.5)), "^"),
-    "clamp": figures.Method("last row held", "#6b6f74", (0, (1, 1.2)), "v", False),
-}
+LOOKS = figures.RULES
 
 # %% tags=["hide-input"]
 extrapolation = experiments.get("extrapolation")

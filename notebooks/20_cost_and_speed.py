@@ -46,7 +46,9 @@ from sepnb.streams import Streams
 
 figures.use_style()
 numbers = {}
-KINDS = {"separated": ("#6b4500", "o"), "strict": ("#0072b2", "s")}
+KINDS = {
+    kind: figures.METHODS[f"{kind}-sinusoidal"] for kind in ("separated", "strict")
+}
 
 # %% tags=["hide-input"]
 timed = experiments.get("speed").table(profile)
@@ -55,7 +57,7 @@ runs = timed.to_dict("records")
 there = [run for run in runs if run["status"] != NOT_RUN]
 fig, ax = plt.subplots(figsize=(7.4, 0.9 + 0.34 * len(cells)))
 for height, (cell, run) in enumerate(zip(reversed(cells), reversed(runs), strict=True)):
-    colour, marker = KINDS[cell.variant]
+    colour, marker = KINDS[cell.variant].colour, KINDS[cell.variant].marker
     ax.plot([1, cell.limit], [height] * 2, color=colour, alpha=0.25, linewidth=5)
     ax.plot(cell.limit, height, "|", color=colour, markersize=13, markeredgewidth=2)
     if run["status"] != NOT_RUN:
@@ -200,7 +202,9 @@ moved = {name: sum(one.moved for one in found) for name, found in work.items()}
 for name in pair:
     numbers[f"moved_{name}"] = moved[name] / moved["dense"]
 fig, ax = plt.subplots(figsize=(6.8, 3.4))
-shapes.curves(ax, balances, limits, [(*KINDS[n][:1], "", "-") for n in pair])
+shapes.curves(
+    ax, balances, limits, [(KINDS[n].colour, "", KINDS[n].dash) for n in pair]
+)
 ax.plot(balances[[0, -1]], [1, 1], color=figures.FAINT, linewidth=1)
 ax.set_xscale("log")
 ax.set(xlabel="balance: multiply-adds for each byte moved", ylabel="times as fast")
@@ -244,10 +248,10 @@ if len(at):
     order = at.sort_values(ours).to_dict("records")
     names = {run["method"]: run["method"] for run in order}
     names |= {n: figures.METHODS[n].label for n in names if n in figures.METHODS}
+    names |= {"kerple": "KERPLE"} if "kerple" in names else {}
     for height, run in enumerate(order):
-        look = figures.METHODS.get(
-            run["method"], figures.Method(run["method"], figures.INK)
-        )
+        known = "kerple-log" if run["method"] == "kerple" else run["method"]
+        look = figures.METHODS.get(known, figures.Method(known, figures.INK))
         ax.plot([run["eager"], run[ours]], [height] * 2, color=look.colour, alpha=0.3)
         ax.plot(run["eager"], height, "o", color=look.colour, markerfacecolor="none")
         ax.plot(run[ours], height, "o", color=look.colour)
@@ -378,8 +382,8 @@ READS = {
     "rope-window": ("#d55e00", "v", DOTTED),
     "alibi": ("#009e73", "D", "-"),
     "separated": ("#6b4500", "o", "-"),
-    "strict": ("#0072b2", "s", DASHED),
-    "strict-tables": ("#0072b2", "P", "-"),
+    "strict": ("#6b4500", "v", DOTTED),
+    "strict-tables": ("#6b4500", "P", "-"),
 }
 assert READS.keys() == READERS.keys()
 fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), sharex=True)

@@ -59,14 +59,7 @@ present = list(dict.fromkeys(have.method))
 SEPARATED = ("separated-learned", "separated-sinusoidal", "strict-learned")
 DENSE = ("none", "learned", "sinusoidal", "rope")
 FIVE = ("sinusoidal", "fourier", "cyclic", "learned", "alibi")
-RULES = {
-    "sinusoidal": ("#0072b2", "(2) sinusoidal"),
-    "fourier": ("#009e73", "(3) Fourier"),
-    "cyclic": ("#d55e00", "(4) cyclic"),
-    "learned": ("#7b5ea7", "(5) network"),
-    "alibi": ("#e69f00", "(6) fading"),
-    "clamp": (figures.FAINT, "clamp"),
-}
+RULES = figures.RULES
 
 
 def rows(kind: str, **wanted) -> pd.DataFrame:
@@ -114,7 +107,7 @@ for method in shown:
     for row, rule in enumerate(reversed(order)):
         values, height = of.values(method, f"drift/{rule}"), row + offsets[method]
         figures.seed_row(ax, height, values, look, labelled=row == 0, **how)
-labels = {rule: name for rule, (_, name) in RULES.items()}
+labels = {rule: look.label for rule, look in RULES.items()}
 labels |= {"wrap": "wrap", "trained": "trained index"}
 ax.set_yticks(range(len(order)), [labels[rule] for rule in reversed(order)])
 ax.set(xlabel="drift at the last depth (share of the content's norm)")
@@ -605,8 +598,8 @@ for ax, heads in zip(axes, ("pos", "sem"), strict=True):
         figures.not_run(ax)
         continue
     own = routing[(routing.heads == heads) & (routing.start > 0)]
-    for rule, (colour, name) in RULES.items():
-        line = {"color": colour, "marker": "o", "markersize": 3.5, "label": name}
+    for rule, look in RULES.items():
+        line = look.line(markersize=3.5, linestyle="-")
         draw(ax, own[own.rule == rule], "distance", shift=1, **line)
     dotted = {"color": figures.INK, "linestyle": (0, (2, 2)), "linewidth": 1.2}
     among = own[own.rule == "trained"]

@@ -25,7 +25,32 @@ document.addEventListener("DOMContentLoaded", () => {
   watch("table", "article :is(.sepnb-table, .pst-scrollable-table-container)");
   watch("figure", "article figure");
   watch("code", "article :is(.cell_input, .cell_output) pre");
-  const typeset = () => window.MathJax?.startup?.promise?.then(() => watch("equation", "article div.math mjx-container"));
+  // Between a formula and the sign after it, or the parenthesis before it, no line ends; a formula that is wider than
+  // its column scrolls instead.
+  const inline = () => {
+    for (const formula of document.querySelectorAll("article span.math")) {
+      const column = formula.closest("p, li, td, th, dd, figcaption, caption, h1, h2, h3, h4") ?? formula.parentElement;
+      if (formula.scrollWidth > column.clientWidth || formula.offsetWidth > column.clientWidth) {
+        formula.classList.add("sepnb-long");
+        continue;
+      }
+      const [before, after] = [formula.previousSibling, formula.nextSibling];
+      const opens = before?.nodeType === Node.TEXT_NODE ? /[(\u201c"]+$/.exec(before.data)?.[0] ?? "" : "";
+      const closes = after?.nodeType === Node.TEXT_NODE ? /^[.,;:!?)\u201d"]+/.exec(after.data)?.[0] ?? "" : "";
+      if (!opens && !closes) continue;
+      if (opens) before.data = before.data.slice(0, -opens.length);
+      if (closes) after.data = after.data.slice(closes.length);
+      const together = document.createElement("span");
+      together.className = "sepnb-together";
+      formula.replaceWith(together);
+      together.append(opens, formula, closes);
+    }
+  };
+  const typeset = () =>
+    window.MathJax?.startup?.promise?.then(() => {
+      watch("equation", "article div.math mjx-container");
+      inline();
+    });
   if (document.readyState === "complete") typeset();
   else window.addEventListener("load", typeset);
 });

@@ -117,9 +117,9 @@
 
   const POWERS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"; // as exponents
   const METHODS = [
-    ["pi", "PI", "faint"],
-    ["ntk", "NTK-aware", "sem"],
-    ["parts", "NTK-by-parts", "pos"],
+    ["pi", "PI", "pos"],
+    ["ntk", "NTK-aware", "third"],
+    ["parts", "NTK-by-parts", "fourth"],
     ["yarn", "YaRN, released code", "mixed"],
   ];
 

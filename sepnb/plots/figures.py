@@ -35,6 +35,7 @@ from .looks import FAINT, GROUND, INK, PALETTE, Method, legible
 from .looks import METHODS as METHODS
 from .looks import MIXED as MIXED
 from .looks import POS as POS
+from .looks import RULES as RULES
 from .looks import SEM as SEM
 from .looks import title as title
 from .shapes import mark
@@ -67,6 +68,7 @@ def use_style() -> None:
             "ytick.labelsize": 9.5,
             "xtick.color": INK,
             "ytick.color": INK,
+            "legend.handlelength": 2.8,  # a marker would hide the only gap of a short dash
             "lines.linewidth": 1.8,
             "lines.markersize": 5.5,
             "legend.frameon": False,

@@ -124,6 +124,16 @@ METHODS = Methods(
     }
 )
 
+RULES = {
+    "sinusoidal": Method("(2) sinusoid", "#b07500", (0, (5, 2)), "o"),
+    "fourier": Method("(3) Fourier", "#0072b2", "-", "s"),
+    "cyclic": Method("(4) cyclic", "#7b5ea7", (0, (3, 1.2)), "P"),
+    "learned": Method("(5) network", MIXED, "-", "D"),
+    "alibi": Method("(6) fading", "#009e73", (0, (7, 1.5, 1, 1.5)), "^"),
+    "clamp": Method("last row held", "#6b6f74", (0, (1, 1.2)), "v", False),
+}
+"""The rules that continue a table, by the numbers that the slides give them, and the row that is repeated."""
+
 
 def title(name: str) -> str:
     """What a page calls a method: its label, or its name in words where no figure draws it."""

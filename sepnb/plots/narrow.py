@@ -55,12 +55,36 @@ def lay_out(fig: Figure) -> bool:
         _deal(fig, panels, down, across)
     for ax in named:
         _name_above(ax)
-    fig.set_size_inches(WIDTH, height * down)
+    fig.set_size_inches(WIDTH, TALLEST)  # room for a legend of any height
+    fig.set_size_inches(WIDTH, height * down + _fold_legends(fig))
     fig.draw_without_rendering()  # the layout may need two passes to settle
     for ax in panels:
         if across == 1 and ax.xaxis.label.get_window_extent().x1 > WIDTH * fig.dpi:
             ax.xaxis.label.set(x=1, ha="right")
     return bool(_inside(fig) and _touching(fig) <= touched)
+
+
+def _fold_legends(fig: Figure) -> float:
+    """Give legends above or below all panels as many columns as fit; return by how many inches they grow."""
+    higher = 0.0
+    fig.draw_without_rendering()
+    for legend in list(fig.legends):
+        box = legend.get_window_extent()
+        if box.width <= WIDTH * fig.dpi:
+            continue
+        place = "upper" if box.y0 > fig.bbox.height / 2 else "lower"
+        names, handles = [text.get_text() for text in legend.get_texts()], legend.legend_handles
+        size, frame = legend.get_texts()[0].get_fontsize(), legend.get_frame_on()
+        legend.remove()
+        for columns in range(len(names) - 1, 0, -1):
+            how = {"ncols": columns, "fontsize": size, "frameon": frame}
+            folded = fig.legend(handles, names, loc=f"outside {place} center", **how)
+            fig.draw_without_rendering()
+            if columns == 1 or folded.get_window_extent().width <= WIDTH * fig.dpi:
+                break
+            folded.remove()
+        higher += (folded.get_window_extent().height - box.height) / fig.dpi
+    return higher
 
 
 def _deal(fig: Figure, panels: list[Axes], down: int, across: int) -> None:

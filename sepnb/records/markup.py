@@ -32,6 +32,11 @@ def table(heads: Sequence[str], rows: Iterable[Iterable[object]], *, right: Iter
     return [row(*heads), rule, *(row(*cells) for cells in rows), ""]
 
 
+def within(name: str, lines: Iterable[str]) -> list[str]:
+    """The lines in a container of the class `sepnb-<name>`, which the style sheet knows, and an empty one."""
+    return [f"```{{container}} sepnb-{name}", *lines, "```", ""]
+
+
 _VALUE = r"[+\N{MINUS SIGN}-]?[\d.,]+(?:e[+-]\d+)?(?:\s?%|\N{MULTIPLICATION SIGN})?"
 _NUMBER = re.compile(rf"{_VALUE}(?:\s±\s{_VALUE})?|\N{{EN DASH}}|not run")
 

@@ -47,6 +47,19 @@ def test_small_panels_stand_two_beside_each_other() -> None:
     plt.close(fig)
 
 
+def test_a_legend_of_many_names_takes_as_many_columns_as_fit(panels) -> None:
+    fig, axes = panels
+    lines = [axes[0].plot([0, n], label=f"a method with a long name {n}")[0] for n in range(5)]
+    fig.legend(handles=lines, loc="outside upper center", ncols=5)
+    assert narrow.lay_out(fig)
+    (legend,) = fig.legends
+    box = legend.get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= narrow.WIDTH * fig.dpi
+    assert [text.get_text()[-1] for text in legend.get_texts()] == list("01234")
+    drawn = [line.get_color() for line in legend.get_lines()]
+    assert drawn == [line.get_color() for line in lines] and box.y0 > axes[0].get_window_extent().y1
+
+
 def test_a_title_that_the_middle_panel_had_for_all_stands_under_the_lowest(panels) -> None:
     fig, axes = panels
     for ax in axes[::2]:

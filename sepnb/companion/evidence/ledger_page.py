@@ -12,7 +12,7 @@ from sepnb.claims.measured import by_rounds
 from sepnb.claims.rule import conditions, lines
 from sepnb.claims.sources import Document, Statement, load
 from sepnb.companion.evidence.headlines import headlines
-from sepnb.records.markup import code, said, table
+from sepnb.records.markup import code, said, table, within
 from sepnb.records.markup import row as table_row
 from sepnb.records.verdicts import NOT_RUN, OF_OURS, PARTLY
 
@@ -63,7 +63,7 @@ def _verdicts_that_turned(rows: Sequence[Row]) -> list[str]:
         "A claim keeps its name when its rule, the judge or its records change. These had another word "
         "before, and the last column says why.",
         "",
-        *table(("claim", "before", "now", "why"), turned),
+        *within("statements", table(("claim", "before", "now", "why"), turned)),
     ]
 
 

@@ -11,7 +11,7 @@ from sepnb.claims.verdict import Cause, Tables, Verdict
 from sepnb.companion.evidence.ledger_page import KINDS, badge, link, where
 from sepnb.companion.evidence.reason import because
 from sepnb.companion.evidence.verdict_table import FIXED, needs, verdict_table
-from sepnb.records.markup import said, table
+from sepnb.records.markup import said, table, within
 from sepnb.records.store import Store
 from sepnb.records.verdicts import HELD, NOT_RUN, NOT_TESTABLE, REFUTED, UNDECIDED
 
@@ -45,7 +45,7 @@ def _judged(document: Document, judged: dict[str, Row]) -> list[str]:
         for one in document.statements
         if one.kind == "claim"
     ]
-    return table(("what it says", "verdict", "why"), cells) if cells else []
+    return within("statements", table(("what it says", "verdict", "why"), cells)) if cells else []
 
 
 def _rest(document: Document) -> list[str]:
@@ -74,7 +74,7 @@ def methods() -> str:
     made = verdict_table(tables)
     heads = [WORDS.get(name, name) for name in made[0][1]]
     cells = [(line.label, *(_cell(name, one) for name, one in found.items())) for line, found in made]
-    return "\n".join(["```{container} sepnb-methods", *table(("method", *heads), cells), "```"])
+    return "\n".join(within("methods", table(("method", *heads), cells)))
 
 
 def _cell(column: str, verdict: Verdict) -> str:
