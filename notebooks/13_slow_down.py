@@ -260,7 +260,7 @@ print(f"inside: {inside.max():.1e}, past it: {past[-1]:.2f}")
 # Then we slow positions down, in {num}`13_slow_down/readings` ways: interpolation, NTK-aware scaling, YaRN, and *by parts* with two choices
 # of $\alpha$ and $\beta$. Each comes with and without $\log n$. For every trained model we choose the way with the lowest loss on
 # validation texts of $8L$. At other lengths only the factor changes. The choices differ: *by parts* with $\log n$ for every separated and
-# concatenated model, interpolation for every dense one, and mostly *by parts* for RoPE.
+# concatenated model, interpolation for every dense one (with $\log n$ for ten of twelve), and mostly *by parts* for RoPE.
 
 # %% tags=["hide-input"]
 COLUMNS = {

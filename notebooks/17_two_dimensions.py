@@ -565,7 +565,7 @@ BY = {
 MOVES = {
     how: figures.Method(
         f"{'seen' if reach == 'covered' else 'never seen'}: {BY[how]}",
-        *((figures.INK, "-", "o") if reach == "covered" else ("#7b5ea7", "-", "s")),
+        *(("#0072b2", "-", "o") if reach == "covered" else ("#7b5ea7", "-", "s")),
         kind == "aligned",
     )
     for how in im.MOVED
@@ -616,7 +616,7 @@ figures.show(
     "All methods lose much at some move. Digits alone keep most answers at moves by 10 "
     "and 60, waves keep more at the other two.",
     caption=f"{told}. The trained grid, moved: means over seeds, 95 % t intervals, "
-    "every seed a tick. Vertical bars: accuracy at the trained place. Black: "
+    "every seed a tick. Vertical bars: accuracy at the trained place. Blue: "
     "moves that random offsets and losses cover, in methods that have them. "
     "Filled: moves that leave the last digits as in training. Grey line: "
     "chance.",
