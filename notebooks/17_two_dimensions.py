@@ -454,8 +454,13 @@ figures.show(
 #
 # **For directions a model needs places.** Axial RoPE with random offsets is right in
 # {num}`images/axial-rope-shifts/direction/canvas-14/grow:.1%±` of the pictures. SeqPE is right in
-# {num}`images/seqpe/direction/canvas-14/grow:.1%±`, fewer than a model could get right if it saw the place of only one of the two things.
+# {num}`images/seqpe/direction/canvas-14/grow:.1%±`, fewer than the {num}`17_two_dimensions/one_place_canvas` that a
+# model could get right if it saw the place of only one of the two things.
 # We expected SeqPE to lead ({verdict}`seqpe-is-ahead-on-a-larger-canvas-direction: refuted`).
+#
+# **If the two things are spread over the larger picture, fitted places win** (exploratory). The learned table is the only encoding whose
+# places were fitted there, and it is right in {num}`images/learned/direction/spread-14/fit:.1%±` of the pictures. The sinusoid, whose grid
+# grows, is right in {num}`images/sinusoidal/direction/spread-14/grow:.1%±`.
 #
 # **Losses and random offsets help SeqPE.** Together they help on larger grids for classes
 # ({verdict}`losses-and-shifts-carry-seqpe-class: held`) and perhaps for directions

@@ -604,6 +604,14 @@ for times in answers.TIMES:
 # understood.
 
 # %% [markdown]
+# ## What to take away
+#
+# 1. **A model may have learned to search far more text than it can read.** With the frequencies of YaRN the same weights of RoPE find nearly
+#    all far needles and values.
+# 2. **Training for far distances works, too**: position gaps, and a term by which content chooses a distance. It takes no separation.
+# 3. **Read the share of all answers beside that of far ones.** A model can find far answers and miss near ones.
+# 4. **Recall is not understanding.** No model here answers questions about a long story reliably.
+#
 # ## What would change our mind
 #
 # - **YaRN for the others.** Here only RoPE was read with other frequencies. {doc}`Chapter 13 <13_slow_down>` also slows down the positions

@@ -461,8 +461,8 @@ figures.show_table(
 # with the dense model.
 #
 # ALiBi reads at {num}`reading_cost/alibi-at-32768/speed:.2f` of the speed of the sinusoid, because torch's CPU kernel takes a bias as a
-# mask of all pairs, hidden ones included. The four shorter texts share one smaller mask, so the one long text takes
-# {num}`reading_cost/alibi-at-32768/growth:.1f` times as long as the four.
+# mask of all pairs, hidden ones included, and reads it from memory for every head. The four shorter texts share one smaller mask, so the
+# one long text takes {num}`reading_cost/alibi-at-32768/growth:.1f` times as long as the four.
 #
 # ## Memory
 #

@@ -63,9 +63,9 @@ numbers = {}
 #
 # A word in brackets is the verdict on a claim, and links to the rule of the claim and its records. *Held* (for a claim of ours) and
 # *reproduced* (for one of a source) mean that the records agree with the claim; *refuted* and *not reproduced* mean that they contradict
-# it, and then the sentence says what was claimed. *Partly* means that some parts of the claim hold and some fail, or that a longer training
-# turns the result. *Undecided* leaves the claim open. *Exploratory* marks a result that no rule asked for before we saw it. *L* is the
-# trained length.
+# it, and then the sentence says what was claimed. *Partly* means that of a claim that counts its parts some hold and some fail, or that a
+# longer training turns the result. A claim that says *all* falls with one part that fails, and its badge counts those that hold.
+# *Undecided* leaves the claim open. *Exploratory* marks a result that no rule asked for before we saw it. *L* is the trained length.
 #
 # ## Slow positions down
 #
