@@ -126,10 +126,10 @@ if all(len(of) for of in to_4L.values()):
 # %% tags=["hide-input"]
 masked = {"linestyle": (0, (2, 1.5)), "markerfacecolor": figures.GROUND}
 windows = {"frozen": {"frozen-window": "RoPE, window of L"}}  # of plain RoPE, by panel
-windows["tuned"] = {"frozen-window": "RoPE not tuned, window of L"}
+windows["tuned"] = {"frozen-window": "not tuned, window of L"}
 windows["tuned"]["tuned-window"] = "RoPE, window of 4L"
 oracle = {"color": figures.INK, "linewidth": 3, "marker": "", "alpha": 0.5}
-oracle["label"] = "sliding window, stride L/2"
+oracle["label"] = "sliding window"
 fig, axes = plt.subplots(2, 1, figsize=(6.8, 7.6), sharex=True, sharey=True)
 for ax, stage in zip(axes, ("frozen", "tuned"), strict=True):
     lines = {(name, stage): look.line(markersize=5) for name, look in LOOKS.items()}
@@ -142,10 +142,10 @@ for ax, stage in zip(axes, ("frozen", "tuned"), strict=True):
         if np.isfinite(values := curve(method, reading)).any():
             ax.plot(range(5), values, **look)
     ax.set_ylabel("bits per byte")
-axes[0].set_title("frozen: new frequencies, old weights")
+axes[0].set_title("frozen: old weights")
 axes[1].set_title("tuned at 4L for a twentieth of the steps")
-axes[1].set_xticks(range(5), ["[0, L)", "[L, 2L)", "[2L, 4L)", "[4L, 8L)", "[8L, 16L)"])
-axes[1].set_xlabel("position in the text")
+axes[1].set_xticks(range(5), ["L", "2L", "4L", "8L", "16L"])
+axes[1].set_xlabel("position in the text, up to")
 for ax in axes:
     figures.label_lines(ax)
 figures.show(
