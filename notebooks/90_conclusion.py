@@ -122,14 +122,16 @@ numbers = {}
 # values {num}`stretched_latest_value/rope-nope-2/accuracy/stretched/16x:.0%` against
 # {num}`stretched_latest_value/rope/accuracy/stretched/16x:.0%` (exploratory).
 #
-# In novels the best model has no position at all, and in recall no model is better: with forget gates (FoX) the tokens count, in two more
-# columns. In novels it has {num}`ladder_text/forgetting/bits_per_byte:.2f` bits per byte, against {num}`ladder_text/rope/bits_per_byte:.2f`
-# of RoPE, and does not break in longer texts ({verdict}`ladder-text-forget-gates-survive: held`; that it is ahead is exploratory). At
-# sixteen trained lengths it recalls {num}`stretched_mqar/forgetting/accuracy/native/16x:.1%` of the values, with nothing changed
-# ({verdict}`ladder-mqar-forget-gates-recall-unchanged: held`). We had claimed nine tenths of the latest values, too, and it finds
+# The best model of novels has no positions, and in recall no model is better. With forget gates (FoX) each token sets how fast the text
+# before it fades, which amounts to two more columns. In novels it has {num}`ladder_text/forgetting/bits_per_byte:.2f` bits per byte,
+# against {num}`ladder_text/rope/bits_per_byte:.2f` of RoPE (exploratory), and does not break in longer texts
+# ({verdict}`ladder-text-forget-gates-survive: held`). At sixteen trained lengths it recalls
+# {num}`stretched_mqar/forgetting/accuracy/native/16x:.1%` of the values, with nothing changed
+# ({verdict}`ladder-mqar-forget-gates-recall-unchanged: held`). Of the latest values we had claimed nine tenths, too, and it finds
 # {num}`stretched_latest_value/forgetting/accuracy/native/16x:.0%` ({verdict}`ladder-latest-value-forget-gates-find-unchanged: refuted`).
-# Its counting can be slowed down like a wave. With slower gates and sharper attention it finds
-# {num}`stretched_latest_value/forgetting/accuracy/stretched/16x:.0%` of them; we had claimed nine tenths again
+#
+# Forget gates can be slowed down like waves. With slower gates and sharper attention FoX finds
+# {num}`stretched_latest_value/forgetting/accuracy/stretched/16x:.0%` of the latest values; we had claimed nine tenths again
 # ({verdict}`ladder-latest-value-slowed-gates-find: refuted`). With sharper attention alone it finds no more than before
 # ({verdict}`ladder-latest-value-gates-have-to-be-slowed: held`). In recall the same reading does harm:
 # {num}`stretched_mqar/forgetting/accuracy/stretched/16x:.0%` (exploratory).

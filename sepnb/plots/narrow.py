@@ -38,7 +38,7 @@ def lay_out(fig: Figure) -> bool:
     rows, columns = panels[0].get_gridspec().get_geometry()
     if columns > 1 and (rows > 1 or columns != len(panels)):
         return False
-    touched = _touching(fig)
+    touched = _touching(fig, _boxes(fig))
     across = max(1, int(WIDTH * columns / wide + 0.15))
     down = -(-columns // across)
     long = [ax for ax in panels if _names_are_long(ax, WIDTH / across)]
@@ -55,31 +55,28 @@ def lay_out(fig: Figure) -> bool:
         _deal(fig, panels, down, across)
     for ax in named:
         _name_above(ax)
-    fig.set_size_inches(WIDTH, TALLEST)  # room for a legend of any height
     fig.set_size_inches(WIDTH, height * down + _fold_legends(fig))
-    fig.draw_without_rendering()  # the layout may need two passes to settle
+    fig.draw_without_rendering()  # the layout may need two passes to settle: the other is in `_boxes`
     for ax in panels:
         if across == 1 and ax.xaxis.label.get_window_extent().x1 > WIDTH * fig.dpi:
             ax.xaxis.label.set(x=1, ha="right")
-    return bool(_inside(fig) and _touching(fig) <= touched)
+    boxes = _boxes(fig)
+    return bool(_inside(fig, boxes) and _touching(fig, boxes) <= touched)
 
 
 def _fold_legends(fig: Figure) -> float:
     """Give legends above or below all panels as many columns as fit; return by how many inches they grow."""
     higher = 0.0
-    fig.draw_without_rendering()
     for legend in list(fig.legends):
         box = legend.get_window_extent()
         if box.width <= WIDTH * fig.dpi:
             continue
         place = "upper" if box.y0 > fig.bbox.height / 2 else "lower"
         names, handles = [text.get_text() for text in legend.get_texts()], legend.legend_handles
-        size, frame = legend.get_texts()[0].get_fontsize(), legend.get_frame_on()
+        how = {"fontsize": legend.get_texts()[0].get_fontsize(), "frameon": legend.get_frame_on()}
         legend.remove()
         for columns in range(len(names) - 1, 0, -1):
-            how = {"ncols": columns, "fontsize": size, "frameon": frame}
-            folded = fig.legend(handles, names, loc=f"outside {place} center", **how)
-            fig.draw_without_rendering()
+            folded = fig.legend(handles, names, loc=f"outside {place} center", ncols=columns, **how)
             if columns == 1 or folded.get_window_extent().width <= WIDTH * fig.dpi:
                 break
             folded.remove()
@@ -105,8 +102,7 @@ def _same_rows(one: Axes, other: Axes) -> bool:
 
 
 def _names_are_long(ax: Axes, room: float) -> bool:
-    """Whether the names of rows take more of the `room`, in inches, than they may."""
-    ax.figure.draw_without_rendering()
+    """Whether the names of rows, as last drawn, take more of the `room`, in inches, than they may."""
     shown = [label for label in ax.get_yticklabels() if label.get_visible() and label.get_text()]
     widest = max((label.get_window_extent().width for label in shown), default=0)
     return not ax.images and widest > NAMES * room * ax.figure.dpi
@@ -151,10 +147,9 @@ def _boxes(fig: Figure) -> np.ndarray:
     return np.array(found).reshape(-1, 4)
 
 
-def _touching(fig: Figure) -> int:
-    """The number of pairs of texts that overlap by more than a pixel or have no space between them, plus the
-    number of texts that a y axis or a vertical line crosses."""
-    boxes = _boxes(fig)
+def _touching(fig: Figure, boxes: np.ndarray) -> int:
+    """The number of pairs of texts, in these boxes, that overlap by more than a pixel or have no space between
+    them, plus the number of texts that a y axis or a vertical line crosses."""
     pairs = sum(
         min(a[2], b[2]) - max(a[0], b[0]) > -NEAR and min(a[3], b[3]) - max(a[1], b[1]) > 1
         for a, b in combinations(boxes, 2)
@@ -189,8 +184,8 @@ def _pixels(line: Line2D) -> np.ndarray:
     return np.asarray(line.get_transform().transform(line.get_xydata()))
 
 
-def _inside(fig: Figure) -> bool:
-    boxes, (right, top) = _boxes(fig), fig.get_size_inches() * fig.dpi
+def _inside(fig: Figure, boxes: np.ndarray) -> bool:
+    right, top = fig.get_size_inches() * fig.dpi
     return bool(
         len(boxes) == 0
         or (boxes[:, :2].min() >= -1 and boxes[:, 2].max() <= right + 1 and boxes[:, 3].max() <= top + 1)
