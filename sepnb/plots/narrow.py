@@ -148,8 +148,8 @@ def _boxes(fig: Figure) -> np.ndarray:
 
 
 def _touching(fig: Figure, boxes: np.ndarray) -> int:
-    """The number of pairs of texts, in these boxes, that overlap by more than a pixel or have no space between
-    them, plus the number of texts that a y axis or a vertical line crosses."""
+    """The number of pairs of texts, in these boxes, that overlap by more than a pixel or have no space
+    between them, and of texts that a y axis or a vertical line crosses."""
     pairs = sum(
         min(a[2], b[2]) - max(a[0], b[0]) > -NEAR and min(a[3], b[3]) - max(a[1], b[1]) > 1
         for a, b in combinations(boxes, 2)
