@@ -812,7 +812,7 @@ for ax, (title, (column, words)) in zip(axes, PANELS.items(), strict=True):
     ax.set_xlim(-0.3, len(SHARES) - 0.7)
 axes[2].axhline(0, color=figures.FAINT, linewidth=1)
 if made:
-    fig.legend(loc="outside upper center", ncols=5)
+    fig.legend(loc="outside upper center", ncols=5, handlelength=3)
 figures.show(
     fig,
     name="fig-dimensions-ladder",

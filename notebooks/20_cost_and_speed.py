@@ -403,9 +403,8 @@ for ax, (column, label) in zip(axes, panels.items(), strict=True):
         ticks = sorted({run["length"] for run in shown})
         shapes.powers_of_two(ax, ticks, [f"{tick:,}" for tick in ticks])
 if shown:
-    fig.legend(
-        *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2
-    )
+    entries = axes[0].get_legend_handles_labels()
+    fig.legend(*entries, loc="outside lower center", ncols=2, handlelength=3)
 figures.show(
     fig,
     name="fig-cost-reading",

@@ -68,7 +68,6 @@ def use_style() -> None:
             "ytick.labelsize": 9.5,
             "xtick.color": INK,
             "ytick.color": INK,
-            "legend.handlelength": 2.8,  # a marker would hide the only gap of a short dash
             "lines.linewidth": 1.8,
             "lines.markersize": 5.5,
             "legend.frameon": False,

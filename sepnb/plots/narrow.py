@@ -74,6 +74,7 @@ def _fold_legends(fig: Figure) -> float:
         place = "upper" if box.y0 > fig.bbox.height / 2 else "lower"
         names, handles = [text.get_text() for text in legend.get_texts()], legend.legend_handles
         how = {"fontsize": legend.get_texts()[0].get_fontsize(), "frameon": legend.get_frame_on()}
+        how["handlelength"] = legend.handlelength
         legend.remove()
         for columns in range(len(names) - 1, 0, -1):
             folded = fig.legend(handles, names, loc=f"outside {place} center", ncols=columns, **how)
