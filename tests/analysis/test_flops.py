@@ -70,20 +70,6 @@ def test_the_limit_is_the_table_s_to_four_digits(mode, parts, length, batch, rat
         assert by_kind == pytest.approx(dict.fromkeys(("value", "output", "mlp"), 1 / squares) | shared)
 
 
-@pytest.mark.parametrize("parts", PARTS)
-def test_the_maps_alone_come_to_the_simple_limits(parts):
-    """Without attention and with an endless batch: 12/(12 - 20 r(1-r)) and 1/(1-r)^2."""
-    r = 1 / parts
-
-    def maps(config: TransformerConfig) -> int:
-        return sum(
-            one.each[kind] for one in flops.blocks(config, 1) for kind in one.each if kind != "attention"
-        )
-
-    assert maps(dense()) / maps(split("separated", parts)) == pytest.approx(12 / (12 - 20 * r * (1 - r)))
-    assert maps(dense()) / maps(split("strict", parts)) == pytest.approx(1 / (1 - r) ** 2)
-
-
 # --- what the modules compute
 
 
@@ -154,26 +140,6 @@ def test_the_count_is_that_of_the_matrix_products_of_the_model(streams, fields):
     assert counted(config, length, batch, attention=False, backward=True) == 3 * forward > 0
 
 
-@pytest.mark.parametrize("mode", ["separated", "strict"])
-def test_causal_attention_counts_half_of_the_square(mode):
-    causal, full = (flops.blocks(split(mode, 4, causal=causal), 100)[0] for causal in (True, False))
-    for part, whole in ((causal.each, full.each), (causal.once, full.once)):
-        assert 2 * part["attention"] == whole["attention"]
-        assert {**part, "attention": 0} == {**whole, "attention": 0}
-
-
-def test_only_an_isolated_model_shares_work_between_sequences():
-    for config in (dense(), split("separated", 4), dataclasses.replace(split("strict", 4), norm="joint")):
-        assert not any(any(one.once.values()) for one in flops.blocks(config, 64))
-        assert flops.per_token(config, 64, batch=1) == flops.per_token(config, 64, batch=100)
-    assert flops.per_token(split("strict", 4), 64, 100) < flops.per_token(split("strict", 4), 64, 1)
-
-
-def test_a_content_readout_makes_the_last_block_cheaper():
-    *others, last = (one.per_token() for one in flops.blocks(split("separated", 4, readout="sem"), 64))
-    assert len(set(others)) == 1 and last < others[0]
-
-
 def test_what_cannot_be_counted_is_refused():
     with pytest.raises(ValueError, match="length is 0; a sequence has at least 1 token"):
         flops.per_token(dense(), 0)
@@ -185,15 +151,6 @@ def test_what_cannot_be_counted_is_refused():
     assert flops.per_token(dataclasses.replace(dense(), encoding=("learned", "t5")), 8) == flops.per_token(
         dataclasses.replace(dense(), encoding="learned"), 8
     )
-
-
-def test_content_to_position_costs_its_coefficients_and_its_columns_in_the_heads_that_read_content():
-    """A head of width d compares d + 2 W columns instead of d; its coefficients are d_sem x 2 W."""
-    waves, length = 16, 256
-    for config, heads, content in ((dense(), HEADS, D), (split("strict", 4), 3 * HEADS // 4, 3 * D // 4)):
-        with_term = dataclasses.replace(config, encoding=("learned", Phase(waves=waves)))
-        more = LAYERS * heads * 2 * waves * (content + length / 2)
-        assert flops.per_token(with_term, length) - flops.per_token(config, length) == more
 
 
 def test_counting_draws_no_random_number():

@@ -26,13 +26,6 @@ def test_a_planted_linear_code_is_recovered_on_unseen_examples(generator):
     assert r_squared(probe(states[320:])[:, 0], shuffled) < 0.0
 
 
-def test_noise_explains_nothing(generator):
-    positions = torch.arange(64).double().repeat(100)
-    noise = normal(6400, 16, generator=generator)
-    probe = fit_probe(noise[:3200], positions[:3200, None])
-    assert abs(r_squared(probe(noise[3200:])[:, 0], positions[3200:])) < 0.02
-
-
 def test_the_probe_is_the_solution_of_the_penalised_least_squares_problem(generator):
     x, y = normal(50, 5, generator=generator) * 3 + 1, normal(50, 2, generator=generator)
     ridge = 0.1

@@ -56,21 +56,6 @@ def test_a_translation_has_exactly_those_of_its_english(language, what) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize(
-    ("english", "french", "what"),
-    [
-        ("at {num}`a/b:.1f` bits", "à {num}`a/c:.1f` bits", "roles and their targets"),
-        ("see {doc}`it <a>`", "voir {doc}`cela <b>`", "roles and their targets"),
-        ("for $x$ and $y$", "pour $x$ et $z$", "equations"),
-        ("run `make`", "exécuter `marque`", "code"),
-        ("a long\nlabel", "une étiquette", "lines of a label"),
-        ("1,106 and 0.25", "1\N{NARROW NO-BREAK SPACE}106 et 0,26", "numbers"),
-    ],
-)
-def test_what_a_translation_lost_is_seen(english, french, what) -> None:
-    assert [name for name, kept in KEPT.items() if kept(english) != kept(french, True)] == [what]
-
-
 def test_french_is_set_as_french() -> None:
     """A line may not begin with a colon, nor end with an opening guillemet. Apostrophes are typed as such:
     Sphinx takes a straight one before emphasis for a closing quote."""

@@ -214,15 +214,6 @@ def test_shards_share_a_grid_without_asking_one_another(fake, checkout) -> None:
     assert sorted(parts) == sorted(run.config.key for run in whole) and len(whole) == 6
 
 
-def test_what_records_choose_is_planned_after_them_and_what_is_timed_after_all_else(fake) -> None:
-    timed = fake(name="timed", alone=True, order=0)
-    grid, sweep = fake(name="grid", order=2), fake(name="sweep", order=1, chooses=True)
-    other = fake(name="other", order=3)
-    told = [[one.name for one in phase] for phase in runs.phases([grid, timed, other, sweep], "gpu")]
-    assert told == [["sweep"], ["grid", "other"], ["timed"]]
-    assert len(runs.phases([grid, other, sweep], "smoke")) == 1
-
-
 @pytest.mark.attack("a full disk before a grid runs")
 def test_a_disk_that_is_full_is_found_out_before_a_run_computes(fake, checkout, monkeypatch) -> None:
     store, log = Store(checkout / "private"), checkout / "log"

@@ -16,7 +16,7 @@ from sepnb import encodings
 from sepnb.encodings import Encoding
 from sepnb.models import LanguageModel
 
-from .cases import LENGTH, NAMES, ON_TEXTS, heard, model, tokens
+from .cases import LENGTH, NAMES, ON_TEXTS, model, tokens
 
 N, HIGHEST, TABLE = 6, 10**6, 4096
 BOUND = 0.05
@@ -30,7 +30,6 @@ LARGER = {
     ".encoder.digit.": 3,
 }
 """Parameters of encodings that are drawn so many times larger, or the logits would hardly hear a position."""
-FAR = torch.tensor([0, 700, 990, 996, 999, 1000])
 EARLY = torch.tensor([0, 2, 3, 5, 6])
 RELATIVE = [name for name in NAMES if not encodings.build(name).reads_index]
 
@@ -110,24 +109,6 @@ def test_a_bfloat16_model_keeps_positions_up_to_a_million_exact(name):
             assert apart(narrow(tokens(2, N), at), wide(tokens(2, N), at)) < BOUND / 2
 
     holds()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_positions_rounded_to_bfloat16_would_fail_it(name):
-    encoding, (narrow, wide) = ON_TEXTS[name], pair(name)
-    at = heard(encoding, FAR + highest(encoding) - 1000)
-    rounded = at.to(torch.bfloat16).long().clamp(max=highest(encoding))
-    with torch.no_grad():
-        right = wide(tokens(2, N), at)
-        assert apart(narrow(tokens(2, N), at), right) < BOUND / 2
-        if encoding.counts_tokens:  # then two neighbours have one position
-            with pytest.raises(ValueError, match=f"{encoding.name} counts tokens"):
-                wide(tokens(2, N), rounded)
-        elif encoding.sites:
-            assert apart(wide(tokens(2, N), rounded), right) > BOUND
-            assert apart(narrow(tokens(2, N), rounded), right) > BOUND
-        else:
-            assert torch.equal(wide(tokens(2, N), rounded), right)
 
 
 @pytest.mark.parametrize("name", [name for name, encoding in ON_TEXTS.items() if highest(encoding) < HIGHEST])

@@ -44,13 +44,6 @@ def test_rotation_is_multiplication_by_a_complex_number(layout, dim):
     assert torch.equal(ours[0], x[0])  # a class token at (0, 0) is not rotated
 
 
-def test_positions_may_come_one_per_vector():
-    x, w, at = random(2, 6, 8), axial_rope_frequencies(8), grid_positions(2, 3)
-    both = torch.stack([at, at.flip(0) + 5])
-    expected = torch.stack([apply_axial_rope(x[row], both[row], w) for row in range(2)])
-    assert torch.equal(apply_axial_rope(x, both, w), expected)
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 def test_coordinates_are_not_rounded_to_the_dtype_of_the_model(dtype):
     at, w = torch.tensor([[1001, 77_777]]), axial_rope_frequencies(8)

@@ -178,20 +178,6 @@ def test_a_factor_of_one_is_plain_rope_bit_for_bit(make):
     assert torch.equal(ours, rope_frequencies(64)[0]) and factor == 1.0
 
 
-@given(s=st.floats(1, 1000), half=st.integers(2, 40), base=st.floats(10, 1e6))
-def test_the_slowest_pair_is_divided_by_the_factor_and_none_by_more(s, half, base):
-    """NTK-aware: exactly the last pair. The others: every pair with less than a turn, where there is one."""
-    w = rope_frequencies(2 * half, base=base)[0]
-    for name, make in BY_S.items():
-        ratio = w / frequencies(make(s), 2 * half, base)[0]
-        assert ratio.max() <= s * (1 + 1e-12) and ratio.min() >= 1 - 1e-12
-        if name in ("position interpolation", "NTK-aware"):
-            assert ratio[-1].item() == pytest.approx(s, rel=1e-12)
-        elif L * w[-1] / (2 * math.pi) <= 1 and name != "YaRN, dimension":
-            assert ratio[-1].item() == pytest.approx(s, rel=1e-15)
-        assert (ratio.diff() >= -1e-12 * s).all()  # slower pairs are divided by more
-
-
 # --- each of them
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from sepnb.encodings import cope_positions, cope_scores
 from sepnb.models import LanguageModel, TransformerConfig
@@ -13,28 +12,12 @@ from sepnb.training import Diverged, TrainingConfig, train
 from .drawn import F64, random
 
 
-def causal(n: int, m: int) -> Tensor:
-    return torch.ones(n, m, dtype=torch.bool).tril(m - n)
-
-
 def test_with_every_gate_open_it_counts_the_tokens_between_and_the_query_itself():
     n, m = 4, 7
     counted = cope_positions(torch.full((1, 1, n, m), 1e4, dtype=F64), 100)[0, 0]
     at = torch.arange(m)
     expected = (at[m - n :, None] - at + 1).clamp(min=0)
     assert torch.equal(counted, expected.to(F64))
-
-
-def test_the_count_ends_at_the_last_row_and_never_rises_from_a_key_to_the_next():
-    counted = cope_positions(random(2, 3, 9, 9), 4)
-    assert counted.max() == 3
-    assert (counted.diff(dim=-1) <= 0).all()
-
-
-def test_gates_of_keys_after_the_query_are_shut_before_the_sum():
-    logits = random(1, 1, 5, 5)
-    changed = logits.masked_fill(~causal(5, 5), 1e3)
-    assert torch.equal(cope_positions(logits, 64), cope_positions(changed, 64))
 
 
 def test_counts_are_taken_in_single_precision_in_a_bfloat16_model():

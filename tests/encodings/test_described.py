@@ -27,23 +27,6 @@ def test_a_description_is_frozen_equal_to_its_twin_and_built_again_from_its_reco
     assert json.loads(json.dumps(resolved)) == resolved and build(**resolved) == case
 
 
-def test_an_option_that_came_later_or_is_none_is_told_where_it_is_used_only():
-    """Records made before the options existed keep their keys."""
-    assert build("rope").resolved() == {"name": "rope", "base": 10_000.0, "layout": "half"}
-    assert build("learned").resolved() == {"name": "learned", "std": 0.02}
-    grid = build("learned", grid=[7, 5], per_layer=True)
-    assert grid.resolved() == {"name": "learned", "std": 0.02, "per_layer": True, "grid": [7, 5]}
-    later = {
-        "sinusoidal": {"dims": 2},
-        "transformer-xl": {"tie": True},
-        "t5": {"scale": 1.0},
-        "rope": {"p": 0.5},
-    }
-    for name, used in later.items():
-        assert build(name, **used).resolved() == build(name).resolved() | used
-        assert not used.keys() & build(name).resolved().keys()
-
-
 REFUSED = [
     ("sinusoidal", {"layout": "half"}, "unknown layout 'half'; use one of interleaved, halves, h"),
     ("learned", {"per_layer": True, "site": "query_key"}, "per_layer is for tables at the input, and"),

@@ -27,17 +27,6 @@ def test_the_gate_is_the_printed_quotient():
     torch.testing.assert_close(one.double(), gate[0], rtol=1e-6, atol=0)
 
 
-def test_it_is_1_at_distance_0_monotone_and_reaches_its_limits():
-    distance = torch.tensor([0, 1, 5, 50, 10**6])
-    w, v = torch.tensor([0.5, 0.01, -0.5, -0.01], dtype=F64), torch.tensor([1.0, -2.0, 1.0, 0.0], dtype=F64)
-    gate = distance_aware_gate(distance, w, v)
-    assert (gate[:, 0] == 1).all()
-    assert (gate[:2].diff() >= 0).all() and (gate[2:].diff() <= 0).all()
-    torch.testing.assert_close(gate[:2, -1], 1 + v[:2].exp(), rtol=0, atol=1e-12)
-    assert (gate[2:, -1] == 0).all()
-    assert (distance_aware_gate(distance, torch.zeros(4, dtype=F64), v) == 1).all()
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, F64])
 @pytest.mark.parametrize("w", [0.5, -0.5, 10.0, -10.0, 0.0])
 @pytest.mark.parametrize("v", [0.0, 80.0, -100.0])

@@ -5,11 +5,11 @@ import math
 import pytest
 import torch
 
-from sepnb.encodings import Forgetting, Heads, PositionInterpolation, YaRN, alibi_bias, forgetting_bias
+from sepnb.encodings import Forgetting, Heads, PositionInterpolation, YaRN, forgetting_bias
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 
-from .drawn import F64, random
+from .drawn import random
 
 
 def test_the_bias_is_the_sum_of_the_logarithms_of_the_gates_between_key_and_query():
@@ -22,14 +22,6 @@ def test_the_bias_is_the_sum_of_the_logarithms_of_the_gates_between_key_and_quer
                 gates = [1 / (1 + math.exp(-logits[0, h, t].item())) for t in range(j + 1, i + 1)]
                 assert bias[0, h, i, j].item() == pytest.approx(sum(map(math.log, gates)), abs=1e-12)
     assert not bias.triu(1).any()
-
-
-def test_gates_that_never_change_are_alibi():
-    slopes, at = torch.tensor([0.5, 0.01], dtype=F64), torch.arange(6)
-    logits = -torch.expm1(slopes).log()  # of the gates exp(-slope)
-    bias = forgetting_bias(logits[None, :, None].expand(1, 2, 6))
-    expected = alibi_bias(slopes, at, at).tril()
-    torch.testing.assert_close(bias[0], expected, rtol=0, atol=1e-12)
 
 
 def test_in_bfloat16_a_bias_far_into_a_text_is_as_right_as_near_its_beginning():

@@ -25,15 +25,6 @@ def test_rows_are_drawn_with_the_declared_spread():
     assert Learned().std == 0.02
 
 
-@pytest.mark.parametrize("streams", [Streams.dense(8), Streams(pos=4, sem=4)], ids=repr)
-def test_only_the_rows_that_were_used_learn(streams):
-    m = model(streams)
-    tokens = torch.arange(6).view(2, 3)  # of equal ones a stream of positions would hear no difference
-    m(tokens, positions=torch.tensor([[1, 4, 1], [4, 1, 4]])).logsumexp(-1).sum().backward()
-    touched = m.transformer.input_encodings[0].table.grad.abs().sum(-1) > 0
-    assert touched.tolist() == [False, True, False, False, True, False]
-
-
 # --- a table in every layer, and one that only queries and keys hear
 
 SHAPES = {

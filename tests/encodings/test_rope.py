@@ -42,13 +42,6 @@ def test_rotation_is_multiplication_by_a_complex_number(layout):
     torch.testing.assert_close(ours, complex_reference(x, positions, layout), rtol=0, atol=1e-11)
 
 
-def test_positions_may_come_one_per_vector_and_in_any_order():
-    x, (w, _) = random(2, 4, 8), rope_frequencies(8)
-    positions = torch.tensor([[7, 0, 300, 2], [1, 1, 0, 9]])
-    expected = torch.stack([apply_rope(x[row], positions[row], w) for row in range(2)])
-    assert torch.equal(apply_rope(x, positions, w), expected)
-
-
 def test_the_attention_factor_scales_what_is_rotated():
     x, (w, _) = random(5, 8), rope_frequencies(8)
     plain, scaled = (apply_rope(x, torch.arange(5), w, attention_factor=factor) for factor in (1.0, 1.5))
@@ -64,26 +57,6 @@ def test_positions_are_not_rounded_to_the_dtype_of_the_model(dtype):
     expected = complex_reference(torch.ones(1, 8, dtype=F64), torch.tensor([1001]), "half")
     bound = 3 * torch.finfo(dtype).eps
     torch.testing.assert_close(ours.double(), expected, rtol=0, atol=bound)
-
-
-def test_an_extension_is_given_the_plain_frequencies_and_its_answer_is_used():
-    seen = {}
-
-    def halved(inv_freq, *, dim, base, length):
-        seen.update(inv_freq=inv_freq.clone(), dim=dim, base=base, length=length)
-        return inv_freq / 2, 1.25
-
-    inv_freq, factor = rope_frequencies(8, base=500.0, extension=halved, length=77)
-    plain, _ = rope_frequencies(8, base=500.0)
-    assert torch.equal(seen.pop("inv_freq"), plain) and seen == {"dim": 8, "base": 500.0, "length": 77}
-    assert torch.equal(inv_freq, plain / 2) and factor == 1.25
-    x = random(3, 8)
-    torch.testing.assert_close(
-        apply_rope(x, 2 * torch.arange(3), inv_freq),
-        apply_rope(x, torch.arange(3), plain),
-        rtol=0,
-        atol=1e-12,
-    )
 
 
 @pytest.mark.parametrize("shape", [(1,), (4,), (2, 3)])
@@ -116,18 +89,6 @@ def test_p_keeps_the_fastest_pairs_of_the_whole_head(layout):
     assert torch.equal(turned[..., moving], whole[..., moving]) and not torch.equal(turned, whole)
     assert torch.equal(turned[..., still], x[..., still])
     assert rope_frequencies(16, p=0.25)[0].tolist() == [*w[:2].tolist(), *6 * [0.0]]
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_partial_and_p_are_different_functions_and_a_whole_share_is_rope(layout):
-    x, at = random(1, 1, 4, 16), torch.arange(4)
-
-    def turned(**options: float) -> torch.Tensor:
-        module = RoPE(layout=layout, **options).at_query_key(Heads(width=16))
-        return module(x, module.prepare(at, at)[0])
-
-    assert (turned(partial=0.5) - turned(p=0.5)).abs().max() > 0.1
-    assert torch.equal(turned(partial=1.0), turned()) and torch.equal(turned(p=1), turned())
 
 
 @pytest.mark.parametrize("option", ["partial", "p"])

@@ -72,12 +72,6 @@ def test_the_dtype_is_that_of_floating_positions_else_the_default_or_the_one_ask
     assert sinusoidal(torch.tensor([0.5]), 2, dtype=F64)[0, 0].item() == math.sin(0.5)
 
 
-def test_the_input_module_gives_float64_codes_to_a_float64_model():
-    """It rounds where the model adds, not before: a float64 model must not carry float32 codes."""
-    code = Sinusoidal().at_input(8, max_length=4)(torch.tensor([1000]))
-    assert torch.equal(code, sinusoidal(torch.tensor([1000]), 8, dtype=F64))
-
-
 @pytest.mark.parametrize("dim", [3, 4, 7, 16, 32])
 @pytest.mark.parametrize("length", [10, 256, 4000.0])
 def test_the_slowest_wave_has_the_length_that_its_base_was_made_for(dim, length):

@@ -45,13 +45,6 @@ def bits_of_last(model: LanguageModel, read: np.ndarray, target: int) -> float:
     return -logits[0, -1].log_softmax(-1)[target].item() / math.log(2)
 
 
-def test_a_uniform_model_pays_eight_bits_for_every_byte():
-    losses = evaluate(Constant(torch.zeros(256)), random_windows())
-    assert losses.bits.shape == (7, 16) and losses.bits.dtype == np.float64
-    assert losses.bits_per_byte == pytest.approx(8.0, abs=1e-6)
-    assert losses.bits == pytest.approx(np.full((7, 16), 8.0), abs=1e-6)
-
-
 def test_a_known_distribution_pays_its_cross_entropy():
     p = np.array([0.5, 0.25, 0.125, 0.125])
     windows = np.array([[3, 0, 1, 2], [0, 0, 0, 3]])  # the first byte is context only
@@ -198,12 +191,6 @@ def test_positions_are_given_to_the_model():
     expected = -p.gather(-1, tokens[:, 1:, None])[..., 0].numpy() / math.log(2)
     assert evaluate(model, windows, positions=far).bits == pytest.approx(expected, abs=1e-5)
     assert evaluate(model, windows).bits != pytest.approx(expected, abs=1e-2)
-
-
-def test_positions_from_nought_on_are_the_default():
-    model, windows = language_model(), random_windows(3)
-    given = evaluate(model, windows, positions=np.arange(16))
-    assert np.array_equal(given.bits, evaluate(model, windows).bits)
 
 
 @pytest.mark.parametrize("shape", [(15,), (17,), (3, 16), ()])

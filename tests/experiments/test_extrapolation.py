@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import json
-import re
 
 import numpy as np
 import pytest
@@ -12,9 +11,8 @@ import torch
 from sepnb import experiments
 from sepnb.data import text
 from sepnb.data.text import Document, Text
-from sepnb.evaluation import evaluate, sliding
+from sepnb.evaluation import sliding
 from sepnb.evaluation.long_windows import BLOCKS, Beyond, long_windows
-from sepnb.evaluation.protocols import Protocol
 from sepnb.experiments import extrapolation as ex
 from sepnb.experiments import in_window
 from sepnb.experiments import long_windows as windows
@@ -26,7 +24,6 @@ from sepnb.streams import Streams
 
 from ..shared import MADE
 from .smoke_runs import bits_of, differing, shortened, texts_of, with_texts
-from .smoke_runs import unseen as unseen_of
 
 EXPERIMENT = experiments.get("extrapolation")
 LENGTH = ex.BEYOND["smoke"].length
@@ -52,38 +49,6 @@ def book(name: str, data: np.ndarray) -> Document:
 
 
 # --- the readings
-
-
-@pytest.mark.parametrize("encoding", ["learned", "sinusoidal", "rope", "alibi", "none"])
-def test_every_reading_of_a_method_has_a_name_and_a_rule_of_its_own(encoding):
-    asked = {reading.id: reading for reading in ex.readings(encoding, 128, 1024)}
-    assert len(asked) == len(ex.readings(encoding, 128, 1024))
-    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in asked)
-    rules = {dataclasses.replace(reading, id="", scope="all") for reading in asked.values()}
-    assert len(rules) == len({reading.described for reading in asked.values()}) == len(asked)
-    assert asked["oracle"] == Protocol("oracle", "tight", window=128, stride=1)
-    if encoding != "learned":
-        assert {"native", "native-window", "native-window-sinks", "native-at-7x"} <= set(asked)
-        assert ({"clamp", "wrap"} <= set(asked)) is (encoding == "sinusoidal")
-        assert asked["native"].scope == "all"
-
-
-@pytest.mark.parametrize(
-    ("encoding", "reading", "unseen"),
-    [
-        ("learned", "fourier", "index+length"),
-        ("learned", "fourier-at-7x", "index"),
-        ("learned", "clamp", "length"),
-        ("learned", "clamp-window-sinks", "none"),
-        ("learned", "oracle", "none"),
-        ("sinusoidal", "native", "index+length+distance"),
-        ("sinusoidal", "native-window-sinks", "index+distance"),
-    ],
-)
-def test_each_reading_says_what_training_never_showed(encoding, reading, unseen):
-    config = EXPERIMENT.config("laptop", encoding, 1)
-    asked = {item.id: item for item in texts_of(config).readings}
-    assert unseen_of(config, asked[reading]) == unseen
 
 
 DEFAULTS = {
@@ -277,20 +242,6 @@ def test_inside_the_trained_length_all_corrected_readings_are_the_model_itself(r
             assert first == pytest.approx(plain, abs=1e-6), reading.id
         elif reading.id not in ("cyclic-literal", "alibi-literal"):  # as printed, these leave it alone
             assert abs(first - plain) > 1e-4, reading.id
-
-
-def test_readings_that_are_the_same_rule_give_the_same_bits(rows_of_a_table):
-    config, model, rows = rows_of_a_table
-    for place in range(4):
-        wrapped = bins_of(rows, "wrap", "part")[place]
-        assert bins_of(rows, "fourier-full", "part")[place] == pytest.approx(wrapped, abs=1e-4)
-        assert bins_of(rows, "clamp", "part")[place] != pytest.approx(wrapped, abs=1e-4) or place == 0
-    held = texts_of(config).passages(config)
-    start = evaluate(model, held.tokens[:, : LENGTH + 1]).bits_per_byte
-    (far,) = bins_of(rows, "wrap-at-7x", "far")  # seven whole turns: where it began
-    assert far == pytest.approx(start, abs=1e-6)
-    (far,) = bins_of(rows, "clamp-at-7x", "far")
-    assert abs(far - start) > 1e-4
 
 
 def test_metrics_are_the_rows_by_name(rows_of_a_table):

@@ -322,13 +322,3 @@ def test_a_grid_trains_at_the_rate_of_its_sweep_with_seeds_that_chose_none(name)
             assert config.seed != 0 or name == "recipe_screen"
             swept.add(as_one)
     assert swept and all(any(one in sweep.methods for sweep in SWEEPS.values()) for one in swept)
-
-
-def test_a_package_without_its_records_has_the_default_rates(tmp_path, monkeypatch):
-    monkeypatch.setenv("SEPNB_ROOT", str(tmp_path))
-    rates = {c.training.learning_rate for c in experiments.get("in_window").grid("laptop")}
-    assert rates == {SWEEPS["lr_screen"].default}
-    published = paths.Path(__file__).resolve().parents[2] / "results" / "laptop" / "lr_screen"
-    shutil.copytree(published, tmp_path / "results" / "laptop" / "lr_screen")
-    rates = {c.training.learning_rate for c in experiments.get("in_window").grid("laptop")}
-    assert len(rates) == 3

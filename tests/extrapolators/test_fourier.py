@@ -89,20 +89,6 @@ def test_all_components_reproduce_the_table_and_the_method_is_wrap(table, length
     torch.testing.assert_close(continued, extrapolate(rows, positions, "wrap"), rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize("form", ["corrected", "literal"])
-def test_every_choice_of_components_repeats_after_the_trained_length(table, length, form):
-    """f_L = f_0: no choice of K extrapolates."""
-    rows, beyond = table(length), torch.arange(length, 5 * length)
-    for count in range(1, length // 2 + 1):
-        ask = {"form": form, "n_components": count}
-        first, later = (extrapolate(rows, beyond + shift, "fourier", **ask) for shift in (0, 7 * length))
-        assert torch.equal(first, later)
-    reconstruction = build("fourier", n_components=1).reconstruction(rows)
-    continued = extrapolate(rows, torch.tensor([length]), "fourier", n_components=1)
-    torch.testing.assert_close(continued[0], reconstruction[0], rtol=0, atol=1e-15)
-
-
 @given(
     length=st.integers(2, 40),
     seed=st.integers(0, 10),

@@ -83,22 +83,6 @@ def test_a_seed_gives_the_same_rows_again_and_another_seed_others(wavy):
     assert not torch.isclose(ask(3), ask(4)).all()
 
 
-def test_other_positions_are_no_refit_and_another_table_or_option_is_one(wavy):
-    rows = wavy()
-
-    def misses() -> int:
-        return _fitted.cache_info().misses
-
-    for start in (64, 640, 0):
-        extrapolate(rows, torch.arange(start, start + 10), "learned", steps=5)
-    extrapolate(rows.clone().requires_grad_(), torch.arange(3), "learned", form="literal", steps=5)
-    assert misses() == 1
-    extrapolate(rows, torch.arange(3), "learned", steps=6)
-    rows[0, 0] += 1  # the content counts, not the tensor
-    extrapolate(rows, torch.arange(3), "learned", steps=5)
-    assert misses() == 3
-
-
 def test_a_table_of_zeros_can_be_fitted():
     continued = extrapolate(torch.zeros(8, 2), torch.arange(30), "learned", steps=20)
     torch.testing.assert_close(continued, torch.zeros(30, 2), rtol=0, atol=1e-3)

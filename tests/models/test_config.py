@@ -106,15 +106,6 @@ def test_resolved_names_every_field_in_json_types_and_every_option_of_an_encodin
     assert config(encoding=("learned", "rope")).resolved() != resolved
 
 
-def test_a_factor_at_its_default_leaves_no_trace_in_a_record_and_any_other_value_does():
-    plain, changes = config().resolved(), {"query_key": "strict", "split": ["mlp"], "pos_stream": "constant"}
-    for factor, value in (changes | {"n_kv_heads": 4, "dropout": 0.1, "window": 4}).items():
-        assert factor not in plain
-        assert config(**{factor: value}).resolved() == {**plain, factor: value}
-    rotated = {"encoding": ("sinusoidal", "rope")}
-    assert config(nope_every=2, **rotated).resolved() == {**config(**rotated).resolved(), "nope_every": 2}
-
-
 def through_json(config: TransformerConfig) -> TransformerConfig:
     return TransformerConfig.from_resolved(json.loads(canonical(config.resolved())))
 

@@ -97,17 +97,6 @@ def test_each_sequence_has_a_length_of_its_own(built, text, kind, extension):
             torch.testing.assert_close(together[row : row + 1], alone, **TIGHT)
 
 
-def test_a_position_branch_follows_the_length_and_the_extension(built, text):
-    model, tokens = make(built, "strict", extension=DynamicNTK(3.0, L)), text(2, LENGTH)
-    with torch.no_grad():
-        for n in (4, LENGTH, 12, 4, LENGTH):
-            expected = make(built, "strict", extension=DynamicNTK(3.0, L))(tokens[:, :n])
-            torch.testing.assert_close(model(tokens[:, :n]), expected, rtol=0, atol=1e-12)
-        model.transformer.query_key_encodings[0].extend(DynamicNTK(5.0, L))
-        expected = make(built, "strict", extension=DynamicNTK(5.0, L))(tokens)
-        torch.testing.assert_close(model(tokens), expected, rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize("extension", FOLLOWING, ids=str)
 def test_a_cache_must_be_told_the_length_and_cannot_pass_it(built, text, extension):
     model, tokens = make(built, extension=extension), text(2, 6)

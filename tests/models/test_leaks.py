@@ -115,21 +115,6 @@ def test_each_split_that_lacks_leaks_although_attention_is_frozen(lacking, strea
     assert leak(constant, frozen=False) is None  # nothing is ever written to a constant stream
 
 
-@pytest.mark.parametrize("shape", shapes.covering(**ALL_SPLIT, readout=["both"]), ids=shapes.name)
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
-def test_two_texts_leave_the_same_bits_in_the_position_streams(shape, dropout):
-    """Under frozen attention, or live where they are isolated; in training with the same draws."""
-    model = shaped(shape, torch.float32, dropout=dropout).train(dropout > 0)
-
-    def states(seed: int) -> Tensor:
-        torch.manual_seed(5)
-        return position_states(model, content_for(model, seed))
-
-    with nullcontext() if model.config.isolated else frozen_attention(model):
-        one, other = states(0), states(1)
-    assert torch.equal(one, other) and (one.numel() > 0 or shape["pos_stream"] == "constant")
-
-
 @pytest.mark.parametrize("query_key", ["joint", "strict", "content"])
 def test_two_position_streams_do_not_hear_each_other_either(query_key):
     shape = {"streams": "three", "encoding": "sinusoidal", "query_key": query_key, "readout": "both"}

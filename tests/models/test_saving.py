@@ -18,7 +18,7 @@ from sepnb.records import sealed
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, checkpoints, optimiser
 
-from ..encodings.cases import CASES, IN_SHAPES, ON_TEXTS, heard, model, tokens
+from ..encodings.cases import CASES, ON_TEXTS, heard, model, tokens
 from . import test_image as pictures
 from .test_extended import Interpolation
 
@@ -52,12 +52,6 @@ def test_every_encoding_comes_back_bit_for_bit(path, case):
     same(made, kept(made, path), tokens(), heard(CASES[case], at))
     if case in ON_TEXTS:
         same(made.float(), kept(made.float(), path), tokens())
-
-
-@pytest.mark.parametrize(("name", "shape"), [case for case in IN_SHAPES if case[1] != "dense"])
-def test_so_does_every_shape(path, name, shape):
-    made = model(name, shape)
-    same(made, kept(made, path), tokens())
 
 
 @pytest.mark.parametrize(

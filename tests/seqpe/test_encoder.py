@@ -92,15 +92,6 @@ def test_an_embedding_depends_on_its_position_alone():
     torch.testing.assert_close(together[-3:], together[:3], rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-def test_distinct_positions_have_distinct_embeddings(settings):
-    encoder = drawn(**settings)
-    positions = some(encoder).reshape(40, -1).unique(dim=0)
-    embeddings = encoder(positions[:, 0] if encoder.dims == 1 else positions)
-    apart = torch.cdist(embeddings, embeddings) + torch.eye(len(embeddings))
-    assert apart.min() > 1e-3
-
-
 def test_many_positions_are_encoded_in_pieces_where_no_gradient_is_needed(monkeypatch):
     encoder, positions = drawn(digits=3), torch.arange(995, -1, -7)
     monkeypatch.setattr("sepnb.seqpe.encoder.AT_ONCE", 40)
@@ -176,12 +167,6 @@ def test_the_tree_holds_each_prefix_once_and_knows_what_stands_above():
         prefixes = torch.stack(path, dim=1)
         assert len(prefixes.unique(dim=0)) == tree.sizes[s]
         assert torch.equal(prefixes[tree.leaf[s]], strings[:, : s + 1])
-
-
-def test_the_trained_window_of_the_release_has_few_prefixes():
-    """0 to 511 with five digits: 2,560 slots, of which 572 are distinct prefixes."""
-    encoder = SequentialPositionEncoder(width=8, heads=1, digits=5)
-    assert sum(PrefixTree.of(encoder.strings(torch.arange(512))).sizes) == 572
 
 
 def test_settings_that_do_not_fit_are_refused(unhooked):

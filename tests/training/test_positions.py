@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import json
 
 import numpy as np
 import pytest
@@ -250,18 +249,6 @@ def model(mode: str = "separated") -> LanguageModel:
     return LanguageModel(config, vocab_size=256)
 
 
-def test_a_config_without_samplers_keeps_its_plain_form_and_one_with_them_names_every_setting():
-    assert CONFIG.resolved() == {
-        "steps": 6, "batch_size": B, "length": L, "learning_rate": 1e-2, "warmup": 0.1, "weight_decay": 0.1,
-        "betas": [0.9, 0.95], "clip": 1.0, "precision": "float32", "compiler": None,
-    }  # fmt: skip
-    given = dataclasses.replace(CONFIG, positions=TrueGap(64, second="other")).resolved()
-    assert given.pop("positions") == {
-        "name": "true-gap", "maximum": 64, "indices": "true", "second": "other"
-    }  # fmt: skip
-    assert given == CONFIG.resolved() and json.dumps(given)
-
-
 def test_offsets_of_zero_are_bitwise_the_plain_training():
     plain = train(model(), texts.sample_batches(TEXT, seed=0, steps=6, **SIZES), CONFIG)
     sampler = RandomOffset(L)
@@ -278,12 +265,6 @@ def test_the_loss_of_a_step_is_that_of_its_targets_at_its_positions(sampler):
     losses = train(model(), iter(drawn(sampler, steps=6)), dataclasses.replace(CONFIG, positions=sampler))
     assert losses[0] == pytest.approx(expected, rel=1e-6)
     assert expected != pytest.approx(target_losses(model(), inputs, targets).mean().item(), rel=1e-6)
-
-
-def test_a_config_that_draws_positions_refuses_batches_without_them():
-    config = dataclasses.replace(CONFIG, positions=RandomOffset(64))
-    with pytest.raises(ValueError, match="a batch has no positions, and the config draws them by RandomO"):
-        train(model(), texts.sample_batches(TEXT, seed=0, steps=6, **SIZES), config)
 
 
 # --- an auxiliary loss

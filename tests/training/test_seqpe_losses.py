@@ -201,12 +201,6 @@ def test_a_model_without_the_encoder_is_refused(unhooked):
         BOTH.bind(0)(torch.nn.ModuleList([encoder(), encoder()]))
 
 
-def test_a_record_can_name_every_setting():
-    plain = SeqPELosses(CANDIDATES, WINDOWS, shifts=ShiftSteps(1000)).resolved()
-    assert plain["name"] == "seqpe" and plain["candidates"]["kinds"] == [["edited", 0.4], ["window", 0.6]]
-    assert plain["shifts"] == {"maximum": 1000, "per": "step", "probability": 0.1}
-
-
 def test_all_that_the_release_sets_is_set_by_options_of_one_of_three_descriptions():
     """Forms and weights of the losses, noise in the encoder, offsets that are drawn once."""
     shifts = ShiftSteps(1000, starts=320, per="sequence")
