@@ -368,7 +368,7 @@ figures.show_table(
     caption="Largest change of a score when all positions move by 5, and largest "
     "difference that positions make at all (float64). Only RoPE depends on positions "
     "but not on a shift; 1e-14 is rounding.",
-    formats=dict.fromkeys(table.columns[1:], ".1e"),
+    formats=dict.fromkeys(table.columns[1:], ".2g"),
     highlight=[0],
 )
 moved = table.set_index("what is done")["change under a shift"]

@@ -573,7 +573,7 @@ def told_of(name: str) -> dict[str, object]:
     variant = COMPARED[name]
     runs = factors[factors.method == name].dropna(subset=["bits_per_byte"])
     return {
-        "reference": variant.base or "",
+        "reference": figures.title(variant.base) if variant.base else "",
         "change": variant.says,
         "bits per byte": text_of(runs.bits_per_byte, ".3f"),
         "minus the reference": text_of(effect(name)) if variant.base else "",

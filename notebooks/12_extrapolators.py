@@ -174,10 +174,12 @@ for ax, (title, path) in zip(
     ax.plot(*plane.T, color=figures.FAINT, linewidth=0.9)
     ax.scatter(*plane.T, c=window, cmap="viridis", s=14, zorder=3)
     ax.set(title=title, xticks=[], yticks=[], xlabel="first component")
-    for index in (0, L - 1):
-        spot = {"xytext": (4, 4), "textcoords": "offset points", "fontsize": 9}
+    for index in (0, L - 1):  # the names stand outside the path
+        side, up = np.sign(plane[index])
+        spot = {"xytext": (7 * side, 7 * up), "textcoords": "offset points"}
+        spot |= {"ha": "left" if side > 0 else "right", "fontsize": 9, "va": "center"}
         ax.annotate(f"$i$ = {index}", plane[index], **spot, zorder=4)
-    ax.margins(0.16)
+    ax.margins(0.24)
 axes[0].set_ylabel("second component")
 assert step_of_row["live"] > step_of_row["sinusoid"], "the live path is ragged"
 figures.show(
@@ -198,7 +200,8 @@ figures.show(
 #
 # ## Five ideas
 #
-# ```{margin} Source
+# ```{admonition} Source
+# :class: note
 # The slides propose these five rules, as their equations (2) to (6), without a measurement. Some contain slips as printed. We use the
 # repaired forms; the {doc}`appendix <92_extrapolators_in_detail>` compares both.
 # ```

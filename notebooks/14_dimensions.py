@@ -868,17 +868,15 @@ ARMS = {
 }
 READ = {
     "inside": "{}:bits_per_byte",
-    "as trained, 2L": "{}:gap/native/2x",
     "as trained, 8L": "{}:gap/native/8x",
-    "slowed, 2L": "{}:gap/slowed/2x",
     "slowed, 8L": "{}:gap/slowed/8x",
 }
 figures.show_table(
     of.grid(ARMS, READ, ".3f", head="model"),
     caption="Bits per byte inside the trained length, and then above the model's own "
-    "sliding window in the bins that end at 2L and 8L, as trained and with positions "
-    "slowed down in the way that validation texts of 8L prefer. Means over six seeds "
-    "and 95 % t intervals.",
+    "sliding window in the bin that ends at 8L, as trained and with positions slowed "
+    "down in the way that validation texts of 8L prefer. Means over six seeds and 95 % "
+    "t intervals.",
 )
 
 # %% [markdown]
