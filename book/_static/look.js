@@ -25,15 +25,9 @@ document.addEventListener("DOMContentLoaded", () => {
   watch("table", "article :is(.sepnb-table, .pst-scrollable-table-container)");
   watch("figure", "article figure");
   watch("code", "article :is(.cell_input, .cell_output) pre");
-  // Between a formula and the sign after it, or the parenthesis before it, no line ends; a formula that is wider than
-  // its column scrolls instead.
+  // Between a formula and the sign after it, or the parenthesis before it, no line ends.
   const inline = () => {
     for (const formula of document.querySelectorAll("article span.math")) {
-      const column = formula.closest("p, li, td, th, dd, figcaption, caption, h1, h2, h3, h4") ?? formula.parentElement;
-      if (formula.scrollWidth > column.clientWidth || formula.offsetWidth > column.clientWidth) {
-        formula.classList.add("sepnb-long");
-        continue;
-      }
       const [before, after] = [formula.previousSibling, formula.nextSibling];
       const opens = before?.nodeType === Node.TEXT_NODE ? /[(\u201c"]+$/.exec(before.data)?.[0] ?? "" : "";
       const closes = after?.nodeType === Node.TEXT_NODE ? /^[.,;:!?)\u201d"]+/.exec(after.data)?.[0] ?? "" : "";

@@ -7,7 +7,6 @@ from sepnb.companion.book import not_run
 from sepnb.companion.check import published
 
 AWAITED: tuple[str, ...] = (
-    *("stretched_needle", "stretched_needle_sweep"),
     *(f"adapted_{task}" for task in ("mqar", "latest_value", "needle")),
     "stretched_text_sweep",
 )

@@ -19,6 +19,7 @@ REASONS = {
         SLOWED,
     ),
     **dict.fromkeys(("mqar", "latest_value", "needle"), RECALL),
+    "every_reading": "First came the four models that the finding compares; forget gates wait.",
     "questions": "First come the methods that the other tasks had put in front.",
     "indirect_index": "First came the models that differ in what is mixed; those at random positions wait.",
 }
