@@ -292,7 +292,8 @@ CLAIMS = {
     ),
     "removed-text-reads-further-than-slowed": _removed(
         "A trained model, RoPE or separated, that is tuned without position loses less at eight trained "
-        "lengths than one that is tuned alike with it and slowed down, each against its own sliding window",
+        "lengths than one that is tuned alike with it and slowed down, each against the sliding window of "
+        "the untuned model",
         pairs(each("{}/removed - {}/kept", BOTH), GAP, high=0.0),
     ),
     "removed-text-content-is-all-to-tune": _removed(

@@ -25,6 +25,10 @@ AT_16X = ("accuracy/stretched/16x", "near/stretched/16x")
 ADAPTED = ("accuracy/adapted/16x", "accuracy/adapted/32x")
 
 REMARK = "Trials of one or two seeds had been seen."
+EVENLY = (
+    "Written when a referee had noticed that an untuned dense model reads further if all its waves are "
+    "slowed down alike. Dense models tuned in the usual way had been seen, of novels."
+)
 
 _of = partial(Claim, higher_is_better=True, floors=(LEARNT,), remark=REMARK)
 
@@ -72,6 +76,12 @@ def adapted(task: str) -> dict[str, Claim]:
             f"a low-rank adapter of as many numbers",
             pairs(f"{TUNED} - {DENSE}/low-rank", *ADAPTED, low=0.0),
             **of,
+        ),
+        f"{name}-no-dense-adapter-slowed-evenly": _of(
+            f"A separated model of which the position part is tuned {does} more often than a dense one with "
+            f"a low-rank adapter of as many numbers, all waves of which are slowed down alike",
+            pairs(f"{TUNED} - {DENSE}/low-rank-evenly", *ADAPTED, low=0.0),
+            **of | {"remark": EVENLY},
         ),
         f"{name}-as-often-as-rope-tuned-alike": _of(
             f"A separated model of which the position part is tuned {does} as often as RoPE with YaRN of "
@@ -174,6 +184,17 @@ TEXTS = {
         "own sliding window",
         pairs(f"{TUNED}-one-factor - {DENSE}/low-rank-one-factor", *gap("slowed", ("8x",)), high=0.0),
         remark=ONE,
+    ),
+    "adapted-text-no-dense-adapter-slowed-evenly": _text(
+        "A separated model of which the position part is tuned with the factor 8 loses less at eight trained "
+        "lengths than a dense one, all waves of which are slowed down alike, with a low-rank adapter of as "
+        "many numbers, and than one of which everything is tuned, each against its own sliding window",
+        pairs(
+            [f"{TUNED}-one-factor - {DENSE}/{arm}-one-factor-evenly" for arm in ("low-rank", "all")],
+            *gap("slowed", ("8x",)),
+            high=0.0,
+        ),
+        remark=EVENLY,
     ),
     "adapted-text-as-good-as-rope-tuned-alike-with-one-factor": _text(
         "A separated model of which the position part is tuned with the factor 8 pays no more at eight "

@@ -28,7 +28,7 @@ READ = (1, 8, 16, 32)
 
 CELLS = {
     **cells("separated-sinusoidal", "position", "all"),
-    **cells("sinusoidal", "all", "maps", "low-rank"),
+    **cells("sinusoidal", "all", "maps", "low-rank", "low-rank-evenly"),
     **cells("rope", "all", "maps", "low-rank"),
     **cells("concatenated-sinusoidal", "position"),
     **cells("separated-sinusoidal-constant", "position"),
@@ -37,7 +37,7 @@ CELLS = {
     **cells("separated-sinusoidal", "position-maps", "content", "position-one-factor"),
     **cells("separated-sinusoidal", "all-one-factor", "position-not-slowed", "position-5", "position-1"),
 }
-COMPARED = tuple(CELLS)[:9]
+COMPARED = tuple(CELLS)[:10]
 """What the rules compare: twelve seeds. The others have six."""
 
 

@@ -33,8 +33,9 @@ TIMES = 8
 FACTORS = (8, 16)
 """Drawn anew in every step, with the position at which its texts begin."""
 
-TURNED, OTHERS = "yarn", "parts-1-32-log"
-"""RoPE is slowed by YaRN, as it is in practice, every other model by parts, with logits scaled by log n."""
+TURNED, OTHERS, EVENLY = "yarn", "parts-1-32-log", "interpolation-log"
+"""RoPE is slowed by YaRN, as it is in practice, every other model by parts, with logits scaled by log n. A
+dense sinusoid is slowed in a second way too, all waves alike: untuned, it reads further so."""
 
 TUNING_SEED = 1000
 """Added to the seed: a tuning draws other samples than the training did."""
@@ -46,7 +47,8 @@ class Arm(NamedTuple):
     Fields: the part ("position", "content", "all", "maps": W_Q and W_K, "position maps": their columns that
     read positions, "low rank": a change of W_Q and W_K of low rank with as many numbers as the position part
     of the separated model); the rates that are tried; the factors that are drawn (none: that of `TIMES`);
-    whether positions are slowed down; the share of the tokens of the training.
+    whether positions are slowed down; the share of the tokens of the training; the way of slowing down, where
+    it is not the usual one of the model.
     """
 
     part: str
@@ -54,6 +56,7 @@ class Arm(NamedTuple):
     factors: tuple[int, ...] = FACTORS
     slowed: bool = True
     share: float = 0.25
+    reading: str | None = None
 
 
 FAST, MIDDLE, SLOW = (2e-3, 4e-3, 8e-3, 1.6e-2), (1e-3, 2e-3, 4e-3, 8e-3), (5e-4, 1e-3, 2e-3, 4e-3)
@@ -69,6 +72,9 @@ ARMS: Mapping[str, Arm] = {
     "all-one-factor": Arm("all", SLOW, ()),
     "maps-one-factor": Arm("maps", MIDDLE, ()),
     "low-rank-one-factor": Arm("low rank", FAST, ()),
+    "low-rank-evenly": Arm("low rank", FAST, reading=EVENLY),
+    "low-rank-one-factor-evenly": Arm("low rank", FAST, (), reading=EVENLY),
+    "all-one-factor-evenly": Arm("all", SLOW, (), reading=EVENLY),
     "position-not-slowed": Arm("position", FAST, (), slowed=False),
     "position-5": Arm("position", FAST, share=0.05),
     "position-1": Arm("position", FAST, share=0.01),
@@ -175,7 +181,7 @@ def tuning_of(run: Run, arm: str) -> Tuning:
     )
     tuning = replace(tuning, steps=2, batch_size=1) if smoke else tuning
     rates = one.rates[-2 if smoke else 0 :]
-    reading = TURNED if run.model.encodings[0].name == "rope" else OTHERS
+    reading = one.reading or (TURNED if run.model.encodings[0].name == "rope" else OTHERS)
     each = tuple(replace(tuning, learning_rate=rate) for rate in rates)
     return Tuning(one, reading, each, further=0 if smoke else 2)
 
