@@ -63,7 +63,8 @@ CELLS = {
     **cells("separated-sinusoidal", "position-5", "position-1", "position-one-factor"),
     **cells("separated-sinusoidal-constant", "position-one-factor"),
     **cells("rope", "maps-one-factor"),
-    **cells("sinusoidal", "low-rank-one-factor", "low-rank-one-factor-evenly", "all-one-factor-evenly"),
+    **cells("sinusoidal", "low-rank-one-factor", "low-rank-one-factor-evenly"),
+    **cells("sinusoidal", "all-one-factor", "all-one-factor-evenly"),
 }
 SLOWED = tuple(Protocol(name) for name in FACTORS)
 
