@@ -121,10 +121,10 @@ figures.show(
 #
 # *The dog bit the man* has five words, two of them equal. A shuffle turns it into its opposite.
 #
-# The model is the {term}`dense model` of the book: two pre-norm blocks without biases, here without position encoding and causal mask, so
-# every token sees every other. Its weights are random, because nothing before the last experiment depends on training. We compute in
-# float64, so that "equal" can mean "equal to rounding". The code of {numref}`fig-order-attention` builds the model and keeps the weights
-# of its first head. Word $n$ of the shuffle is word `order[n]` of the sentence, and its row and column have moved with it:
+# The model is the {term}`dense model` of the book: two pre-norm blocks without biases, here without a position encoding. It has no causal
+# mask either, so every token sees every other. Its weights are random, because nothing before the last experiment depends on training. We
+# compute in float64, so that "equal" can mean "equal up to rounding". The code of {numref}`fig-order-attention` builds the model and keeps
+# the weights of its first head. Word $n$ of the shuffle is word `order[n]` of the sentence, and its row and column have moved with it:
 
 # %%
 print("attention weights", tuple(weights_before.shape), "  logits", tuple(before.shape))
@@ -156,8 +156,8 @@ torch.testing.assert_close(after, before[:, order], rtol=0, atol=1e-12)
 # (\Pi A \Pi^\top)(\Pi U W_V) = \Pi\, (A\, U W_V) .
 # $$ (eq-order-head)
 #
-# The two inner permutations cancel, because the sum over keys forgets the order of the keys. Norm, MLP, output map and residual sum act
-# on each token alone, so they commute with $\Pi$ too. By induction over the blocks, for the whole model $f$,
+# The two inner permutations cancel, because $\Pi^\top \Pi = 1$: the sum over keys does not depend on their order. Norm, MLP, output map and
+# residual sum act on each token alone, so they commute with $\Pi$ too. By induction over the blocks, for the whole model $f$,
 #
 # $$
 # f(\Pi x) = \Pi f(x) .
@@ -167,9 +167,9 @@ torch.testing.assert_close(after, before[:, order], rtol=0, atol=1e-12)
 #
 # ### By hand
 #
-# Take two tokens, $x = (0, \sqrt{\ln 2})$, and one head of width 1 with all matrices equal to 1. The scores of the first token are
-# $(0, 0)$ and its weights $(1/2, 1/2)$. Those of the second are $(0, \ln 2)$ and $(1/3, 2/3)$. Exchange the tokens, and the two outputs
-# are exchanged.
+# Take two tokens, $x = (0, \sqrt{\ln 2})$, and one head of width 1 with all matrices equal to 1. The first token has the scores $(0, 0)$
+# and the weights $(1/2, 1/2)$, and the second has the scores $(0, \ln 2)$ and the weights $(1/3, 2/3)$. Exchange the tokens, and the two
+# outputs are exchanged.
 
 # %%
 x = torch.tensor([0.0, np.log(2) ** 0.5], dtype=torch.float64)
@@ -220,11 +220,12 @@ assert numbers["invariance_error"] > 1e-3, "and they do move: it is not invarian
 # :class: warning
 # The source says that attention "is permutation equivalent" and "produces the same output regardless of input order". The first is a slip
 # for *equivariant*, the second describes *invariance*. No logit of $f(\Pi x)$ differs from that of $\Pi f(x)$ by more than
-# {num}`01_order/equivariance_error:.1e`, which is rounding. From $f(x)$ one of them differs by {num}`01_order/invariance_error:.2f`. Each
-# token keeps its own output wherever it moves, but the model cannot distinguish *dog* at place 1 from *dog* at place 4.
+# {num}`01_order/equivariance_error:.1e`, which is rounding. But one of them differs from the same logit of $f(x)$ by
+# {num}`01_order/invariance_error:.2f`. Each token keeps its own output wherever it moves, but the model cannot distinguish *dog* at place 1
+# from *dog* at place 4.
 # ```
 #
-# ## What averaging makes of it
+# ## What averaging does to order
 #
 # The article's statement is true of a model that averages its outputs. Many models reduce the token outputs to one vector, for instance
 # to their mean, $\frac{1}{N} \mathbf{1}^\top f(x)$ with $\mathbf{1}$ the vector of ones. A sum does not change when its terms are
@@ -272,7 +273,7 @@ assert numbers["distinct_learned"] == 60
 #
 # A language model must not look ahead, so its mask removes the weights with $j > i$. But "ahead" is a statement about order. A shuffle
 # moves the tokens but not the mask. The softmax then no longer commutes with $\Pi$, and the step from {eq}`eq-order-scores` to
-# {eq}`eq-order-head` fails. The same test must now fail too:
+# {eq}`eq-order-head` fails. So the test from above must now fail:
 
 # %%
 causal = build_model(causal=True)
@@ -405,7 +406,7 @@ figures.show(
 # 1. *Tokens alone*: we shuffle the tokens but leave the indices in place. An encoding that contains order must break
 #    {eq}`eq-order-equivariance`.
 # 2. *Tokens with their positions*: we shuffle both. Every token keeps its index, so equivariance must **return**. A model that uses the
-#    order of its rows fails here.
+#    order in which its tokens are stored (the order of its rows) fails here.
 # 3. *Shift*: we add 7 to every index. A relative encoding sees the same distances, so its outputs must not change.
 
 
@@ -441,8 +442,8 @@ numbers["worst_error_with_positions"] = errors["with positions"].max()
 
 # %% [markdown]
 # For the model without an encoding all three errors are rounding, because it knows nothing about positions. *Sinusoidal* and *learned*
-# notice a shift, because they are absolute: an index alone means something. *RoPE* and *ALiBi* do not notice it, because only differences
-# of indices reach the scores. Every encoding passes the second experiment, the worst with an error of
+# notice a shift, because they are absolute: each index has a vector of its own. *RoPE* and *ALiBi* do not notice it, because only
+# differences of indices reach the scores. Every encoding passes the second experiment, the worst with an error of
 # {num}`01_order/worst_error_with_positions:.1e`. So without a mask the indices are a model's only source of order, and the book relies on
 # that whenever it gives a model indices it has never seen. (A causal mask is a second source: it depends on the order of the rows, not on
 # their indices.)
@@ -476,8 +477,8 @@ print("test set", tuple(x_test.shape), " share of 'B first':", share)
 assert y_test.sum() * 2 == len(y_test)
 
 # %% [markdown]
-# The book's training loop predicts next tokens. This task has one label per sequence, so it brings its own loop, with the book's
-# optimiser and schedule.
+# The book's training loop predicts next tokens. This task has one label per sequence, so it needs its own loop, with the book's optimiser
+# and schedule.
 
 
 # %%
@@ -555,8 +556,8 @@ assert min(final[name].mean() for name in ("sinusoidal", "learned", "rope")) > 0
 #
 # We expected ALiBi to join the three. It scores {num}`01_order/accuracy_alibi:.3f` with every seed, because its penalty $|i - j|$ stays the
 # same when a sequence is read backwards. If $\Pi$ is the *reversal*, the argument of {eq}`eq-order-head` applies again: a bidirectional
-# ALiBi model is equivariant to reversal. If its outputs are pooled, it gives a sentence and its mirror image the same answer. It
-# distinguishes near from far, but not left from right. That also explains its {num}`01_order/distinct_alibi` answers for
+# ALiBi model is equivariant to reversal. If its outputs are pooled, it gives a sentence and its mirror image the same answer: ALiBi
+# distinguishes near from far, but not left from right. That also explains the model's {num}`01_order/distinct_alibi` answers for
 # {num}`01_order/orders` sentences: each sentence shares one with its mirror image.
 #
 # ALiBi was made for causal models, where the mask supplies the direction {cite:p}`press2022`, so the symmetry does no harm there. RoPE

@@ -13,9 +13,10 @@
 # %% [markdown]
 # # 2. Absolute positions: waves and tables
 #
-# **Finding.** Moving a position $c$ places on multiplies its sinusoid by one matrix, the same at every index. A head that has learned the
-# right matrix can look five tokens back from any position (figure below, middle). With a random matrix the distance explains only
-# {num}`02_absolute/distance_share_random:.0%` of the variance of the scores (right).
+# **Finding.** Moving a position $c$ places on multiplies its sinusoid, the vector of sines and cosines that stands for its index, by one
+# matrix, which is the same at every index. A head that has learned the right matrix can look five tokens back from any position
+# ({numref}`fig-absolute-scores`, with $R_{-5}$). With a random matrix $A$ the distance explains only
+# {num}`02_absolute/distance_share_random:.0%` of the variance of the scores.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -100,9 +101,9 @@ figures.show(
     alt="Three heat maps of scores for 64 queries and keys. The first two are made of "
     "parallel diagonals, darkest on the main diagonal and on the one five to its "
     "left. The third is a patchwork without diagonals.",
-    caption="Scores between sinusoids, dark where they are high. Left: the dot "
-    "product depends on the distance alone. Middle: with the fixed rotation $R_{-5}$ "
-    "in between, every query looks five back. Right: with a random matrix the "
+    caption="Scores between sinusoids, dark where they are high. The plain dot "
+    "product depends on the distance alone. With the fixed rotation $R_{-5}$ "
+    "in between, every query looks five tokens back. With a random matrix $A$ the "
     f"distance explains {numbers['distance_share_random']:.0%} of the variance.",
 )
 
@@ -125,8 +126,8 @@ figures.show(
 # - **Time**: about 20 s of one CPU core, most of it for one tiny training; no GPU is used, nothing is downloaded. Memory:
 #   under 1 GB. The records shown at the end: `sepnb run ablation_sweep ablation` and `sepnb run encoding_screen encodings`.
 # - **You need**: {doc}`chapter 1 <01_order>`; the addition theorems of sine and cosine.
-# - **You will learn**: why a shift is a rotation, and how a head can ask for "five back". Where float32 and bfloat16 lose count.
-#   Which rows of a table learn.
+# - **You will learn**: why a shift is a rotation, and how a head can ask for "five back"; where float32 and bfloat16 lose count; which rows
+#   of a table learn.
 # - **Claims tested**: one claim of the notes among our sources, with runs of {doc}`chapter 11 <11_language_model>`.
 # ```
 #
@@ -232,9 +233,9 @@ assert numbers["distinct_codes_bf16"] == 2048 > numbers["distinct_indices_bf16"]
 #
 # ### Three functions, one name
 #
-# Public code disagrees on the columns, and sometimes on the frequencies. *Interleaved* is {eq}`eq-absolute-sinusoid`. *Halves* puts all
-# sines before all cosines. A third convention, *halves, endpoint*, orders the columns in the same way but uses another grid of frequencies,
-# $w_m = b^{-m/(D/2 - 1)}$, which ends at exactly $1/b$.
+# Public code disagrees on the order of the columns, and sometimes on the frequencies. *Interleaved* is {eq}`eq-absolute-sinusoid`. *Halves*
+# puts all sines before all cosines. A third convention, *halves, endpoint*, orders the columns in the same way but uses another grid of
+# frequencies, $w_m = b^{-m/(D/2 - 1)}$, which ends at exactly $1/b$.
 
 # %%
 layouts = ("interleaved", "halves", "halves-endpoint")
@@ -280,9 +281,9 @@ for dim in (8, 9, 64, 65):
     torch.testing.assert_close(literal(torch.arange(9), dim)[:, :dim], ours)
 
 # %% [markdown]
-# It is one pair too many: {num}`02_absolute/literal_columns_of_64` columns for a width of 64. Cut to the width, it is our function, so the
-# slide means the right thing. This error shows up at once, because the shapes do not fit. The dangerous errors are those that fit, such as
-# a wrong layout.
+# The range has one pair too many: {num}`02_absolute/literal_columns_of_64` columns for a width of 64. If we drop the surplus columns, the
+# formula is our function, so the slide means the right thing. This error shows up at once, because the shapes do not fit. The dangerous
+# errors are those that fit, such as a wrong layout.
 #
 # ## A shift is a rotation
 #
@@ -331,7 +332,7 @@ torch.testing.assert_close(shift_matrix(3) @ shift_matrix(4), shift_matrix(7))
 # %% [markdown]
 # The error of {eq}`eq-absolute-shift` is {num}`02_absolute/shift_error:.0e`. With the wrong layout it is
 # {num}`02_absolute/shift_error_layout:.1f`, and with the transposed matrix, which turns back,
-# {num}`02_absolute/shift_error_direction:.1f`. A check of lengths would have passed all three.
+# {num}`02_absolute/shift_error_direction:.1f`. A check that only compares the lengths of the vectors would have accepted all three.
 #
 # Does *any* embedding have this property? Take 512 random rows, like a table before training, and fit the best matrix that takes each
 # row to the next.
@@ -362,8 +363,8 @@ assert numbers["unexplained_sinusoid"] < 1e-12 < 0.5 < numbers["unexplained_rand
 # p_i \cdot p_j = \sum_{m=0}^{D/2-1} \cos\bigl( (i - j)\, w_m \bigr) :
 # $$ (eq-absolute-dot)
 #
-# a function of the distance, the same everywhere in the text. It cannot distinguish left from right, because the cosine is even. Nor
-# does it say *how far*: it falls at first and then goes up and down.
+# a function of the distance, the same everywhere in the text. The dot product cannot distinguish left from right, because the cosine is
+# even. And it does not say *how far*, because it falls at first and then goes up and down.
 
 # %%
 distance, there = torch.arange(0, 257), torch.tensor([1000])
@@ -498,8 +499,7 @@ figures.show(
 
 # %% [markdown]
 # At index $10^6$ the error is {num}`02_absolute/float32_error_1e6:.3f` with angles in float32 and {num}`02_absolute/ours_error_1e6:.0e`
-# with ours, which computes angles in float64 and rounds the result to float32. This matters, because the book asks models about indices up
-# to a million.
+# with ours. This matters, because the book asks models about indices up to a million.
 #
 # ## A table of rows
 #
@@ -605,10 +605,10 @@ figures.show(
 )
 
 # %% [markdown]
-# The rows that were used have grown from {num}`02_absolute/norm_fresh:.2f` to {num}`02_absolute/norm_trained:.2f` on average. In the right
-# panel the mean of the used rows is subtracted first. Some cosines must then be negative. That these are the far rows is what training did:
-# nothing told the model that index 7 lies between 6 and 8. It learned from texts that near rows are alike, so far only coarsely. The other
-# rows are noise.
+# The rows that were used have grown from {num}`02_absolute/norm_fresh:.2f` to {num}`02_absolute/norm_trained:.2f` on average. For the
+# cosines, the mean of the used rows is subtracted first, so some cosines must be negative. But training decided which: the negative cosines
+# are those between rows that are far apart. Nothing told the model that index 7 lies between 6 and 8. It learned from texts that near rows
+# are alike, so far only coarsely. The unused rows are noise.
 #
 # **A surprise.** We expected the untrained rows to hurt. But the loss is {num}`02_absolute/bits_last_trained:.2f` bits per byte on the
 # last sixteen trained places, and {num}`02_absolute/bits_untrained:.2f` on the sixteen untrained places after them. The reason is that
@@ -764,10 +764,11 @@ assert len({rates["ablation"][m] for n, *pair, _ in COMPARED[:2] for m in pair})
 # the loss ({verdict}`position-at-every-layer-helps: not reproduced`). The other two rows have three seeds and no rule, so they are
 # exploratory.
 #
-# Inside the trained length the table for queries and keys has a lower loss than the table at the input, but past it it breaks more.
-# There the last row of the table stands in for every row that is missing. We compare each model with itself, reading through a window that
-# slides along the text. At eight lengths the loss is above that window by {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits per
-# byte for the table at queries and keys, and by {num}`encodings/learned/gap/clamp/8x:+.2f` for the table at the input
+# Inside the trained length the table for queries and keys has a lower loss than the table at the input, but in longer texts it breaks more.
+# There the last row of the table replaces every row that is missing. We compare each model with itself, reading through a window that
+# slides along the text. At eight trained lengths the loss is higher than with this window by
+# {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits per byte for the table at queries and keys, and by
+# {num}`encodings/learned/gap/clamp/8x:+.2f` for the table at the input
 # ({doc}`chapter 7 <07_every_encoding>`).
 #
 # ## What to take away

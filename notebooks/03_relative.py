@@ -14,8 +14,9 @@
 # # 3. Relative positions: Shaw and Transformer-XL
 #
 # **Finding.** A model that is told only that a key is earlier, and not how far back it is, loses
-# {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:.2f` bits per byte. So exact distances help nearby. Farther out, the model
-# hardly uses the keys at all: hiding every key from distance 8 on costs only {num}`03_relative/hidden_8` bits per byte.
+# {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:.2f` bits per byte. So exact distances help nearby. Farther out, even the
+# model that knows every distance hardly uses the keys: hiding every key at distance 8 or more costs it only {num}`03_relative/hidden_8`
+# bits per byte.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -138,10 +139,10 @@ figures.show(
     "label, are hidden, or are hidden except the first four; distances from 1 to 32, "
     "every seed a tick, a band for the margin. " + found,
     caption=found
-    + " Lines: the cost if all keys at this distance or farther share one label, or "
-    "are hidden (all, or all but the first four tokens). The cost of hiding keys is an "
-    "upper bound for what the model gains from them. Validation text; the band is "
-    "±0.03, the axis is linear to 0.1.",
+    + " Lines: the cost if all keys at this distance or farther share one label (one "
+    "vector for all their distances), or are hidden (all, or all but the first four "
+    "tokens). The cost of hiding keys is an upper bound for what the model gains from "
+    "them. Validation text; the band is ±0.03, the axis is linear to 0.1.",
 )
 
 # %% [markdown]
@@ -156,18 +157,19 @@ figures.show(
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: about 25 s of one CPU core, most of it for two tiny trainings; no GPU is used, nothing is
-#   downloaded. Memory: under 1 GB. The records of one section: `sepnb run shaw_clip`, {num}`03_relative/clip_laptop_runs` runs of
-#   about a minute on one core, on the novels of `sepnb data eltec-eng`.
+#   downloaded. Memory: under 1 GB. The records of one section come from `sepnb run shaw_clip`: {num}`03_relative/clip_laptop_runs` runs of
+#   about a minute each on one core, on the novels that `sepnb data eltec-eng` downloads.
 # - **You need**: {doc}`chapter 2 <02_absolute>`, or at least its section *What to take away*.
-# - **You will learn**: how to score by distance without a vector for every pair. What clipping does to longer texts. The four terms
-#   of Transformer-XL, and a shift of rows that is easy to get wrong.
+# - **You will learn**: how to score by distance without a vector for every pair; what clipping does to longer texts; the four terms of
+#   Transformer-XL, and a shift of rows that is easy to get wrong.
 # - **Claim tested** (see {doc}`/book/claims`): `precise-position-helps-nearby`. Its rule was committed before the first record
 #   was made.
 # ```
 #
 # ## Where a place hides in a score
 #
-# With a position embedding added at the input, query $i$ and key $j$ score, before scaling,
+# With a position embedding added at the input, the score of query $i$ and key $j$ is, before scaling and with $s$ and $s'$ the embeddings
+# of the two tokens,
 #
 # $$
 # \begin{aligned}
@@ -249,7 +251,7 @@ figures.show(
     "constant along diagonals, minus two below and plus two above.",
     caption="Every pair of tokens is an edge, labelled with the clipped relative "
     "position. *the* and *man* on the right are two and three away from *dog* but "
-    "share a label: of tokens $k$ or more away the model knows only the side.",
+    "share a label: for tokens $k$ or more away, the model knows only the side.",
 )
 
 # %% [markdown]
@@ -325,14 +327,14 @@ three = shaw_scores(ask, nothing, by_hand, clip=1)[0, 0]
 assert three.tolist() == [[0, 0, 0], [1, 0, 0], [1, 1, 0]], "the past is below"
 
 # %% [markdown]
-# The little matrix at the end is a case to do **by hand**: width 1, $k = 1$, all queries 1, all keys 0, and only the label *one or more
-# back* has a vector. A model with the wrong sign trains to a sensible loss, so the test needs a table that is not symmetric.
+# The small matrix at the end of the code is a case to do **by hand**: width 1, $k = 1$, all queries 1, all keys 0, and only the label *one
+# or more back* has a vector. A model with the wrong sign trains to a sensible loss, so the test needs a table that is not symmetric.
 #
 # ### Without a vector for every pair
 #
-# There are $N^2$ pairs but only $2k+1$ labels, so $q_i \cdot a^K_c$ takes only $2k+1$ values for each query. Compute those values,
-# $Q\, (a^K)^\top$, and look up the one for the label of each pair. For the values, go the other way: add up the weights of each label
-# and multiply the $2k+1$ sums by the table,
+# There are $N^2$ pairs but only $2k+1$ labels, so $q_i \cdot a^K_c$ is one of only $2k+1$ numbers for each query. Compute these numbers,
+# $Q\, (a^K)^\top$, and *gather* them: look up the number for the label of each pair. For the value vectors, go the other way and *bin*: add
+# up the weights of each label and multiply the $2k+1$ sums by the table,
 #
 # $$
 # \sum_j a_{ij}\, a^V_{c(j-i)} = \sum_{c=-k}^{k} \Bigl( \sum_{j:\, c(j-i) = c} a_{ij} \Bigr) a^V_c .
@@ -372,9 +374,9 @@ numbers["memory_ratio"] = for_pairs[-1] / ours[-1]
 #
 # In a causal model no query sees a later key, so the rows of positive labels are never used.
 #
-# The row of label $-k$ belongs to *all* keys from $k$ back on. As long as $k$ is below the trained length $L$, training reaches it, and a
-# longer text needs no other. In that sense clipping "lets us generalize to sequence lengths not seen in training", as the notes among our
-# sources put it. If $k \ge L$, the first longer text meets an untrained row.
+# The row of label $-k$ belongs to *all* keys that are $k$ or more tokens back. As long as $k$ is below the trained length $L$, training
+# reaches this row, and a longer text needs no other. In that sense clipping "lets us generalize to sequence lengths not seen in training",
+# as the notes among our sources put it. If $k \ge L$, the first longer text meets an untrained row.
 
 
 # %%
@@ -477,8 +479,8 @@ figures.show(
 )
 
 # %% [markdown]
-# What the vectors add varies by up to {num}`03_relative/shaw_added_range:.1f` over distances, although every row began as noise. The two
-# heads of a block share a table, so they look alike; the two blocks have separate tables and differ more.
+# What the vectors add varies by up to {num}`03_relative/shaw_added_range:.1f` over distances, although the rows began as small noise
+# ($0.02$). The two heads of a block share a table, so they look alike; the two blocks have separate tables and differ more.
 #
 # What happens in longer texts? The loss is {num}`03_relative/shaw_inside:.2f` bits per byte within 64 tokens. Between 64 and 256 it is
 # {num}`03_relative/shaw_beyond:.2f` with all keys visible and {num}`03_relative/shaw_beyond_window:.2f` with only the last 64. So the model
@@ -503,7 +505,8 @@ figures.show(
 #
 # `````{dropdown} Details: what hiding measures
 # The cost of hiding keys is an upper bound for what the model gains from them, because it was never trained to read without them. Hiding
-# also takes away the first tokens, on which the softmax of the model rests {cite:p}`xiao2024`. So the model reads a second time with the
+# also takes away the first tokens of the text, which often receive the attention that no other key needs {cite:p}`xiao2024`. So the model
+# reads a second time with the
 # first four tokens visible, and the smaller cost counts. All curves are on the validation text.
 # `````
 
@@ -550,9 +553,9 @@ for one in shaw_clip.CLIPS:
 # ## Transformer-XL: four terms again
 #
 # Transformer-XL starts from {eq}`eq-relative-four` and replaces whatever names a place. The key's embedding $p_j$ becomes $p_{i-j}$, the
-# sinusoid *of the distance*, and gets a separate matrix $W_r$. (The paper calls it $R_{i-j}$; here $R$ is a rotation.) The query's
-# embedding $p_i$ becomes a learned vector, $u$ where it meets content and $v$ where it meets distances. This vector is the same at all
-# places, because where a query looks should not depend on where the query is.
+# sinusoid *of the distance*, and gets a separate matrix $W_r$. (The paper calls this sinusoid $R_{i-j}$; here $R$ is a rotation.) The
+# query's embedding $p_i$ becomes a learned vector, $u$ where it meets content and $v$ where it meets distances. This vector is the same at
+# all places, because where a query looks should not depend on where the query is.
 #
 # $$
 # S_{ij} = \frac{1}{\sqrt d} \bigl[\;
@@ -660,7 +663,7 @@ figures.show(
 # \tilde h = [\operatorname{sg}(m) \Vert h], \qquad q = h W_Q, \quad k = \tilde h W_K, \quad v = \tilde h W_V .
 # $$ (eq-relative-memory)
 #
-# With an embedding of the index *in its segment*, two tokens would then have the same position. A distance simply continues across the
+# If positions counted from the start of each segment, two visible tokens would have the same position. Distances simply continue across the
 # border. `in_segments` of {mod}`sepnb.training.memory` reads a text in this way.
 #
 # We check two consequences on the model trained above. If the memory holds the whole text, reading in segments gives the same as
@@ -756,8 +759,8 @@ assert torch.equal(relative_shift(falling)[visible], wanted[visible])
 numbers["shift_garbage"] = int((relative_shift(falling)[~visible] != 0).sum())
 
 # %% [markdown]
-# Every entry on and below the diagonal is a distance. The 3 entries above it are leftovers of the next row, and
-# {num}`03_relative/shift_garbage` of them is not zero. Without the mask a token would look ahead, at noise.
+# Every entry on and below the diagonal is a distance. The 3 entries above it are padding or belong to the next row,
+# and {num}`03_relative/shift_garbage` of them is not zero. Without the mask a token would look ahead, at noise.
 #
 # The trick can go wrong in three ways without an error: distances that begin at $M$ instead of $M - 1$, padding on the right instead of
 # the left, and ascending order. We check it with a double loop over the printed formula.

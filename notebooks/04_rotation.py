@@ -14,9 +14,9 @@
 # # 4. Rotation: RoPE
 #
 # **Finding.** RoPE rotates every query and key by an angle proportional to its position. The score of a given query and key then depends
-# only on how far apart they are. This alone does not make far tokens fade. The usual argument that they do is an upper bound on the score,
-# which falls with the distance. In a small trained model that bound said less, for every query and key that we measured, than a simple
-# bound that does not fall ({numref}`fig-rotation-trained`).
+# only on how far apart they are. The rotation alone does not make far tokens fade. The usual argument that they fade is an upper bound on
+# the score, and this bound falls with the distance. In a small trained model the falling bound was looser, for nearly every query and key
+# that we measured, than a simple bound that does not fall ({numref}`fig-rotation-trained`).
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -112,9 +112,10 @@ figures.show(
     "angle beyond the last. Right: a query and a key at positions 3 and 1, and the "
     "same two at positions 7 and 5, turned further; the shaded angle between query and "
     "key is the same both times.",
-    caption="A position turns a vector and keeps its length (left). If a query and a "
-    "key move on together, from positions 3 and 1 to 7 and 5, the angle between them "
-    "(shaded) stays the same, and so does their score (right).",
+    caption="One vector at positions 0 to 5: a position turns it and keeps its length. "
+    "Two apart, at two places: if a query and a  key move on together, from positions "
+    "3 and 1 to 7 and 5, the angle between them (shaded) stays the same, and so does "
+    "their score.",
 )
 
 # %% [markdown]
@@ -122,9 +123,9 @@ figures.show(
 # > follows for the scores of far tokens?
 #
 # {doc}`Chapter 1 <01_order>` found two encodings whose scores do not change when a whole text moves along. ALiBi subtracts a function of
-# the distance from every score. Rotary position embedding {cite:p}`su2021` changes queries and keys one by one, and the distance comes
-# out of their product. We derive it and then test two common statements: far tokens fade, and fast rotations serve position while slow
-# ones serve meaning.
+# the distance from every score. Rotary position embedding, or RoPE {cite:p}`su2021`, changes queries and keys one by one, and the distance
+# comes out of their product. We derive RoPE and then test two common statements: that far tokens fade, and that fast rotations serve
+# position while slow ones serve meaning.
 #
 # ```{admonition} Before you start
 # :class: note
@@ -451,10 +452,11 @@ numbers["dog_ratio_change_block_1"] = abs(ratio_short[0] - ratio_long[0])
 numbers["dog_ratio_change_block_2"] = abs(ratio_short[1] - ratio_long[1])
 
 # %% [markdown]
-# In the first block the article is right. The ratio of two weights is $e$ to the difference of two scores, and it changes by
-# {num}`04_rotation/dog_ratio_change_block_1:.0e`. But the *weight* changes, because more keys share it. And in the second block the
-# *scores* change too, by {num}`04_rotation/dog_ratio_change_block_2:.2f` in the ratio, because *my* has read *I* and *walk* by then and
-# has another key. A score depends only on relative positions *if its query and key are given*.
+# In the first block the article is right. The ratio of two weights is $e$ to the power of the difference of their scores, and between the
+# two sentences it changes by only {num}`04_rotation/dog_ratio_change_block_1:.0e`. But the *weight* on *my* changes, because in the longer
+# sentence more keys share the attention. In the second block the *scores* change too: the ratio changes by
+# {num}`04_rotation/dog_ratio_change_block_2:.2f`, because *my* has read *I* and *walk* by then, so its key is another one. A score depends
+# only on relative positions *if its query and key are given*.
 #
 # ### Values are left alone
 #
@@ -580,8 +582,8 @@ assert (exact.abs() <= largest_step(h) * partial_sums(distance, shown_w)).all()
 assert largest_step(torch.ones(32) + 0j) == 1  # the last step, to zero, counts
 
 # %% [markdown]
-# {numref}`fig-rotation-decay` compares the two bounds for $d = 64$ with three scores, all as shares of $\sum_m |h_m|$: for equal $h_m$,
-# for a key tuned to distance 300 by {eq}`eq-rotation-tuned`, and the root mean square for random phases of the $h_m$.
+# {numref}`fig-rotation-decay` compares the two bounds for $d = 64$ with three scores: that of equal $h_m$, that of a key tuned to distance
+# 300 by {eq}`eq-rotation-tuned`, and the root mean square over random phases of the $h_m$. All are drawn as shares of $\sum_m |h_m|$.
 
 # %%
 equal = waves(far, shown_w).sum(dim=-1).real / 32
@@ -828,10 +830,12 @@ figures.show(
 #
 # ### Bands that stop
 #
-# Fast pairs for position, slow pairs for meaning: {cite:t}`barbero2025` find this division of labour in large trained models. We try two
-# interventions on a band of pairs. If it is *stopped* ($w_m = 0$), it still compares content but no longer knows distances. If it is
-# *removed* ($h_m = 0$), it is gone. If stopping a band costs something, the model uses the distances that this band measures. It is
-# needed only for its content if stopping it costs nothing and removing it costs something.
+# Fast pairs for position, slow pairs for meaning: {cite:t}`barbero2025` find this division of labour in large trained models. We cut the
+# pairs, from fast to slow, into four bands and try two interventions on each. A *stopped* band ($w_m = 0$) still compares content but no
+# longer knows distances. A *removed* band ($h_m = 0$) adds nothing to the score.
+#
+# If stopping a band costs something, the model uses the distances that this band measures. If stopping it costs nothing but removing it
+# does, the model needs the band only for its content.
 #
 # *Near* is what the change costs while each query sees only 8 keys. *Far* is what it costs in addition when each query sees the whole
 # window.
@@ -914,10 +918,11 @@ figures.show(
     alt="Cost in bits per byte of stopping or removing each of four bands of pairs, "
     "near and far. Near, stopping costs most in the fastest band; far, in the second. "
     "Stopping the two slow bands costs next to nothing, removing them a little.",
-    caption="Stopping the fastest band costs most near, and stopping the second costs "
-    "most far. Stopping the two slow bands costs next to nothing, but removing them "
-    "costs a little, because their content is used. Four bands of "
-    f"{n_pairs // 4} pairs in a model trained at length {L}, one seed.",
+    caption="Stopping the fastest band costs most with few keys visible (near), and "
+    "stopping the second adds  most with all keys visible (far). Stopping the two slow "
+    "bands costs next to nothing, but removing them  costs a little, because their "
+    f"content is used. Four bands of {n_pairs // 4} pairs in a model trained at length "
+    f"{L}, one seed.",
 )
 
 # %% [markdown]
@@ -938,15 +943,15 @@ figures.show(
 # The web article quoted above says that slow pairs serve *far* meaning. One seed cannot show that, and this model gains only
 # {num}`04_rotation/far_gain:.3f` bits per byte from seeing {num}`04_rotation/length` keys instead of 8.
 #
-# One surprise: with 8 keys visible, stopping the fastest band is *worse* than removing it. The model learned the products of this band for
-# pairs that turn. Without the turning they say the same at every distance, and that misleads.
+# One surprise: with 8 keys visible, stopping the fastest band is *worse* than removing it. A likely reason is that the model learned
+# the products of this band for pairs that turn. Without the turning these products say the same at every distance.
 #
 # ## What went wrong: positions in bfloat16
 #
-# Trained models often run in bfloat16, whose numbers have eight significant bits. It can count to 256. After that only every second
-# integer exists, after 512 every fourth. If positions and frequencies are cast to it with the model, some tokens rotate by the position
-# of their neighbours. No shape is wrong, and short tests pass. `apply_rope` computes angles in float64 and casts only cosines and sines.
-# We measure what happens if the angles are computed in bfloat16:
+# Trained models often run in bfloat16, whose numbers have eight significant bits. So bfloat16 can count to 256. Beyond 256 it has only
+# every second integer, and beyond 512 only every fourth. If positions and frequencies are cast to bfloat16 together with the model, some
+# tokens rotate by the position of a neighbour. All shapes are right, and short tests pass. `apply_rope` computes angles in float64 and
+# casts only cosines and sines. We measure what happens if the angles are computed in bfloat16:
 
 # %%
 counted = torch.arange(1024)
@@ -1012,15 +1017,17 @@ figures.show(
 # {num}`04_rotation/bf16_angles_error_4096:.1f` times its size, against {num}`04_rotation/bf16_cast_error_4096:.3f` with angles in float64.
 #
 # ````{dropdown} Details: frequencies and cached tables
-# The error is there even before 256, because the *frequencies* were rounded. So the book keeps them out of a module's buffers, where a
-# cast of the model would find them. A cached table of cosines makes it worse: one call in bfloat16 then spoils later ones in float32.
+# There is an error even before position 256, because the *frequencies* are rounded too. So the book keeps the frequencies out of a module's
+# buffers, where a cast of the model would find them. A cached table of cosines makes it worse: one call in bfloat16 then spoils later ones
+# in float32.
 # ````
 #
 # (rotation-xpos)=
 # ## xPos: a decay that is real
 #
 # In {eq}`eq-rotation-modulus` we treated queries and keys alike. If they may differ, $\rho_q(i)\, \rho_k(j)$ must depend only on $i - j$,
-# and besides constants the exponentials $\zeta^{i}$ and $\zeta^{-j}$ do that. xPos {cite:p}`sun2023` takes them:
+# and, apart from constants, the exponentials $\zeta^{i}$ and $\zeta^{-j}$ have this property. xPos {cite:p}`sun2023` uses these
+# exponentials:
 #
 # $$
 # \begin{gathered}
@@ -1096,7 +1103,8 @@ figures.show(
 #
 # **Limits.** The identities are exact. The trained model is one tiny model of source code with one seed, and it hardly uses far text. It
 # shows that scores *need* not decay, not how large models distribute their work. The derivation leads to rotation under its assumptions:
-# two columns, the whole complex product, and the same treatment of queries and keys. Without them there are other ways, such as xPos.
+# two columns, the whole complex product, and the same treatment of queries and keys. Without these assumptions there are other solutions,
+# such as xPos.
 #
 # **What would change our mind.** A trained model in which {eq}`eq-rotation-bound` is below the simple bound for most pairs: then the
 # decay would bind. Or a slow band whose stopping costs bits within the trained length.

@@ -13,10 +13,11 @@
 # %% [markdown]
 # # 5. Biases and distances
 #
-# **Finding.** Models whose bias keeps falling with the distance (ALiBi, KERPLE, Sandwich) predict texts of eight trained lengths about as
-# well as through a window of the trained length. T5's bias is level from distance {num}`05_biases/t5_last_begins` on, and between four and
-# eight trained lengths its loss with all keys visible is {num}`encodings/t5/gap/native/8x:.2f` bits per byte above that of the window. With
-# RoPE, which has no bias, it is {num}`encodings/rope/gap/native/8x:.2f` above it.
+# **Finding.** A bias is a number added to an attention score, here mostly a function of the distance. Models whose bias keeps falling with
+# the distance (ALiBi, KERPLE, Sandwich) predict texts of eight trained lengths about as well with all keys visible as through a window of
+# the trained length. T5's bias no longer changes from distance {num}`05_biases/t5_last_begins` on, and between four and eight trained
+# lengths the loss of T5 is {num}`encodings/t5/gap/native/8x:.2f` bits per byte above its loss through the window. RoPE has no bias, and its
+# loss there is {num}`encodings/rope/gap/native/8x:.2f` above its own window.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -137,10 +138,10 @@ figures.show(
     caption=(
         f"{len(level_past)} methods stay within {SURVIVES:g} bits per byte of their "
         f"own sliding window in every bin past L: {'; '.join(level_past) or 'none'}. "
-        "Left: the loss of every method; right: how far it is above that window "
-        f"(dotted: the bound). Trained at L = {trained_at} bytes, all keys visible, "
-        "means over seeds. With three seeds, methods next to each other cannot be "
-        "ranked."
+        "The first panel shows the loss of every method, the second how far this loss "
+        f"is above that window  (dotted: the bound). Trained at L = {trained_at} "
+        "bytes, all keys visible, means over seeds. With three seeds, methods next to "
+        "each other cannot be ranked."
         if levels
         else figures.NOT_RUN
     ),
@@ -163,16 +164,18 @@ figures.show(
 # | CoPE | what a table holds for a count of tokens, added | the table | what the text says |
 # | DA-Transformer | a gate, multiplied | two numbers a head | distance |
 #
-# In {numref}`fig-biases-encodings` the dotted lines on the left are what it costs to know only how often each byte, or each pair of bytes,
-# occurs. ALiBi is judged with six seeds. The others have three, which are too few to rank methods that lie close together. A level curve
-# does not mean that far text is used: in these runs no model with a bias loses anything when keys more than a trained length back are
-# hidden.
+# The dotted lines in the first panel of {numref}`fig-biases-encodings` are the loss of a model that knows only how often each byte, or each
+# pair of bytes, occurs. ALiBi is judged with six seeds. The other methods have three seeds, too few to rank methods that lie close
+# together.
+#
+# A level curve does not mean that a model uses far text: in these runs no model with a bias loses anything when keys more than a trained
+# length back are hidden.
 #
 # Four terms for reading longer texts recur in many chapters.
 #
-# - The {term}`sliding window <sliding-window baseline>` of a model is the same model, which at every token reads only the last $L$ tokens,
-#   at positions that start at 0 again. It never meets anything new, so it is the bar for a model that sees the
-#   whole text.
+# - The {term}`sliding window <sliding-window baseline>` of a model is the same model, but at every token it reads only the last $L$ tokens,
+#   and their positions start again at 0. Read in this way, the model never meets anything new, so its loss is the bar for the model that
+#   sees the whole text.
 # - The {term}`gap` is the loss of a model minus that of its own sliding window, on the same text.
 # - A model {term}`survives` if its gap stays below a small bound. It then loses next to nothing by seeing the whole
 #   text.
@@ -204,7 +207,8 @@ figures.show(
 # $$ (eq-biases-odds)
 #
 # The bias multiplies the odds by a factor that content cannot change, in every text and at every place. (FIRE's factor also changes with
-# the place of the query, CoPE's with the text.) It has a value at any distance, but training tests it only at the distances in its texts.
+# the place of the query. CoPE is the exception: its factor depends on the text.) A bias has a value at any distance, but training tests it
+# only at the distances that occur in the training texts.
 #
 # ## ALiBi: a straight line
 #
@@ -342,9 +346,9 @@ moving.show(
 # {cite:t}`press2022` train at 512 tokens and evaluate at thousands, and the perplexity falls, as if the model used the longer context. But
 # their Appendix B shows that through a sliding window the curve is flat. {cite:t}`press2021` call the reason the early-token curse.
 #
-# Cut a text into segments of $N$ bytes and score each alone. The first bytes of every segment have little context and a high loss.
-# Longer segments have fewer first bytes, so the mean falls for *any* model. We show it with a small ALiBi model that *cannot* use more: it
-# reads through a sliding window of its trained length, $L = 64$.
+# Cut a text into segments of $N$ bytes and score each alone. The first bytes of every segment have little context and a high loss. Longer
+# segments have fewer first bytes, so the mean falls for *any* model. We show this with a small ALiBi model that is trained on this page (a
+# *live* model). It *cannot* use more context, because it reads through a sliding window of its trained length, $L = 64$.
 
 # %%
 steps = {"smoke": 200, "laptop": 200, "gpu": 300}[profile]
@@ -411,16 +415,17 @@ figures.show(
     "inside a long segment, by its place; the difference falls to zero within some ten "
     "bytes. Right: the mean over a segment against its length, falling all the way to "
     "eight trained lengths.",
-    caption="Longer segments have a lower mean, although the model sees at most "
-    f"L = {L} bytes. Left: the first bytes of a segment lose more than inside a long "
-    f"one. Right: the mean over the same bytes is {paid[L]:.3f} bits in segments of L "
-    f"and {paid[8 * L]:.3f} in segments of 8L. One live model.",
+    caption="Longer segments have a lower mean, although the model sees at most L = "
+    f"{L} bytes. By position: the first bytes of a segment lose more than inside a "
+    "long  one. By length of the segment: the mean over the same bytes is "
+    f"{paid[L]:.3f} bits in segments of L  and {paid[8 * L]:.3f} in segments of 8L. "
+    "One live model.",
 )
 
 # %% [markdown]
 # In segments of $L$, the first eight bytes lose {num}`05_biases/curse_first_bytes:.2f` bits more each than inside a long
 # segment; for the second half the difference is {num}`05_biases/curse_later_bytes:.3f`. So the mean falls with the length of a segment
-# ({numref}`fig-biases-curse`, right), although *no byte had more than $L$ of context*. This book therefore compares by position, and
+# ({numref}`fig-biases-curse`, second panel), although *no byte had more than $L$ of context*. This book therefore compares by position, and
 # against the model's own {term}`sliding window <sliding-window baseline>`.
 #
 # ## Does ALiBi use the far context?
@@ -580,7 +585,7 @@ numbers["fire_at_20_near"], numbers["fire_at_20_far"] = at_20[0], at_20[3]
 #
 # ## All on one axis
 #
-# The left panel below shows ALiBi, both forms of KERPLE and Sandwich. All four keep falling with the distance, Sandwich in waves.
+# The first panel below shows ALiBi, both forms of KERPLE, and Sandwich. All four keep falling with the distance, Sandwich in waves.
 
 # %% tags=["hide-input"]
 far = torch.arange(0, 1025)
@@ -631,9 +636,9 @@ figures.show(
     "minus 6; its power form leaves near 512 at minus 11 and more; Sandwich falls "
     "early, then slowly, with waves. Right: the input of FIRE's perceptron against "
     "distance; queries at 50 and 100 share a curve, those at 400 and 1600 lie below.",
-    caption="Left: on a logarithmic axis KERPLE's logarithm is nearly a line. It "
-    "falls about as much from 8 to 16 as from 512 to 1024, where ALiBi falls "
-    "64 times as much. Right: FIRE rescales the axis for each query past its "
+    caption="Four curves of the distance: on a logarithmic axis KERPLE's logarithm is "
+    "nearly a line. It  falls about as much from 512 to 1024 as from 8 to 16, while "
+    "ALiBi falls  64 times as much. FIRE rescales the axis for each query past its  "
     "threshold.",
 )
 
@@ -761,8 +766,9 @@ figures.show(
     alt="The gate f against distance. Left, v = 0: for negative w it falls from one to "
     "zero, for positive w it rises from one to two, for w = 0 it is one. Right, w = "
     "plus and minus 0.15: larger v raises the upper bound, from about 1.1 to 8.4.",
-    caption="The gate of the DA-Transformer. Left: heads with negative $w$ prefer near "
-    "keys, heads with positive w far keys. Right: $v$ sets the bound, $1 + e^v$.",
+    caption="The gate of the DA-Transformer. With $v = 0$, heads with negative $w$ "
+    "prefer near  keys, and heads with positive $w$ far keys. With $w$ fixed, $v$ sets "
+    "the bound, $1 + e^v$.",
 )
 
 # %% [markdown]
@@ -773,8 +779,8 @@ figures.show(
 # $a_{ij}/a_{ij'} = \exp(f s_{ij} - f' s_{ij'})$, so it turns *content* up or down. At $f = 0$ the content of a key is ignored, but not the
 # key: a score of 0 still has the weight $e^0 = 1$ before normalising.
 #
-# So let a local head look for one near key with score $s = 5$ among $N - 1$ far keys. Under a perfect gate ($f = 1$ here, 0 elsewhere) the
-# near key has the weight
+# Suppose that a local head looks for one near key with score $s = 5$ among $N - 1$ far keys. Under a perfect gate ($f = 1$ at the near key,
+# 0 at all others) the near key has the weight
 #
 # $$
 # \frac{e^{s}}{e^{s} + (N - 1)} \;\longrightarrow\; 0 \quad \text{as } N \to \infty .
@@ -918,24 +924,25 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 # when it sees only the last $L$ keys.
 #
 # **FIRE meets an unfamiliar index.** Its loss is {num}`encodings/fire/native/8x:.2f`, and hiding keys does not help. A text of $L$ that
-# merely begins at $7L$ already loses {num}`encodings/fire/native-at-7x minus native/1x:+.2f`, because there every distance is a smaller
-# share of the way than in training.
+# merely begins at $7L$ already loses {num}`encodings/fire/native-at-7x minus native/1x:.2f` more than one that begins at 0, because there
+# every distance is a smaller share of the way than in training.
 #
-# **The gate.** At these lengths dilution is small: the DA-Transformer ends {num}`encodings/distance-aware/gap/native/8x:+.2f` above its
-# sliding window at $8L$. The model that adds its gate loses {num}`encodings/distance-aware-added minus distance-aware/bits_per_byte:+.3f`
-# more inside $L$ and ends {num}`encodings/distance-aware-added/gap/native/8x:+.2f` above its window. In our computation above, the wanted
-# key had almost the same weight in both forms, so it did not predict this difference.
+# **The gate.** At these lengths many far keys dilute the weight of a near one only a little: the DA-Transformer ends
+# {num}`encodings/distance-aware/gap/native/8x:+.2f` above its sliding window at $8L$. The model that adds its gate loses
+# {num}`encodings/distance-aware-added minus distance-aware/bits_per_byte:.3f` more inside $L$ and ends
+# {num}`encodings/distance-aware-added/gap/native/8x:+.2f` above its window. In our computation above, the wanted key had almost the same
+# weight with either gate, so that computation did not predict the difference.
 #
 # ## What to take away
 #
-# 1. **A bias multiplies the odds of two keys by a factor in which content has no say.** A gate of zero makes a key
+# 1. **A bias multiplies the odds of two keys by a factor in which content has no say**, CoPE's excepted. A gate of zero makes a key
 #    neutral, not absent: it suppresses far keys in the scores, not in the weights.
 # 2. **ALiBi's loss is flat past the trained length** ({verdict}`alibi-flat-beyond-length: reproduced`). A mean that falls over longer
 #    segments does not show that a model uses them.
 # 3. **In these runs, models whose bias keeps falling stay level with their sliding window.** T5 ends {num}`encodings/t5/gap/native/8x:+.2f`
-#    above it, and FIRE {num}`encodings/fire/gap/native/8x:+.2f`. But a falling bias is not the only way: CoPE
-#    ({num}`encodings/cope/gap/native/8x:+.2f`) and Shaw's labels ({num}`encodings/shaw/gap/native/8x:+.2f`,
-#    {doc}`chapter 3 <03_relative>`) treat all far keys alike, and these models stay level, too.
+#    above its own window, and FIRE {num}`encodings/fire/gap/native/8x:+.2f`. But a falling bias is not the only way: CoPE
+#    ({num}`encodings/cope/gap/native/8x:+.2f`) and Shaw's labels ({num}`encodings/shaw/gap/native/8x:+.2f`, {doc}`chapter 3 <03_relative>`)
+#    treat all far keys alike, and these models stay level, too.
 #
 # **Limits.** Identities and curves are exact. The live models are tiny, with one seed. The comparison has one budget, one width and three
 # seeds; only ALiBi was also trained for longer ({doc}`chapter 11 <11_language_model>`). The initial values of FIRE, CoPE and DA are ours.

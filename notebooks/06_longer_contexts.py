@@ -13,11 +13,12 @@
 # %% [markdown]
 # # 6. Longer contexts
 #
-# **Finding.** A context extension turns some of RoPE's pairs more slowly, so that a trained model can read longer texts. Without tuning,
-# none of six extensions beats plain RoPE that sees only a window of its trained length. Between two and four trained lengths even the best
-# of them, that of Llama 3, loses {num}`context_extension/llama3 minus rope/frozen/4x minus frozen-window/4x:.2f` bits per byte more than
-# that window. After tuning on texts of four trained lengths, the best extensions are as good as that window up to four lengths. At sixteen
-# lengths all of them are worse than plain RoPE with the same tuning.
+# **Finding.** RoPE rotates pairs of columns. A context extension turns some of these pairs more slowly, so that a trained model can read
+# longer texts. Without tuning, that is, without further training at the new speeds, none of six extensions beats plain RoPE that sees only
+# a window of its trained length. Between two and four trained lengths even the best extension, that of Llama 3, loses
+# {num}`context_extension/llama3 minus rope/frozen/4x minus frozen-window/4x:.2f` bits per byte more than that window. After tuning on texts
+# of four trained lengths, the best extensions are as good as that window up to four lengths. At sixteen lengths every tuned extension is
+# worse than plain RoPE with the same tuning.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -167,7 +168,8 @@ figures.show(
 # RoPE {cite:p}`su2021` has a rotation for every position, so nothing ends at position $L$. And yet a model trained with RoPE fails past its
 # trained length ({doc}`chapter 12 <12_extrapolators>`). {term}`Context extensions <context extension>` are meant to repair this without
 # touching a weight: they turn some pairs of columns more slowly. They differ in which pairs they slow down, and by how much. This chapter
-# draws them on one scale and measures them against two rivals that need no new frequencies: plain RoPE with the same tuning, and a window.
+# draws them on one scale and measures them against two rivals that need no new frequencies: plain RoPE with the same tuning, and plain RoPE
+# that sees only the last $L$ tokens, a *window*.
 #
 # ```{admonition} Before you start
 # :class: note
@@ -227,9 +229,9 @@ figures.show(
     "pairs are shaded. Right: angles of two pairs on a circle. Pair 12 has gone all "
     "around within L; pair 28 has covered a small arc within L and a longer one within "
     "4L.",
-    caption=f"Left: {half_turned} of {d // 2} pairs make less than one turn in "
-    f"L = {L} tokens. Right: a fast pair (12) has met all its angles in training, but "
-    "a slow pair (28) meets new ones between L and 4L.",
+    caption=f"Wavelengths: {half_turned} of {d // 2} pairs make less than one turn in  "
+    f"L = {L} tokens. Circles: a fast pair (12) has met all its angles in training, "
+    "but  a slow pair (28) meets new ones between L and 4L.",
 )
 
 # %% [markdown]
@@ -263,9 +265,9 @@ article = rope_frequencies(d, extension=PositionInterpolation(20 / 4))[0]  # 4K 
 torch.testing.assert_close(article, w / 5, rtol=1e-15, atol=0)
 
 # %% [markdown]
-# The cost appears inside the window. The fastest pair used to turn by one radian from a token to the next, and now turns by a quarter of
-# that, so neighbours look more alike than they ever did in training. We compute the score between a vector and a copy of it some tokens
-# away.
+# The cost appears inside the trained length. The fastest pair used to turn by one radian from one token to the next. Now it turns by a
+# quarter of that, so neighbours look more alike than they ever did in training. We compute the score between a vector and a copy of it some
+# tokens away.
 
 # %%
 near = torch.arange(0, 9)
@@ -316,8 +318,9 @@ numbers["ntk_reach"] = reach.min().item() / L
 assert reach.min() < s * L and reach.max() > s * L * (1 - 1e-12)
 
 # %% [markdown]
-# The two ends are exact, and the pairs between are a compromise. The frequency of the first slow pair is divided by only
-# {num}`06_longer_contexts/ntk_reach:.2f` instead of $s = 4$, so to read $sL$ one has to ask for a larger factor.
+# The fastest and the slowest pair turn exactly as wanted, and the pairs between them are a compromise. The frequency of the first pair that
+# makes less than a turn is divided by only {num}`06_longer_contexts/ntk_reach:.2f` instead of $s = 4$, so to read $sL$ one has to ask for a
+# larger factor.
 #
 # A **raised base** {cite:p}`xiong2023` is the same change with a base chosen by hand, 500,000 in Llama 3 instead of
 # 10,000. It slows the slowest pairs far more than a context of $4L$ needs.
@@ -399,10 +402,11 @@ for factor in (2, 4, 8):
 #
 # ```{admonition} Deviation: the paper's text and the authors' code
 # :class: warning
-# In the text of the paper the ramp {eq}`eq-longer-parts` is linear in the *turns* of a pair. In the authors' released code, and in nearly
-# everything that is called YaRN, it is linear in the *index* of the pair, between the indices at which a pair makes 32 turns and one turn,
-# rounded outwards. Our default is the code (`ramp="dimension"`), because that is what the name means in practice; `ramp="rotations"` is the
-# text.
+# The share of a frequency that is kept forms a *ramp* from 0 to 1. In the text of the paper the ramp {eq}`eq-longer-parts` is linear in the
+# *turns* of a pair. In the authors' released code, and in nearly everything that is called YaRN, the ramp is linear in the *index* of the
+# pair, between the indices at which a pair makes 32 turns and one turn, rounded outwards.
+#
+# Our default follows the code (`ramp="dimension"`), because that is what the name means in practice; `ramp="rotations"` follows the text.
 # ```
 
 # %%
@@ -533,10 +537,10 @@ figures.show(
     "By-parts, YaRN and llama3 stay at 1 on the left, rise between, and are 4 from "
     "about one trained length on; llama3 rises last. The raised base rises in a "
     "straight line to more than 30.",
-    caption="Left are fast pairs, right slow ones. PI slows all of them alike. "
-    "NTK-aware and the raised base slow a pair more the slower it is. By-parts, YaRN "
-    "and llama3 leave fast pairs alone and interpolate those below one turn "
-    f"(s = {s}, d = {d}, L = {L}).",
+    caption="Fast pairs have short wavelengths, slow pairs long ones. PI slows all "
+    "pairs alike.  NTK-aware and the raised base slow a pair more the slower it is. "
+    "By-parts, YaRN and llama3 leave fast pairs alone and interpolate those below one "
+    f"turn (s = {s}, d = {d}, L = {L}).",
 )
 
 # %%
@@ -628,7 +632,7 @@ assert numbers["ours_kept_by_parts"] <= numbers["ours_kept_llama3"]
 # b' = b \left( \frac{s\, n}{L} - (s - 1) \right)^{d/(d-2)} \;\text{ for } n > L, \qquad b' = b \;\text{ for } n \le L .
 # $$ (eq-longer-dynamic)
 #
-# Inside the window nothing changes, and the rule is continuous at $n = L$.
+# Inside the trained length nothing changes, and the rule is continuous at $n = L$.
 
 # %%
 dynamic = DynamicNTK(s, L)
@@ -737,15 +741,16 @@ numbers["prefix_moved_fixed"] = moved["YaRN"]
 # reads texts of up to $16L$ with each extension, built for $s = 4$:
 #
 # - *frozen*: the trained weights with the new frequencies, and once more with $s = 16$ for the longest texts;
-# - *tuned*: from the same checkpoint, a twentieth of the steps on texts of $4L$, at the best of three learning rates on the validation
-#   text.
+# - *tuned*: the same checkpoint, trained further with the new frequencies on texts of $4L$, for a twentieth of the steps and at the best of
+#   three learning rates on the validation text.
 #
 # Plain RoPE changes no frequency and is read in three ways: without changes, with the **same tuning**, and seeing only a **window** of its
 # trained length. Tuning also changes the loss within the last $L$ bytes, so a tuned model is compared with its *own* sliding-window
 # baseline, which never leaves the trained length.
 #
 # ````{dropdown} Details: how many bytes the baselines read
-# At stride 1 every byte has all of its $L$ bytes of context, but needs one pass, so only few windows are read:
+# At stride 1 the window moves by one byte. Every byte then has all of its $L$ bytes of context but needs a pass of its own, so only a few
+# windows are read:
 # {num}`06_longer_contexts/tight_windows` per seed. That is {num}`06_longer_contexts/tight_bytes_2x` bytes in the bin that ends at
 # $2L$ and {num}`06_longer_contexts/tight_bytes_16x` in the bin that ends at $16L$. On all windows the plain model slides by $L/2$.
 # ````
@@ -908,9 +913,10 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 # Inside $L$ its loss is {num}`context_extension/position-interpolation/frozen/1x:.2f`, worse than counting bytes.
 #
 # **Tuned, the best extensions do what the window did without tuning.** Five of six are ahead of plain RoPE with the same tuning, three
-# clearly, and interpolation is behind it (our hypothesis that plain RoPE is as good: {verdict}`tuning-plain-rope-is-enough: refuted`). Four
-# tuned extensions (interpolation, NTK-aware scaling, NTK-by-parts and YaRN) are compared with their own sliding window in two bins, up to
-# the length they were tuned for. In seven of these eight comparisons the gap is below our margin; the eighth is open
+# clearly, and interpolation is behind it (our hypothesis that plain RoPE is as good: {verdict}`tuning-plain-rope-is-enough: refuted`).
+#
+# We compare four tuned extensions (interpolation, NTK-aware scaling, NTK-by-parts and YaRN) with their own sliding windows, in the two bins
+# up to the length they were tuned for. In seven of these eight comparisons the gap is below our margin; the eighth is open
 # ({verdict}`tuned-extensions-reach-the-tuned-length: undecided`).
 #
 # **At sixteen trained lengths every tuned extension is worse than plain RoPE with the same tuning**, in every seed. So in these runs tuned
@@ -943,10 +949,12 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 #    a separated model, which leaves its content alone.
 #
 # **Limits.** The identities are exact. The measurement is of one small model of bytes, trained at a length of 128 (256 at profile `gpu`),
-# whose narrow heads have few pairs. One factor, 4, was tuned, at the best of three rates. In every seed YaRN, llama3 and the raised base
-# chose the lowest rate and interpolation the highest, so a rate beyond might suit them better. Interpolation is level with its own sliding
-# window only because tuning made that window {num}`06_longer_contexts/pi_worse:.2f` bits per byte worse than the window of plain RoPE.
-# Dynamic NTK and LongRoPE are checked, not measured.
+# whose narrow heads have few pairs.
+#
+# Models were tuned for one factor, 4, at the best of three rates. In every seed the best rate was the lowest for YaRN, llama3 and the
+# raised base, and the highest for interpolation, so a rate outside these three might suit them better. Interpolation is level with its own
+# sliding window only because tuning made that window {num}`06_longer_contexts/pi_worse:.2f` bits per byte worse than the window of plain
+# RoPE. Dynamic NTK and LongRoPE are checked, not measured.
 #
 # **What would change our mind.** A text on which models trained at the long length gain much over their sliding window, and on which an
 # extension gains as much while plain RoPE with the same tuning does not.

@@ -15,8 +15,9 @@
 #
 # **Finding.** We compare {num}`07_every_encoding/compared` encodings, RoPE among them. Inside the trained length
 # {num}`07_every_encoding/ahead_of_rope` of them have a lower loss than RoPE in each of three seeds. Averaged over seeds,
-# {num}`07_every_encoding/level_and_ahead` of them also read eight trained lengths about as well as through their own sliding window:
-# {num}`07_every_encoding/level_and_ahead_names`. There are only three seeds and one budget, so read the numbers as sizes, not as a ranking.
+# {num}`07_every_encoding/level_and_ahead` of these also read texts of eight trained lengths about as well as through a sliding window of
+# one trained length: {num}`07_every_encoding/level_and_ahead_names`. There are only three seeds and one budget, so read the numbers as
+# sizes, not as a ranking.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -144,11 +145,12 @@ figures.show(
     "sliding window at two, four and eight trained lengths, on a scale that is "
     "logarithmic above a dashed line at the margin. Some rows have all dots left of "
     "that line. Others reach one bit and more.",
-    caption="Left, the loss up to the trained length L, a tick for each seed. Right, "
-    "what is lost past it: the loss minus that of the encoding's own sliding window, "
-    "in the bins that end at 2L (small), 4L and 8L (large dots), means over seeds; "
-    "past the dashed line the scale is logarithmic. These are left of the dashed line "
-    f"in all three: {numbers['level_names']}."
+    caption="The first panel shows the loss up to the trained length L, with a tick "
+    "for each seed. The second shows  what is lost past L: the loss minus that of the "
+    "encoding's own sliding window,  in the bins that end at 2L (small dots), 4L and "
+    "8L (large dots), as means over seeds;  past the dashed line the scale is "
+    "logarithmic. These encodings stay left of that line  in all three bins: "
+    f"{numbers['level_names']}."
     if shown
     else figures.NOT_RUN,
 )
@@ -204,30 +206,32 @@ figures.show_table(
 #
 # ## How to choose
 #
-# **Texts as long as those of training.** Only the left panel and the cost matter. The lowest losses on average:
-# {num}`07_every_encoding/leaders`. The sinusoid, added to each token, is {num}`encodings/sinusoidal minus rope/bits_per_byte:.2f` bits per
-# byte behind RoPE. Longer training can reverse such an order ({doc}`chapter 11 <11_language_model>`).
+# **Texts as long as those of training.** Only the first panel of {numref}`fig-every-encoding` and the cost matter. The three lowest losses,
+# on average, are those of {num}`07_every_encoding/leaders`. The sinusoid, added to each token, is
+# {num}`encodings/sinusoidal minus rope/bits_per_byte:.2f` bits per byte behind RoPE. Longer training can reverse such an order
+# ({doc}`chapter 11 <11_language_model>`).
 #
 # **Longer texts, all keys visible.** Take one of the {num}`07_every_encoding/level` encodings whose dots stay left of the
 # dashed line. Staying level does not mean using far text ({doc}`chapter 12 <12_extrapolators>`).
 #
-# **Longer texts through a window.** Through a sliding window that restarts its indices at 0, every encoding works as in training. A mask
-# that only hides old keys keeps the large indices. Comparing it with the sliding window therefore separates two kinds of failure:
+# **Longer texts through a window.** Through a sliding window that restarts its indices at 0, every encoding works as in training. A mask of
+# $L$ keys only hides the older keys, so the large indices remain. Comparing the mask with the sliding window therefore separates two kinds
+# of failure:
 #
 # - *Distances and numbers of keys.* With a mask of $L$ keys RoPE's loss in the last bin falls from {num}`encodings/rope/native/8x:.2f` to
 #   {num}`encodings/rope/native-window/8x:.2f`. T5's falls too ({doc}`chapter 5 <05_biases>`).
-# - *Indices.* With the same mask the sinusoid's loss only goes from {num}`encodings/sinusoidal/native/8x:.2f` to
-#   {num}`encodings/sinusoidal/native-window/8x:.2f`. A text of $L$ that merely begins at $7L$ raises the loss by
-#   {num}`encodings/sinusoidal/native-at-7x minus native/1x:+.2f`. FIRE fails for the same reason.
+# - *Indices.* With the same mask the sinusoid's loss falls only from {num}`encodings/sinusoidal/native/8x:.2f` to
+#   {num}`encodings/sinusoidal/native-window/8x:.2f`. A text of length $L$ whose first index is $7L$ already raises the loss by
+#   {num}`encodings/sinusoidal/native-at-7x minus native/1x:.2f`. FIRE fails for the same reason.
 #
 # **No sinks for rotations.** Under the mask, the first four tokens can be kept visible at their original indices, as {term}`sinks <sink>`
 # {cite:p}`xiao2024`. This raises RoPE's loss from {num}`encodings/rope/native-window/8x:.2f` to
 # {num}`encodings/rope/native-window-sinks/8x:.2f`, perhaps because training never showed such distances. Partial RoPE suffers more. Sinks
 # change nothing for ALiBi, T5, KERPLE's logarithm, Sandwich and the vectors of distances.
 #
-# **Cost.** No encoding adds more than {num}`07_every_encoding/most_parameters:.0%` to the parameters of these models. The kernel decides
-# the time: in texts of up to 1,024 tokens attention with rotations or fixed biases keeps nearly all of its speed, but with scores of
-# another form it does not ({numref}`fig-cost-encodings`). In much longer texts a fixed bias is slow as well
+# **Cost.** No encoding adds more than {num}`07_every_encoding/most_parameters:.0%` to the parameters of these models. The time depends on
+# the attention kernel: in texts of up to 1,024 tokens, attention with rotations or fixed biases keeps nearly all of its speed, but
+# attention with scores of another form does not ({numref}`fig-cost-encodings`). In much longer texts a fixed bias is slow as well
 # ({doc}`chapter 20 <20_cost_and_speed>`).
 #
 # ## What each of them is
@@ -286,12 +290,12 @@ figures.show_table(
 # ## Is one of them ideal?
 #
 # An ideal encoding, say the sources, is unique for each position and linear from one to the next, generalises to longer sequences, is
-# deterministic, and extends to several dimensions. RoPE, they say, has all five. In our small numeric probes it has the first four. Its
-# axial form also has the last.
+# deterministic, and extends to several dimensions. RoPE, they say, has all five properties. In our small numeric probes RoPE has the first
+# four, if *generalising* only means distinct vectors. Its axial form, which gives each coordinate columns of its own, also has the last.
 #
 # The test of the third property, generalising, is the weakest: the probe only asks whether the vectors beyond the window are *distinct*,
 # not whether a trained model can read them. The sinusoid and RoPE have distinct vectors there, but their losses rise. Shaw's encoding and
-# T5's bias lack them, and there their losses are lower.
+# T5's bias have no distinct vectors there, and yet their losses are lower than those of the sinusoid and RoPE.
 #
 # `````{dropdown} Table: five properties, of encodings and extrapolators
 # The first four properties are those of the **embedding** that an encoding gives to a position, before it meets content. If the encoding
@@ -332,14 +336,14 @@ figures.show_table(
 # All are dense models of one width, trained on the same bytes in the same order, and read to $8L$ by the protocols of
 # {doc}`chapter 12 <12_extrapolators>`.
 #
-# Four rows meet indices past $L$ in training. The two *random* ones draw their indices from $32L$, and are read at drawn
-# indices too (the mean of {num}`07_every_encoding/draws` draws). The two of SeqPE have losses that reach to $32L$, and take a
-# tenth of their steps at a random offset.
+# Models with four of the encodings meet indices past $L$ in training. The two *random* ones draw their indices below $32L$, and are read at
+# drawn indices too (the mean of {num}`07_every_encoding/draws` draws). The two with SeqPE have training losses that reach up to index
+# $32L$, and take a tenth of their steps at a random offset.
 #
 # Is there anything to gain from far text? The better one of two models trained at $8L$ gains
-# {num}`12_extrapolators/train_long_gain:.2f` bits per byte over its own sliding window, so by the bar of chapter 12 use
-# *{num}`12_extrapolators/use_can_be_judged`* be judged. The text need not be the reason: these models had too little training
-# to use far text.
+# {num}`12_extrapolators/train_long_gain:.2f` bits per byte over its own sliding window, so by the bar of chapter 12 the use of far text
+# *{num}`12_extrapolators/use_can_be_judged`* be judged. The text need not be the reason: perhaps these models had too
+# little training to use far text.
 # `````
 
 # %% tags=["hide-cell"]
@@ -393,8 +397,9 @@ figures.show_table(
 # ### What was swept
 #
 # `````{dropdown} Details: learning rates
-# Every encoding has its best of the same few learning rates on validation text, with a seed that is not used again. If the best rate was at
-# an end of the grid, we tried rates beyond it. It is still at an end for {num}`07_every_encoding/rates_at_an_end` of
+# Every encoding is trained at the best of the same few learning rates. We chose it on validation text, with a seed that is not used again.
+# If the best rate was at an end of the grid, we tried rates beyond it. The best rate is still at an end for
+# {num}`07_every_encoding/rates_at_an_end` of
 # {num}`07_every_encoding/methods` encodings. For learned tables the scale is swept too ({doc}`chapter 11 <11_language_model>`). Nothing
 # else was tuned: options are those of the sources, unless a chapter says otherwise.
 # `````
@@ -438,8 +443,9 @@ figures.show_table(
 # ### SeqPE fails and recovers
 #
 # `````{dropdown} Details: the three seeds of SeqPE in the score
-# Two of the three models with SeqPE in the score fail in the bin from $L$ to $2L$ (gaps by seed: {num}`07_every_encoding/seqpe_jumps`). The
-# third is {num}`07_every_encoding/seqpe_last_gap:+.2f` above its sliding window in the last bin. {doc}`Chapter 18 <18_seqpe_stream>` reads
+# Two of the three models with SeqPE in the score fail in the bin from $L$ to $2L$ (gaps by seed: {num}`07_every_encoding/seqpe_jumps`) and
+# recover in the next bin. The third is {num}`07_every_encoding/seqpe_last_gap:+.2f` above its sliding window in the last bin.
+# {doc}`Chapter 18 <18_seqpe_stream>` reads
 # models trained alike, with other seeds, index by index. They fail where the curve of their embeddings turns back on itself
 # ({verdict}`seqpe-fails-where-its-curve-turns-back: held`).
 # `````

@@ -13,12 +13,12 @@
 # %% [markdown]
 # # 8. Two streams: values and output
 #
-# **Finding.** Give position its own columns, and split attention's value and output matrices along the same border (the MLP and the norm
-# are split too, see the next chapter). The vector then consists of two *streams*, one of position and one of meaning. While the attention
-# weights are held fixed, text cannot influence position at all: every derivative from one stream to the other is
-# {num}`08_two_streams/frozen_jacobian_split:.0f`, exactly ({numref}`fig-streams-jacobian`). If only the value matrices are left unsplit,
-# the largest such derivative is at least {num}`08_two_streams/frozen_jacobian_full_value:.2f` in every random model. Live attention weights
-# read both streams, so each stream still influences the other through them.
+# **Finding.** Give position its own columns in every token's vector, and split attention's value and output matrices along the same border
+# (the MLP and the norm are split too, see the next chapter). Each vector then consists of two *streams*, one of position and one of
+# meaning. While the attention weights are held fixed, text cannot influence position at all: every derivative from one stream to the other
+# is {num}`08_two_streams/frozen_jacobian_split:.0f`, exactly ({numref}`fig-streams-jacobian`). If only the value matrices are left unsplit,
+# the largest such derivative is about {num}`08_two_streams/frozen_jacobian_full_value:.2f` or more in every random model. Live attention
+# weights read both streams, so each stream still influences the other through them.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -135,12 +135,12 @@ figures.show(
     "frozen attention: the two blocks that lead from stream to stream are empty, "
     "exactly zero. Separated with live attention: they are filled. Full value and "
     "output matrices with frozen attention: filled.",
-    caption="With fixed attention weights nothing passes between the streams (left, "
-    "exactly 0). With live attention weights each stream influences the other "
-    "(middle). Unsplit value and output matrices leak even with fixed weights "
-    "(right). Colour shows how strongly each output column depends on each "
-    "input column: the largest derivative over all pairs of tokens, in one "
-    "random model.",
+    caption="With fixed attention weights nothing passes between the streams "
+    "(*separated, frozen*: exactly 0). With live attention weights each stream "
+    "influences the other (*separated, live*). Unsplit value and output matrices leak "
+    "even with fixed weights (last panel). Colour shows how strongly each output "
+    "column depends on each input column: the largest derivative over all pairs of "
+    "tokens, in one random model.",
 )
 
 # %% [markdown]
@@ -161,16 +161,16 @@ figures.show(
 # reserve some dimensions for position alone. This chapter keeps position and meaning apart inside attention;
 # {doc}`the next one <09_split_mlp_norm>` does so in the rest of the block.
 #
-# The idea is older. {cite:t}`kitaev2018` concatenated content and position and split the weights of attention and of the feed-forward
-# layers in 2018, and {cite:t}`lequeu2026` study such models in depth. The book adds exact tests, and comparisons in which only one factor
-# changes.
+# The idea is older than the slides. {cite:t}`kitaev2018` already concatenated content and position, and split the weights of attention and
+# of the feed-forward layers. {cite:t}`lequeu2026` study such models in depth. The book adds exact tests, and comparisons in which only one
+# factor changes.
 #
 # ## What goes in
 #
 # We divide the width, $D = d_{\text{pos}} + d_{\text{sem}}$. A token enters as $x_i = [\,p_i \,\Vert\, s_t\,]$, equation {eq}`eq-input`,
-# with position first ($\Vert$ puts two vectors side by side). The position columns are the *pos stream*, the others, for semantics, the
-# *sem stream*. Two texts of the same length then have the same position columns, and a letter has the same semantic columns wherever it
-# occurs.
+# with position first ($\Vert$ puts two vectors side by side). The position columns are the *pos stream*. The other columns, for meaning
+# (semantics), are the *sem stream*. Two texts of the same length then have the same position columns, and a letter has the same semantic
+# columns wherever it occurs.
 
 
 # %%
@@ -206,8 +206,8 @@ figures.show(
 )
 
 # %% [markdown]
-# A {term}`dense model` with added positions starts with the sum $p_i + s_t$, and in general neither part can be recovered from it. Here
-# nothing is mixed *yet*.
+# A {term}`dense model` with added positions starts with the sum $p_i + s_t$, and in general neither part can be recovered from it. In a
+# separated model nothing is mixed *yet*.
 #
 # ## Values that stay in their columns
 #
@@ -291,8 +291,8 @@ assert torch.equal((a @ V_other_text)[:, :2], z[:, :2]), "pos must not notice"
 # - The slides let the sum of {eq}`eq-streams-sum` run to $d_{\text{model}}$. It must end at the number of keys $M$. In the loop above
 #   $d_{\text{model}}$ is 4, so the sum would ask for a fourth key, but there are only three. The slides' *conclusion* is right.
 # - They print $\operatorname{softmax}(Q \cdot K / \sqrt{d})$. The shapes need a transpose, $Q K^\top$.
-# - They call a position unseen when $i > L_{\max}$. Their window is $[0, L_{\max} - 1]$, so the first unseen index is $L$ itself:
-#   $i \ge L$. We check this below.
+# - They call a position unseen when $i > L_{\max}$. Their window is $[0, L_{\max} - 1]$, so the first unseen index is $L_{\max}$ itself.
+#   With this book's $L$ for $L_{\max}$, unseen means $i \ge L$. We check this below.
 # - They omit the norm and the residual path. {doc}`Chapter 9 <09_split_mlp_norm>` shows that the norm decides whether the streams stay
 #   apart at all.
 # ```
@@ -422,12 +422,12 @@ numbers["frozen_jacobian_full_output"] = min(smallest["control: full W_O"][:2])
 # ## The routing leak
 #
 # With live weights the same models leak. In the least leaky of them the largest derivative is {num}`08_two_streams/live_jacobian_split:.2f`
-# from sem to pos, and {num}`08_two_streams/live_jacobian_sem_by_pos:.2f` from pos to sem. The middle picture of
-# {numref}`fig-streams-jacobian` has no empty block. So the slides' sentence that "only the positional embeddings depend on the index, while
+# from sem to pos, and {num}`08_two_streams/live_jacobian_sem_by_pos:.2f` from pos to sem. In the panel *separated, live* of
+# {numref}`fig-streams-jacobian` no block is empty. So the slides' sentence that "only the positional embeddings depend on the index, while
 # the semantic representations stay invariant" is true of the *input* of the first block, but of nothing after it.
 #
-# A forward pass shows the same. If a second text of the same length is read with the attention weights of the first, its pos stream comes
-# out bit for bit the same. If it is read with its own attention weights, the pos stream differs.
+# Forward passes show the same. If a second text of the same length is read with the attention weights of the first, the two texts have the
+# same pos stream, bit for bit. If the second text is read with its own attention weights, its pos stream differs from the first.
 
 # %%
 model32 = build_model(dtype=torch.float32)
@@ -488,10 +488,11 @@ figures.show(
 )
 
 # %% [markdown]
-# The leak grows roughly with the square of $g$ because scores are products of a query and a key. Between a quarter of the initial scale and
-# the initial scale its median grows from {num}`08_two_streams/routing_leak_at_quarter:.3f` to {num}`08_two_streams/routing_leak_at_1:.2f`.
-# These are *random* models, so they show only that the leak is possible. {doc}`Chapter 21 <21_inside>` asks whether *trained* models use
-# it, and the strict variant of {doc}`chapter 10 <10_strict>` removes it by construction.
+# The leak grows roughly with the square of $g$ because scores are products of a query and a key. From a quarter of the initial scale to the
+# full initial scale, the median leak grows from {num}`08_two_streams/routing_leak_at_quarter:.3f` to
+# {num}`08_two_streams/routing_leak_at_1:.2f`. These are *random* models, so they show only that the leak is possible.
+# {doc}`Chapter 21 <21_inside>` asks whether *trained* models use it, and the strict variant of {doc}`chapter 10 <10_strict>` removes it by
+# construction.
 #
 # ## What it costs, or saves
 #
@@ -556,8 +557,8 @@ numbers["wide_over_dense"] = formula(76, 19, 3) / dense
 #
 # ## What went wrong: zeros that drift
 #
-# The cheap way to a block-diagonal matrix is a full one whose off-diagonal blocks *start* at zero. The initial model then passes every
-# test above. But what do five optimiser steps on a random regression problem do to it?
+# The cheap way to build a block-diagonal matrix is to take a full one whose off-diagonal blocks *start* at zero. The initial model then
+# passes every test above. But do the zeros survive five optimiser steps on a random regression problem?
 
 # %%
 torch.manual_seed(seed)
@@ -586,12 +587,12 @@ assert drift > 1e-3 and not stored[outside].any()
 #
 # ## What to take away
 #
-# 1. Attention mixes tokens at a fixed column. If $W_V$ and $W_O$ are block diagonal, both cut at column $d_{\text{pos}}$, the value path is
-#    separated **exactly**, even when a head straddles the border. Splitting only one of the two is not enough.
+# 1. The attention weights mix tokens, not columns. If $W_V$ and $W_O$ are block diagonal, both cut at column $d_{\text{pos}}$, the value
+#    path is separated **exactly**, even when a head straddles the border. Splitting only one of the two is not enough.
 # 2. The attention weights read both streams, so live weights let position and content influence each other, here by derivatives of at
 #    least {num}`08_two_streams/live_jacobian_split:.2f`. Separated does not mean independent.
 # 3. A separated block with a quarter of the width for position has {num}`08_two_streams/share_of_dense_quarter:.1%` of the parameters of
-#    a dense one. So every comparison needs equal width *and* equal parameters.
+#    a dense one. So every comparison must be made twice: at equal width *and* at equal parameters.
 #
 # **Limits.** The zeros are exact for any weights. The sizes of the leaks belong to random models of one small shape with the book's
 # initialisation; trained models can differ in either direction. The norm and the MLP were split throughout; the next chapter shows why.

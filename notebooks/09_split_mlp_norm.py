@@ -13,10 +13,10 @@
 # %% [markdown]
 # # 9. The split MLP and the split norm
 #
-# **Finding.** Splitting the values, the outputs and the MLP is not enough, because one norm over both streams mixes the streams again. With
-# a joint layer norm the largest derivative of position with respect to text is at least
-# {num}`09_split_mlp_norm/frozen_jacobian_joint_norm:.2f` in every random model. With a norm for each stream it is
-# {num}`09_split_mlp_norm/frozen_jacobian_split_norm:.0f`, exactly, while the attention weights are held fixed ({numref}`fig-split-leaks`).
+# **Finding.** Splitting the values, the outputs and the MLP is not enough, because one norm over both streams mixes the streams again. We
+# hold the attention weights fixed and take the largest derivative of position with respect to text. With a joint layer norm it is about
+# {num}`09_split_mlp_norm/frozen_jacobian_joint_norm:.2f` or more in every random model. With a norm for each stream it is exactly
+# {num}`09_split_mlp_norm/frozen_jacobian_split_norm:.0f` ({numref}`fig-split-leaks`).
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -138,8 +138,8 @@ figures.show(
 # ## Two MLPs
 #
 # The MLP of a dense block expands each token to four times the width, applies an activation, and maps the result back to the width. The
-# slides replace it by two, one per stream, and concatenate their outputs. With $w = [\,w_{\text{pos}} \,\Vert\, w_{\text{sem}}\,]$ the
-# normalised input and $g$ the activation,
+# slides replace this MLP by two smaller ones, one per stream, and concatenate their outputs. With
+# $w = [\,w_{\text{pos}} \,\Vert\, w_{\text{sem}}\,]$ the normalised input and $g$ the activation,
 #
 # $$
 # \operatorname{mlp}(w) = \bigl[\, g(w_{\text{pos}} W_{l,\text{pos}})\, W_{p,\text{pos}} \,\bigm\Vert\,
@@ -261,8 +261,8 @@ figures.show_table(
 # \mu = \frac{1}{D} \sum_{k} x_k, \quad \sigma^2 = \frac{1}{D} \sum_{k} (x_k - \mu)^2 .
 # $$ (eq-split-norm)
 #
-# Both are computed from both streams and applied to both, so every pos column depends on every sem column. How strongly? Differentiate
-# {eq}`eq-split-norm` for a pos column $c$ and a sem column $k \ne c$:
+# The mean and the variance are computed from both streams and applied to both, so every pos column depends on every sem column. How
+# strongly? Differentiate {eq}`eq-split-norm` for a pos column $c$ and a sem column $k \ne c$:
 #
 # $$
 # \frac{\partial y_c}{\partial x_k} = - \frac{1 + y_c\, y_k}{D \sqrt{\sigma^2 + \varepsilon}} .
@@ -271,7 +271,7 @@ figures.show_table(
 # The 1 comes from the mean, the product from the variance. (An RMS norm has no mean, so only the product is left.) The derivative
 # vanishes only by accident. It shrinks as $1/D$, but a pos column has $d_{\text{sem}}$ such terms.
 #
-# In the package the split norm and the joint norm differ only in what they are given, one stream or the joined width:
+# In the package the split norm and the joint norm share this code and differ only in their input, a single stream or both streams joined:
 #
 # ```{literalinclude} ../../sepnb/streams.py
 # :pyobject: StreamNorm.parts
@@ -302,8 +302,7 @@ assert not apart[:8, 8:].any() and not apart[8:, :8].any(), "exactly zero"
 # ```{admonition} Deviation from the source
 # :class: warning
 # The slides do not mention a norm. Taken literally, their "modify $W_V$, $W_O$ and the MLP" keeps the ordinary joint norm, and then the
-# model is not separated. With everything else split and the attention frozen, the largest derivative of the pos stream by the sem stream is
-# still at least {num}`09_split_mlp_norm/frozen_jacobian_joint_norm:.3f` over all seeds. So we split the norm; the joint norm is an option
+# model is not separated ({numref}`fig-split-leaks`). So we split the norm; the joint norm is an option
 # of the package.
 #
 # Two published models differ in this point too. {cite:t}`kitaev2018` normalise both halves together, whereas the public code of
@@ -344,12 +343,12 @@ assert -0.75 < slope < -0.35
 
 # %% [markdown]
 # The leak falls about as $D^{-1/2}$ (fitted exponent {num}`09_split_mlp_norm/joint_norm_slope:.2f`), so a norm over sixteen times as many
-# columns still passes a quarter of it. This is the norm alone; we did not measure whole models of other widths.
+# columns still leaks a quarter as much. This is the norm alone; we did not measure whole models of other widths.
 #
 # ## What the split norm erases
 #
-# The split norm is exact, but it has a price that the joint norm does not have. If the position vector is scaled by $c > 0$, its mean and
-# standard deviation scale with it, and
+# The split norm separates the streams exactly, but at a price that the joint norm does not have. If the position vector is scaled by
+# $c > 0$, its mean and standard deviation scale with it, and
 #
 # $$
 # \operatorname{norm}(c\,p) = \operatorname{norm}(p) \cdot \sqrt{\frac{\sigma_p^2 + \varepsilon}{\sigma_p^2 + \varepsilon / c^2}}
@@ -432,12 +431,12 @@ figures.show(
 # %% [markdown]
 # ### The surprise: a fresh table is at the edge
 #
-# We expected the norm to remove the scale of every encoding as it is initialised. For the sinusoid it does: its size after the norm is
+# We expected the norm to remove the initial scale of every encoding. For the sinusoid it does: its size after the norm is
 # {num}`09_split_mlp_norm/size_sinusoidal:.5f`.
 #
-# But a learned table starts with entries of standard deviation $0.02$, variance $4 \cdot 10^{-4}$, and the usual $\varepsilon = 10^{-5}$ is
-# a fortieth of this variance. The table's size after the norm is {num}`09_split_mlp_norm/size_learned:.3f`. A table ten times smaller would
-# have {num}`09_split_mlp_norm/size_learned_tenth:.2f`.
+# But a learned table starts with entries of standard deviation $0.02$, that is, of variance $4 \cdot 10^{-4}$. The usual
+# $\varepsilon = 10^{-5}$ is a fortieth of this variance. The table's size after the norm is {num}`09_split_mlp_norm/size_learned:.3f`. A
+# table ten times smaller would have {num}`09_split_mlp_norm/size_learned_tenth:.2f`.
 #
 # In this book's dense model the effect does not show, because the table is added to a larger token embedding (drawn with standard deviation
 # one half) before the norm. In a separate stream, the initial scale of the table and $\varepsilon$ become settings of the method.
@@ -494,9 +493,9 @@ numbers["fade_seen_last"] = rows[-1][3]
 # %% [markdown]
 # The raw vector loses {num}`09_split_mlp_norm/fade_raw_first:.0%` of its length at the very first unseen index and
 # {num}`09_split_mlp_norm/fade_raw_last:.0%` at $64 L$. After the norm the change is at most {num}`09_split_mlp_norm/fade_seen_last:.0e` of
-# the typical distance between two positions. So for the first block *all* unseen positions equal the last trained one: the fade only
-# repeats the last row (a *clamp*), and the scaling in the slides' (2) changes almost nothing that this block reads, if the
-# table has entries of order one.
+# the typical distance between two positions. So if the table has entries of order one, the first block reads *all* unseen positions as the
+# last trained one: the fade only repeats the last row (a *clamp*). Likewise, the scaling in the slides' equation (2) changes almost nothing
+# that this block reads.
 #
 # But the {term}`residual path` passes the unnormalised vector on, and the first block *adds* an update to it. A short vector plus an update
 # of fixed size points in another direction than a long vector plus the same update. So from the second block on, the lost magnitude shows
@@ -539,7 +538,7 @@ figures.show(
     "at zero up to 64 L. After block 1 and after block 2 the distance rises to 2L and "
     "then stays nearly level.",
     caption="With the fade the first block reads every unseen position as the "
-    "last trained one. Later blocks can tell it from the last trained "
+    "last trained one. Later blocks can tell an unseen position from the last trained "
     "position, because the residual path turns magnitude into direction, but "
     "they can hardly tell positions beyond $2L$ from each other. One random "
     "model.",
@@ -555,7 +554,7 @@ figures.show(
 #
 # 1. Two MLPs are one MLP with block-diagonal matrices: outputs and gradients are the same. With a quarter of the width for position they
 #    need {num}`09_split_mlp_norm/mlp_share_quarter:.1%` of the parameters and operations of a dense MLP.
-# 2. The slides do not mention the **norm**, and it decides. With a joint norm nothing else keeps the streams apart; with one norm per
+# 2. The slides do not mention the **norm**, but the norm decides. With a joint norm nothing else keeps the streams apart; with one norm per
 #    stream the value path is separated exactly.
 # 3. Width dilutes what a joint norm mixes, about as $D^{-1/2}$, but does not remove it.
 # 4. A split norm reads the *direction* of the position vector. The vector's magnitude survives only in the residual path, where later

@@ -13,11 +13,12 @@
 # %% [markdown]
 # # 10. The strict variant
 #
-# **Finding.** Let the position heads see positions only. The model is then, exactly, a dense transformer of width $d_{\text{sem}}$ with
-# tables added to its queries and keys, and the tables are the same for every text ({numref}`fig-strict-tables`). With a quarter of the
-# width for position, a training step is {num}`20_cost_and_speed/step_strict:.2f` times as fast as a dense one
+# **Finding.** Some attention heads write to the position stream only. Let these *position heads* also read positions only. The model is
+# then exactly a dense transformer with tables added to its queries and keys. Its width is that of the meaning stream, $d_{\text{sem}}$, and
+# the tables are the same for every text ({numref}`fig-strict-tables`). With a quarter of the width for position, a training step is
+# {num}`20_cost_and_speed/step_strict:.2f` times as fast as a dense one
 # ({doc}`chapter 20 <20_cost_and_speed>`). With a sinusoid this *strict* model predicts as well as a separated one. With learned position
-# embeddings six seeds cannot tell, so our claim, which was about both, is {verdict}`strict-as-good-as-separated: undecided`.
+# embeddings six seeds cannot tell, so our claim about both is {verdict}`strict-as-good-as-separated: undecided`.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -126,9 +127,9 @@ figures.show(
 #   `strict-as-good-as-separated`.
 # ```
 #
-# Chapters 8 and 9 split values, outputs, MLPs and norms, but queries and keys still read both streams. So the *text* decides from which
-# places a position vector is averaged, and after the first block the position stream is no longer about positions alone. The slides leave
-# it at that. One more block of zeros changes it.
+# Chapters 8 and 9 split values, outputs, MLPs and norms, but queries and keys still read both streams. So the *text* decides which position
+# vectors are averaged, and after the first block the position stream is no longer about positions alone. The slides stop there. One more
+# block of zeros keeps the text out of the position stream.
 #
 # ## One more block of zeros
 #
@@ -223,11 +224,13 @@ assert not separated.transformer.blocks[0].attention.query_key[0].weight[:8, 8:]
 # x^{(l)}_{\text{pos}} = f_l(\text{positions}, \text{mask}) .
 # $$ (eq-strict-positions)
 #
-# No text appears on the right-hand side. With a joint norm the induction would fail at its first step. To check both, we measure three
-# models with *live* attention: separated, strict, and strict with a joint norm. The leak is the largest derivative of the final pos stream
-# by the sem input, as in {eq}`eq-streams-jacobian`. The other measure is the largest relative difference that two texts make to the pos
-# stream, in any layer, in float32. Here we give positions for each sequence, so that the package runs the ordinary blocks on both streams
-# together, without the shortcuts described below.
+# No text appears on the right-hand side. With a joint norm the induction would fail at its first step. To check both statements, we measure
+# three models with *live* attention: separated, strict, and strict with a joint norm.
+#
+# The first measure is the leak, the largest derivative of the final pos stream with respect to the sem input, as in
+# {eq}`eq-streams-jacobian`. The second is the largest relative difference between the pos streams of two texts, in any layer, in float32.
+# For the second measure we give positions for each sequence, so that the package runs the ordinary blocks on both streams together, without
+# the shortcuts described below.
 
 
 # %%
@@ -312,11 +315,11 @@ figures.show(
 )
 
 # %% [markdown]
-# The strict models do not leak. With nothing frozen, the largest derivative of the pos stream by the sem input is
-# {num}`10_strict/strict_live_jacobian:.1f`, and two texts change it by {num}`10_strict/strict_text_difference:.1f`. With a joint norm
-# strict models leak again, by at least {num}`10_strict/joint_norm_live_jacobian:.2f`.
+# The strict models do not leak. With nothing frozen, the largest derivative of the pos stream with respect to the sem input is
+# {num}`10_strict/strict_live_jacobian:.1f`, and the pos streams of two texts differ by {num}`10_strict/strict_text_difference:.1f`. With a
+# joint norm strict models leak again, by at least {num}`10_strict/joint_norm_live_jacobian:.2f`.
 #
-# The separated models leak at least {num}`10_strict/separated_live_jacobian:.2f`, and two texts change their pos stream by at least
+# The separated models leak at least {num}`10_strict/separated_live_jacobian:.2f`, and their pos streams for two texts differ by at least
 # {num}`10_strict/separated_text_difference:.0%`.
 #
 # A derivative could also be zero because the factors along a path happen to vanish. Here there is no path: if we ask for the gradient of
@@ -431,9 +434,9 @@ assert with_tables < 1e-12 < 1e-3 < without
 
 # %% [markdown]
 # The two agree up to the rounding of float64: the largest relative difference of their logits is
-# {num}`10_strict/dense_with_tables_error:.1g`. If we put zeros in place of the tables, it is
-# {num}`10_strict/dense_without_tables_error:.2f`, because the tables hold everything that this transformer knows about positions beyond its
-# mask.
+# {num}`10_strict/dense_with_tables_error:.1g`. If we put zeros in place of the tables, the difference is
+# {num}`10_strict/dense_without_tables_error:.2f`, because the tables hold everything that this transformer knows about positions, apart
+# from what its causal mask tells it.
 #
 # ### What is in the tables of a trained model?
 #
@@ -511,8 +514,8 @@ figures.show(
     "of layers 0 and 1 spread their weight over many keys; the one of layer 2 is not "
     "built. The sem heads, with the table alone, put more weight near the diagonal, "
     "most clearly in layers 1 and 2.",
-    caption="Without any text, the position heads (left column) attend broadly, and "
-    "the tables alone make the sem heads (other columns) attend to recent keys. Tiny "
+    caption="Without any text, the position heads attend broadly, and "
+    "the tables alone make the sem heads attend to recent keys. Tiny "
     "model, briefly trained, one seed; colours on a square-root scale.",
 )
 
@@ -602,11 +605,12 @@ figures.show(
 # with a different slope for each head, as ALiBi *prescribes*, and the best straight line alone explains
 # {num}`10_strict/line_share_layer_2:.0%` in this layer.
 #
-# But the tables need not be relative. Suppose that a key's score simply grows with its own index, for every query alike. The softmax
+# But the tables need not encode distance. Suppose that a key's score simply grows with its own index, for every query alike. The softmax
 # ignores what is constant in a row, so the weights are the same as if the score fell in a straight line with the distance (exercise 4). A
-# function of the *key* alone explains {num}`10_strict/key_share_layer_2:.0%` (untrained: {num}`10_strict/key_share_untrained:.0%`). So what
-# looks like an effect of distance may be a ramp over indices. Within one window the two can hardly be distinguished. Beyond the trained
-# length they differ, because a ramp has to go on rising at indices that were never trained.
+# function of the *key* alone explains {num}`10_strict/key_share_layer_2:.0%` (untrained: {num}`10_strict/key_share_untrained:.0%`).
+#
+# So what looks like an effect of distance may be a ramp: scores that rise with the key's index. Within one window the two can hardly be
+# distinguished. Beyond the trained length they differ, because a ramp has to go on rising at indices that were never trained.
 #
 # The next table measures the four terms of {eq}`eq-strict-terms` on real text, each without its row means:
 
@@ -746,12 +750,13 @@ numbers["pos_tokens_remembered"] = rows[6][1]
 
 # %% [markdown]
 # A training step on 16 sequences computes {num}`10_strict/pos_tokens_separated:,` position tokens in the separated model and
-# {num}`10_strict/pos_tokens_strict:,` in the strict one. A text that is read with the tables computes
-# {num}`10_strict/pos_tokens_remembered`. In two cases tables serve one length only: without a mask a row depends on later rows, and if
-# RoPE's frequencies change with the length of the text, so do all rows.
+# {num}`10_strict/pos_tokens_strict:,` in the strict one. Reading a text with ready-made tables computes
+# {num}`10_strict/pos_tokens_remembered` position tokens. In two cases the tables serve only one length of text: without a causal mask,
+# because a row then depends on later rows, and with RoPE frequencies that change with the length, because then every row changes too.
 #
-# We count multiply-adds per token and block. For a text of $N$ tokens causal attention needs $N D$ of them, because scores and weighted
-# values cover half of the square; $B$ is the number of texts in a batch, and $r = d_{\text{pos}} / D$:
+# We count multiply-adds per token and block. For a text of $N$ tokens causal attention needs $N D$ multiply-adds, because the scores and
+# the weighted values each cover only half of the $N \times N$ square. With $B$ texts in a batch and $r = d_{\text{pos}} / D$, the counts
+# are
 #
 # $$
 # \begin{aligned}
@@ -762,9 +767,9 @@ numbers["pos_tokens_remembered"] = rows[6][1]
 # \end{aligned}
 # $$ (eq-strict-cost)
 #
-# The bracket is the position branch and its tables. The ratio of dense to strict tends to $1 / (1 - r)^2$ for
-# a large batch of short sequences, which is also the ratio of dense to a dense model of width $d_{\text{sem}}$. In plain words: *a strict
-# model costs as much as a smaller dense one*. So {numref}`fig-strict-bargain` compares models by their cost.
+# The bracket is the position branch and its tables. For a large batch of short sequences the ratio of dense to strict tends to
+# $1 / (1 - r)^2$. A dense model of width $d_{\text{sem}}$ gives the same ratio. In plain words: *a strict model costs as much as a smaller
+# dense one*. So {numref}`fig-strict-bargain` compares models by their cost.
 
 # %%
 shape = experiments.get("speed").grid(profile)[0]
@@ -791,7 +796,7 @@ assert abs(endless * (1 - r) ** 2 - 1) < 0.01
 # \text{strict: } 2 N \bigl[\, n B\, d_{\text{sem}} + (n - 1)\, d_{\text{pos}} \,\bigr] ,
 # $$ (eq-strict-cache)
 #
-# and their ratio tends to $1 - r$ as the batch grows.
+# and the ratio of strict to dense tends to $1 - r$ as the batch grows.
 
 
 # %%
@@ -1098,9 +1103,9 @@ figures.show(
 # than this short budget, quality was measured on smaller models only. The saving needs batches whose sequences share their positions.
 #
 # **What would change our mind.** A nonzero entry in a live Jacobian of a strict model. A separated model that pulls ahead with more
-# training: then its routing leak would be worth something. Or a dense model of width $d_{\text{sem}}$, which costs as much per token as a
-# strict one, that is as good, with RoPE for example: then the position branch and its tables would be useless. This page does not train
-# one.
+# training: then its routing leak would be worth something. Or a dense model of width $d_{\text{sem}}$, with RoPE for example, that is as
+# good as a strict one. Such a model costs as much per token, so the position branch and its tables would then be useless. This page does
+# not train one.
 #
 # ## Exercises
 #

@@ -13,10 +13,11 @@
 # %% [markdown]
 # # 11. The separated language model
 #
-# **Finding.** A separated model learns faster than a dense model that adds the same sinusoid, but it does not end up better. In small
-# models, separated minus dense is {num}`11_language_model/gain_at_1x` bits per byte after a short training and
-# {num}`11_language_model/gain_at_16x` after sixteen times as much. RoPE then ends ahead of the separated model of equal width and
-# level with the one of equal parameters. A position stream that no layer changes is no worse than one that evolves.
+# **Finding.** A separated model, in which position has columns of its own, learns faster than a dense model that adds the same sinusoid,
+# but it does not end up better. In small models, the loss of the separated model minus that of the dense one is
+# {num}`11_language_model/gain_at_1x` bits per byte after a short training and {num}`11_language_model/gain_at_16x` after sixteen times as
+# much. After the longer training RoPE is ahead of the separated model of equal width and level with the one of equal parameters. A position
+# stream that no layer changes is no worse than one that the layers update.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -176,8 +177,8 @@ numbers[f"rope_minus_wide_at_{BUDGETS[-1]}x"] = text_of(ends)
 #
 # - **Dense**: one stream of width $D$. A sinusoid or a learned table is added to the token's embedding, or RoPE rotates queries
 #   and keys, or ALiBi lowers the scores of distant keys. With *none*, only the causal mask shows the order.
-# - **Separated**: $D = d_{\text{pos}} + d_{\text{sem}}$ with $d_{\text{pos}} = D/4$, the width of one head, the first choice of the slides
-#   that proposed the split. The position embedding fills the pos stream. The output is read from the sem stream only.
+# - **Separated**: $D = d_{\text{pos}} + d_{\text{sem}}$ with $d_{\text{pos}} = D/4$. This is the width of one head, and the first choice of
+#   the slides that proposed the split. The position embedding fills the pos stream. The output is read from the sem stream only.
 # - **Separated, wide**: a larger $D$, for about as many parameters as the dense model. Neither comparison is fair on its own: at equal
 #   width the separated model has fewer weights, and at equal parameters it is wider.
 
@@ -414,7 +415,8 @@ figures.show_table(
 
 # %% [markdown]
 # A louder table improves the dense model by {num}`11_language_model/loudness_gain_learned:.3f` bits per byte and the separated one not at
-# all. When position has its own norm, the scale of the table hardly matters.
+# all. When position has its own norm, the scale of the table hardly matters, unless the table is so small that the norm's
+# $\varepsilon$ counts ({doc}`chapter 9 <09_split_mlp_norm>`).
 #
 # ## The experiment
 #
@@ -423,9 +425,9 @@ figures.show_table(
 # each test novel, {num}`11_language_model/test_bytes:,` bytes in all.
 #
 # **Learning rate.** Each method uses the best of the same three rates on validation text, chosen with a seed that is not used again. If the
-# best was at an edge, we tried a further rate. Models with learned tables and *none* were tried over the whole schedule, the others over
-# less than half of it. Over the whole schedule, another rate would improve the dense sinusoid by
-# {num}`11_language_model/sinusoid_rate_gain:.3f` bits per byte in one seed.
+# best was at an edge, we tried a further rate. For models with learned tables and the one without an encoding (*none*), the rates were
+# tried over the whole schedule; for the others, over less than half of it. Over the whole schedule, another rate would improve the dense
+# sinusoid by {num}`11_language_model/sinusoid_rate_gain:.3f` bits per byte in one seed.
 #
 # **Runs.** All methods have the same seeds. A seed fixes the order of the batches, so methods are compared seed by seed.
 
@@ -502,8 +504,8 @@ figures.show(
 # %% [markdown]
 # ## How far back do these models read?
 #
-# Models with the same mean loss may differ in where they lose. The first bytes of a window have almost no context, so no encoding
-# can help there.
+# Two models with the same mean loss may make their errors in different parts of the window, so the next figure splits the loss by the
+# amount of context. The first bytes of a window have almost no context, so no encoding can help there.
 
 # %% tags=["hide-input"]
 axes = {"index": "method", "columns": "start", "values": "bits_per_byte"}
@@ -550,9 +552,9 @@ figures.show(
 # A separated model differs from a dense one in several ways. Position has its own columns; norms, values, outputs and MLPs are
 # split; the output is read from one stream. The experiment `ablation` changes one of these at a time.
 #
-# A *variant* is another model, its *reference*, with declared fields replaced. To afford twenty-nine models, we made them small ($D = 64$,
-# three layers and $L = 64$ at profile `laptop`) and scored less text. Their differences can be compared with each other, but their losses
-# cannot be compared with those above.
+# A *variant* is a copy of another model, its *reference*, with declared config fields replaced. To afford twenty-nine models, we made them
+# small ($D = 64$, three layers and $L = 64$ at profile `laptop`) and scored less text. Their differences can be compared with each other,
+# but their losses cannot be compared with those above.
 
 
 # %% tags=["hide-input"]
@@ -653,9 +655,10 @@ figures.show(
 )
 
 # %% [markdown]
-# In the first rows of {numref}`fig-around-separated` one part is joined again and the others stay split. Such a variant is larger, since a
-# full matrix has more weights than its blocks. In the rows on queries and keys, these read less than in a separated model. In the row
-# *queries and keys read content only* they read no positions, so what is left is a narrower model without an encoding.
+# In the first rows of {numref}`fig-around-separated` one part is joined again and the others stay split. A variant with a joined matrix is
+# larger, since a full matrix has more weights than its blocks. In the rows on queries and keys, the queries and keys read less than in a
+# separated model. In the row *queries and keys read content only* no query or key reads a position, so what is left is a narrower model
+# without an encoding.
 #
 # In {numref}`fig-around-dense` the *concatenated* model is halfway from dense to separated: position has its own columns at the input, but
 # all matrices are full, there is one norm, and the output reads the whole width.
@@ -697,7 +700,7 @@ print(f"{own:,} weights, written out {full:,}")
 
 # %% [markdown]
 # So a dense model that trains freely could find the separated one. Would training stay there? We wrote trained separated models (with a
-# joint norm) out in this way and continued their training, with every weight free, for half as many steps as before. For comparison we
+# joint norm) out as dense models and trained these further, with every weight free, for half as many steps as before. For comparison we
 # continued to train the separated models themselves, on the same texts and at the best of the same four rates.
 
 # %% tags=["hide-input"]
@@ -726,7 +729,7 @@ figures.show_table(
         )
     ),
     caption="A separated model with one norm, trained on as it is and written out as "
-    "a dense model. Right: the share of the squared weights that lies outside "
+    "a dense model. The last four columns: the share of the squared weights outside "
     "the blocks, averaged over layers. Means over seeds and 95 % t intervals.",
 )
 
@@ -807,15 +810,15 @@ figures.show_table(
 # %% [markdown]
 # At equal width the constant table has fewer parameters and does not beat RoPE (claim that it does:
 # {verdict}`a-constant-untied-table-beats-rope: refuted`). At equal parameters it does beat RoPE (claim:
-# {verdict}`a-constant-untied-table-beats-rope-at-equal-parameters: held`). But the credit belongs to the term and not to the stream. The
-# stream need not evolve ({verdict}`a-constant-untied-table-needs-no-evolving-stream: held`), and the dense twin, without any stream,
-# matches the wide separated model ({verdict}`the-untied-term-needs-no-stream: held`).
+# {verdict}`a-constant-untied-table-beats-rope-at-equal-parameters: held`). But the credit belongs to the position term of the score and not
+# to the stream. The stream need not evolve ({verdict}`a-constant-untied-table-needs-no-evolving-stream: held`), and the dense twin, without
+# any stream, matches the wider constant model ({verdict}`the-untied-term-needs-no-stream: held`).
 #
 # ## More training
 #
 # A difference after a short training may only be a difference in speed. The experiment `budget` trains small models for one, four and
-# sixteen times as long ({numref}`fig-budget-gap`, {numref}`fig-budget`). Each budget has its own schedule, rates and scales, because longer
-# trainings usually need lower rates.
+# sixteen times the length of the shortest training ({numref}`fig-budget-gap`, {numref}`fig-budget`). Each budget has its own schedule,
+# rates and scales, because longer trainings usually need lower rates.
 #
 # Two models *exchange places* if each is ahead at some budget, by an interval that excludes zero. A verdict that rests on their
 # order is *budget-dependent*.
@@ -872,10 +875,10 @@ figures.show(
 # 1. **A separated model learns faster than one that adds the same sinusoid, but does not end up better.** With sixteen times the training
 #    its lead becomes a deficit at equal width; at equal parameters it ends level, with a difference of
 #    {num}`11_language_model/gain_wide_at_16x`. RoPE minus separated is {num}`11_language_model/rope_minus_separated_at_1x` after the
-#    shortest training and {num}`11_language_model/rope_minus_separated_at_16x` after the longest; at equal parameters it is then
-#    {num}`11_language_model/rope_minus_wide_at_16x`. In the larger models, after a short training, separation costs nothing at equal
-#    parameters ({verdict}`separation-costs-nothing-at-equal-parameters: held`). At equal width it costs nothing either after a short
-#    training, but in the small models a longer training reverses that ({verdict}`separation-costs-nothing-at-equal-width: partly`).
+#    shortest training and {num}`11_language_model/rope_minus_separated_at_16x` after the longest; against the separated model of equal
+#    parameters it is then {num}`11_language_model/rope_minus_wide_at_16x`. In the larger models, after a short training, separation costs
+#    nothing at equal parameters ({verdict}`separation-costs-nothing-at-equal-parameters: held`) and nothing at equal width. But in the
+#    small models a longer training reverses the result at equal width ({verdict}`separation-costs-nothing-at-equal-width: partly`).
 # 2. **A learned table works better in its own columns.** Separated minus dense is
 #    {num}`in_window/separated-learned minus learned/bits_per_byte:+.3f` bits per byte after a short training
 #    ({verdict}`separation-improves-a-learned-table: held`), although the dense table has the best of four scales.
@@ -900,14 +903,14 @@ figures.show(
 # {num}`11_language_model/rope_gain_after_eight:.2f` bits per byte. So we compare how well models distinguish *near* positions, and learn
 # nothing about longer texts.
 #
-# Rates and scales were chosen from few values, most with one seed. Each chosen value has a worse one on either side, but some differences
-# are smaller than those between seeds. Smaller token embeddings improve the dense sinusoid by {num}`11_language_model/quieter_gain:.3f`
-# bits per byte in the ablation, where they are used, but they are worse in the larger models and after the shortest and the longest
-# training.
+# Rates and scales were chosen from few values, most with one seed. Where a table above does not say otherwise, each chosen value has a
+# worse one on either side, but some differences are smaller than those between seeds. Smaller token embeddings improve the dense sinusoid
+# by {num}`11_language_model/quieter_gain:.3f` bits per byte in the ablation, where they are used, but they are worse in the larger models
+# and after the shortest and the longest training.
 #
-# In the ablation, models that a claim compares have six seeds on a laptop, three of them added after the first were seen. The others have
-# three, which decide nothing. A variant with other shapes starts from other initial weights, so only its batches are paired. The page on
-# {doc}`far distances <93_far_distances>` has RoPE in a separated model.
+# In the ablation, models that a claim compares have six seeds on a laptop; we added three of them after we had seen the first three. The
+# other models have three seeds, which decide nothing. A variant with other shapes starts from other initial weights, so only its batches
+# are paired. The page on {doc}`far distances <93_far_distances>` has RoPE in a separated model.
 #
 # **What would change our mind.** A lead of the separated model that survives a longer training. In the small models it did not survive, so
 # it was a lead in speed. The larger models were not trained for longer.

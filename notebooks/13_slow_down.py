@@ -13,11 +13,11 @@
 # %% [markdown]
 # # 13. Slow positions down
 #
-# **Finding.** Do not continue positions: slow their waves down, so that a long text shows only angles that occurred in training. A
-# separated model trained on short texts, with slower positions and sharper attention, recalls
-# {num}`stretched_mqar/separated-sinusoidal/accuracy/stretched/16x:.0%` of the values from texts sixteen times as long, and no weight is
-# changed. A dense model, which adds positions to content, recalls {num}`stretched_mqar/sinusoidal/accuracy/stretched/16x:.0%`, and RoPE
-# {num}`stretched_mqar/rope/accuracy/stretched/16x:.0%`.
+# **Finding.** Do not continue the position vectors past the trained length. Slow down the waves that they are made of, so that a long text
+# shows only angles that occurred in training. On a made-up recall task a separated model, trained on short texts, then recalls
+# {num}`stretched_mqar/separated-sinusoidal/accuracy/stretched/16x:.0%` of the values from texts sixteen times as long. Its attention is
+# sharpened as well, but no weight is changed. A dense model, which adds positions to content, recalls
+# {num}`stretched_mqar/sinusoidal/accuracy/stretched/16x:.0%`, and RoPE {num}`stretched_mqar/rope/accuracy/stretched/16x:.0%`.
 #
 # In novels that is not enough, so there we also tuned the position part of the separated model, {num}`13_slow_down/position_share:.0%` of
 # its weights. At eight trained lengths its loss is then {num}`adapted_text/separated-sinusoidal/position-one-factor/gap/slowed/8x:+.3f±`
@@ -138,7 +138,7 @@ figures.show(
 # $$ (eq-slow-parts)
 #
 # with $\alpha = 1$ and $\beta = 32$ turns. This is the rule of the YaRN paper {cite:p}`peng2024` for RoPE. (*YaRN* below follows the
-# authors' code, which goes by the number of a hand instead of its turns and also sharpens attention.) But a sinusoid at the input has the
+# authors' code, which decides by the index $m$ of a hand instead of its turns and also sharpens attention.) A sinusoid at the input has the
 # same waves, so the rule can be applied there as well.
 #
 # By hand: our separated models of novels have $L = 128$ and 32 columns for position, so 16 hands. We take $f = 16$.
@@ -231,7 +231,7 @@ for name in ("separated-sinusoidal", "sinusoidal"):
 # \max\!\left(1, \frac{\ln n}{\ln L}\right)
 # $$ (eq-log-n)
 #
-# sharpens the weights again. Below this is called $\log n$, after {cite:t}`chiang2022`. The factor is 1 inside the trained length, so
+# sharpens the weights again. Below we call this factor $\log n$, after {cite:t}`chiang2022`. The factor is 1 inside the trained length, so
 # nothing changes there. By hand: for $L = 128 = 2^7$ and $n = 8L = 2^{10}$ the factor is $10/7$.
 
 # %%
@@ -255,7 +255,7 @@ print(f"inside: {inside.max():.1e}, past it: {past[-1]:.2f}")
 #
 # The task is multi-query associative recall (*MQAR*, {doc}`chapter 19 <19_far_text>`). A text lists keys, each followed by its value, with
 # noise in between, and then asks for the value of each key. Inside the trained length all four models find nearly every value. At $16L$
-# none recalls clearly more than a guess among the values of the text would.
+# none of them does clearly better than a guess among the values of the text.
 #
 # Then we slow positions down, in {num}`13_slow_down/readings` ways: interpolation, NTK-aware scaling, YaRN, and *by parts* with two choices
 # of $\alpha$ and $\beta$. Each comes with and without $\log n$. For every trained model we choose the way with the lowest loss on
@@ -294,8 +294,8 @@ figures.show_table(
 #    model in the last row is a control: it adds position to a quarter of its columns, so it has as few hands as the separated model. For
 #    near values the control closes more than half of the gap to the separated model, but for all values much less. The separated model
 #    stays ahead of it, by {num}`stretched_mqar/separated-sinusoidal minus sinusoidal-quarter/accuracy/stretched/16x:.3f±`
-#    ({verdict}`stretched-mqar-it-is-not-the-number-of-waves: held`). For the concatenated model twelve seeds do not decide it
-#    ({verdict}`stretched-mqar-beside-beats-as-few-waves-added: undecided`).
+#    ({verdict}`stretched-mqar-it-is-not-the-number-of-waves: held`). Twelve seeds do not decide whether the concatenated model is ahead of
+#    the control, too ({verdict}`stretched-mqar-beside-beats-as-few-waves-added: undecided`).
 # 3. **Splitting the weights helps again** ({verdict}`stretched-mqar-the-split-adds-to-it: held`), although the separated model has a third
 #    fewer parameters. It recalls more of the near values than the concatenated model, and slightly fewer of those at least half the text
 #    back ({num}`stretched_mqar/separated-sinusoidal minus concatenated-sinusoidal/far/stretched/16x:+.3f±`).
@@ -403,7 +403,8 @@ if profile == "laptop" and len(by_way.made) >= 48:
 #    ({num}`every_reading/separated-sinusoidal minus sinusoidal/accuracy/interpolation/16x:+.3f±`). Our rule asked for a lead in all ten
 #    ways ({verdict}`every-reading-separated-more-than-dense: undecided`).
 # 3. **The dense model does best with a uniform slow-down.** With interpolation and $\log n$ the four models are within eight percentage
-#    points of each other. By parts (1 to 32 turns, with $\log n$) the dense model recalls less than that, and each of the others more.
+#    points of each other. When hands are slowed down by parts (1 to 32 turns, with $\log n$), the dense model recalls less than with
+#    interpolation, and each of the other models recalls more.
 # 4. **RoPE is ahead more often than behind.** In four ways it recalls clearly more than the separated model, and in two ways clearly less.
 #    Our rule allowed the separated model to be at most three percentage points behind, in every way
 #    ({verdict}`every-reading-as-often-as-slowed-rope: refuted`).
@@ -501,9 +502,9 @@ figures.show_table(
 # them at $2L$ ({num}`stretched_needle/separated-sinusoidal/accuracy/stretched/2x:.0%`). This is exploratory: our rules ask for twelve
 # seeds, and {num}`13_slow_down/needle_seeds` have run.
 #
-# We stopped the grid there, because no further seed can let our rules judge: none of the three models with a sinusoid learned the task. So
-# the table does not say which of them is best. Inside the trained length they mostly miss the needles nearest to the question. The tests
-# ask one question where training asked two, and whether that is the reason we did not measure.
+# We ran no more seeds, because they could not have made our rules applicable: none of the three models with a sinusoid learned the task. So
+# the table does not say which of the three is best. Inside the trained length they mostly miss the needles nearest to the question. The
+# tests ask one question where training asked two, but we did not measure whether that is the reason.
 
 # %% tags=["hide-cell"]
 if profile == "laptop" and len(hidden.made) >= 28:  # what the sentences say
@@ -521,8 +522,8 @@ if profile == "laptop" and len(hidden.made) >= 28:  # what the sentences say
 # %% [markdown]
 # ## Break it and heal it
 #
-# You can watch this happen. In a few seconds the next cell trains a still smaller separated model to recall values from texts of at most 32
-# symbols.
+# You can watch a model fail in longer texts and recover. In a few seconds the next cell trains a separated model that is smaller still. It
+# learns to recall values from texts of at most 32 symbols.
 
 # %%
 short, sizes = 32, {"keys": 8, "values": 8, "noise": 4, "pairs": 4}
@@ -650,8 +651,8 @@ figures.show_table(
 #
 # In a dense model no such part can be isolated. From the second layer on, whatever the blocks wrote about positions counts as content here.
 # With all four terms slowed down the dense model recalls {num}`score_terms/sinusoidal/accuracy/all:.0%`. But its value vectors contain
-# position, too. If these are slowed down as well, such models recall {num}`stretched_mqar/sinusoidal/accuracy/stretched/8x:.0%` (in more
-# texts and seeds).
+# position, too. If the positions in the values are slowed down as well, such models recall
+# {num}`stretched_mqar/sinusoidal/accuracy/stretched/8x:.0%` (in more texts and seeds).
 
 # %% tags=["hide-input"]
 rows = split.rows(profile, "term")
@@ -676,8 +677,8 @@ else:
         caption="Past the trained length the term of position with position changes; "
         f"slower positions bring it back. Head {head + 1} of layer {layer + 1} in a "
         "separated model, the head in which slowing one term down changes attention "
-        "most. Left: the terms by the distance of the key, less their mean over the "
-        "nearest L keys; bands are one standard deviation. Right: attention on the "
+        "most. Curves: the terms by the distance of the key, less their mean over the "
+        "nearest L keys; bands are one standard deviation. Bars: attention on the "
         f"eight nearest keys. Seed {shown}, texts of 8 L.",
     )
 
@@ -803,10 +804,11 @@ figures.show(
     "to it, and the dense one highest.",
     caption="Once its position part is tuned, the separated model hardly loses "
     "anything in novels of 8 L. Each model is compared with its own sliding window "
-    "before tuning. Left: the separated model as trained, slowed down and tuned; "
-    "grey: its twin with learned positions, continued by the five rules of chapter "
-    "12. Right: the separated model, RoPE and the dense model, all tuned; dotted: the "
-    "bound of our rule for the last bin. Thick: means; thin: each seed.",
+    "before tuning. Panel *separated*: the separated model as trained, slowed down and "
+    "tuned; grey: its twin with learned positions, continued by the five rules of "
+    "chapter 12. The other panel: the separated model, RoPE and the dense model, all "
+    "tuned; dotted: the bound of our rule for the last bin. Thick: means; thin: each "
+    "seed.",
 )
 
 # %% [markdown]
@@ -815,7 +817,8 @@ figures.show(
 # no content weight has changed, so for short texts one can put the original position part back.
 #
 # In texts of $16L$, read with the factor 16, the same tuned part fails: it works only for the factor it was tuned for. So we also tuned
-# with a drawn factor: each step draws 8 or 16, and the index at which its text begins. The next table shows both.
+# with a factor drawn at random: each step draws the factor, 8 or 16, and also the index at which its text begins. The next table shows
+# both.
 
 # %% tags=["hide-input"]
 tuned = RunTable(experiments.get("adapted_text").table(profile))

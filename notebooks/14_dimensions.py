@@ -13,11 +13,13 @@
 # %% [markdown]
 # # 14. How many dimensions does position need?
 #
-# **Finding.** It depends on what the model is asked. To recall a value that was written once, one fast pair of columns in each head is
-# enough for RoPE: at sixteen trained lengths it finds {num}`stretched_mqar/rope-8th/accuracy/native/16x:.0%` of the values with nothing
-# changed. To find the *latest* of several values nearly always, it took a slow pair as well; with the fast pair alone a model finds
-# {num}`stretched_latest_value/rope-8th/accuracy/native/1x:.0%` inside the trained length. In longer texts it was enough to slow this slow
-# pair down and to sharpen attention. In novels one pair is not enough: the loss falls as more columns turn, from
+# **Finding.** It depends on what the model is asked. RoPE rotates the columns of a head in pairs, some fast and some slow. To recall a
+# value that was written once, one fast pair of columns in each head is enough for RoPE: at sixteen trained lengths it finds
+# {num}`stretched_mqar/rope-8th/accuracy/native/16x:.0%` of the values with nothing changed. To find the *latest* of several values nearly
+# always, it took a slow pair as well; with the fast pair alone a model finds {num}`stretched_latest_value/rope-8th/accuracy/native/1x:.0%`
+# inside the trained length. In longer texts it was enough to slow down the slow pair and to sharpen attention.
+#
+# In novels one pair is not enough: the loss falls as more columns turn, from
 # {num}`ladder_text/none/bits_per_byte:.2f` bits per byte without position to {num}`ladder_text/rope-16th/bits_per_byte:.2f` with one pair
 # and {num}`ladder_text/rope/bits_per_byte:.2f` on all columns.
 #
@@ -179,11 +181,11 @@ figures.show(
     caption="Models that find the latest value rely on their slow pair, and in longer "
     "texts it is enough to slow this pair down. Values found by RoPE with one fast and "
     "one slow pair in each head; each task has its own models, weights unchanged. "
-    "Left: inside the trained length L; the frequency of a stopped pair is 0. Right: "
-    "at 16 L, frequencies divided by 16, attention sharpened in every row, also where "
-    "no pair is slowed. Dotted: a guess among the values of the text (written once) or "
-    "of the key (latest). Large: means of twelve seeds with 95 % t intervals; small: "
-    "each seed."
+    "Panel *inside L* (L is the trained length): the frequency of a stopped pair is 0. "
+    "Panel *at 16 L*: frequencies divided by 16, attention sharpened in every row, "
+    "also where no pair is slowed. Dotted: a guess among the values of the text "
+    "(written once) or of the key (latest). Large: means of twelve seeds with 95 % t "
+    "intervals; small: each seed."
     if ran
     else figures.NOT_RUN,
 )
@@ -254,9 +256,9 @@ figures.show_table(
 # q_i^\top R(j - i)\, W c_j ,
 # $$ (eq-dims-between)
 #
-# with another rotation for every pair of query and key, so nothing can be applied once. The way out is to let position act in columns
-# that are not made from $c_j$. A query then has {num}`14_dimensions/deepseek_content` columns that compare content and
-# {num}`14_dimensions/deepseek_turning` that rotate, and the key has its rotating part once for all heads:
+# and the rotation differs from one pair of query and key to the next, so no matrix can be applied to the query once for all keys. The way
+# out is to let position act in columns that are not made from $c_j$. A query then has {num}`14_dimensions/deepseek_content` columns that
+# compare content and {num}`14_dimensions/deepseek_turning` that rotate, and the key has its rotating part once for all heads:
 #
 # $$
 # S_{ij} \propto q_i^{\text{c}\,\top} k_j^{\text{c}} + q_i^{\text{r}\,\top} R(j - i)\, k_j^{\text{r}} .
@@ -375,8 +377,8 @@ torch.testing.assert_close(
 
 # %% [markdown]
 # The count can be slowed down like the angle of a wave. In a text $s$ times as long as those of training, position interpolation divides
-# each $\log f_t$ by $s$, so that the bias becomes $(c_i - c_j) / s$. For ALiBi, whose slopes it divides, this was proposed by
-# {cite:t}`alkhateeb2023`.
+# each $\log f_t$ by $s$, so that the bias becomes $(c_i - c_j) / s$. {cite:t}`alkhateeb2023` proposed the same for ALiBi, where the slopes
+# are divided.
 
 # %%
 gates = Forgetting().at_query_key(Heads(1, width, content_width=8, reading=1)).double()
@@ -492,9 +494,9 @@ assert newness(np.array([2 * np.pi / 32])) < 1e-9
 assert newness(EIGHT, period=L // 2) == 0 < newness(EIGHT, period=2 * L)
 
 # %% [markdown]
-# The next table has more models whose long texts hold fewer new angles, or none: models with eight waves that are all fast (a base of 10 in
-# place of 10,000), where combinations can still be new; a separated model with a single wave; and a separated model whose positions begin
-# again after each 32 symbols, so that a longer text has no new position at all.
+# The next table adds models that meet fewer new angles in long texts, or none. Some have eight waves that are all fast (a base of 10 in
+# place of 10,000), so that only combinations of angles can be new. One separated model has a single wave. In another one positions begin
+# again after every 32 symbols, so that a longer text has no new position at all.
 
 # %% tags=["hide-input"]
 ROWS = {
@@ -569,7 +571,7 @@ figures.show(
 #    {num}`stretched_mqar/rope/accuracy/native/16x:.0%`. We had claimed nine tenths
 #    ({verdict}`ladder-mqar-position-in-the-first-layer-recalls-unchanged: refuted`). Nor do the columns without position explain the order:
 #    RoPE on half has fewer of them than RoPE on a quarter, and recalls more.
-# 2. **With nothing changed, a separated model falls short even so.** It finds
+# 2. **Unchanged separated models fall short even with fewer new angles.** It finds
 #    {num}`stretched_mqar/separated-sinusoidal-fast/accuracy/native/16x:.0%` with eight fast waves,
 #    {num}`stretched_mqar/separated-sinusoidal-one/accuracy/native/16x:.0%` with a single wave and
 #    {num}`stretched_mqar/separated-sinusoidal-repeated/accuracy/native/16x:.0%` with positions that repeat, each time more than with eight
@@ -640,9 +642,10 @@ figures.show_table(
 # Do the two pairs do different work, then? We changed one pair of the trained models that have a fast and a slow one, in every head, and
 # left their weights alone. Each task has its own models. The fast pair turns by one radian a symbol, the slow pair by a hundredth of it. A
 # pair that is *stopped* has the frequency 0: its two columns compare content as if every key were at distance 0.
-# {numref}`fig-dimensions-pairs`, the first of this page, shows the results. The rules on stopped pairs were written before any such
-# reading. Those on slowing down were not blind: with two pairs NTK-aware scaling and YaRN slow the slow pair alone, and their results were
-# in the table above.
+# {numref}`fig-dimensions-pairs`, the first figure of this page, shows the results.
+#
+# The rules on stopped pairs were written before any model was read in this way. The rules on slowing down were not blind: with two pairs
+# NTK-aware scaling and YaRN slow the slow pair alone, and their results were in the table above.
 #
 # 1. **Models that find the latest value rely on their slow pair.** With it stopped they find
 #    {num}`each_pair_latest_value/rope-partial/accuracy/stopped-2/1x:.0%` of the latest values inside the trained length, fewer than a guess
@@ -907,7 +910,7 @@ figures.show_table(
 #    {num}`ladder_text/separated-sinusoidal-pos-8th-wide minus separated-sinusoidal-wide/bits_per_byte:+.3f±`, and half of the width, which
 #    leaves less for the content, {num}`ladder_text/separated-sinusoidal-pos-half-wide minus separated-sinusoidal-wide/bits_per_byte:+.3f±`.
 #    We had claimed that none is more than a hundredth behind ({verdict}`ladder-text-a-sixteenth-of-the-width-is-enough: undecided`): a
-#    sixteenth clearly is, the other two are open.
+#    sixteenth clearly is. The other two are open once the test allows for three comparisons.
 #
 # Two more layouts are each one change away from a model of the figure:
 #
@@ -923,8 +926,8 @@ figures.show_table(
 # ## Forget gates in recall, latest values and novels
 #
 # FoX has no positions that could be new. The table shows what its models find and lose in longer texts, as they were trained, and with
-# gates slowed down as many times as the text is longer. With slower gates attention is sharpened as well in the two tasks, but not in
-# novels, as validation texts preferred. Beside them stands RoPE on all columns, slowed down:
+# gates slowed down as many times as the text is longer. When the gates are slowed down, attention is sharpened as well in the two tasks but
+# not in novels, because the validation texts preferred that. The last column shows RoPE on all columns, slowed down, for comparison:
 #
 # | | FoX, unchanged | FoX, slowed down | RoPE, slowed down |
 # |---|---:|---:|---:|
@@ -1003,7 +1006,8 @@ torch.testing.assert_close(slow(tokens), wanted, rtol=0, atol=1e-9)
 # %% [markdown]
 # DroPE {cite:p}`gelberg2025` does this on purpose. It trains with RoPE, takes RoPE away, tunes the model a little at its trained length,
 # and then reads longer texts. We did the same in novels, with RoPE and with a separated model whose positions are stopped, and tuned on a
-# quarter of the bytes of the training. Their partners are tuned alike with their positions, and read longer texts with these slowed down.
+# quarter of the bytes of the training. For comparison, the same models are tuned in the same way with their positions kept, and read longer
+# texts with slower positions.
 #
 # | tuned, in novels | RoPE, inside L | gap at 8L | separated, inside L | gap at 8L |
 # |---|---|---|---|---|
@@ -1018,9 +1022,9 @@ torch.testing.assert_close(slow(tokens), wanted, rtol=0, atol=1e-9)
 # These small models still need position. Without it both lose about one bit per byte inside the trained length. We had claimed that they
 # lose nothing ({verdict}`removed-text-costs-nothing-inside: refuted`). So they do not survive at eight lengths either
 # ({verdict}`removed-text-survives: refuted`). The longer text adds little to that: through a window of $L$ tuned RoPE without position
-# already has a gap of {num}`removed_text/rope/removed/gap/adapted-oracle/8x:+.2f`. At eight lengths it is still worse than RoPE that is
-# slowed down. A separated model is better without position than with slowed positions
-# ({verdict}`removed-text-reads-further-than-slowed: partly`), because in novels it reads these badly unless it was tuned at them
+# already has a gap of {num}`removed_text/rope/removed/gap/adapted-oracle/8x:+.2f`. At eight lengths RoPE without position is worse than
+# RoPE slowed down. A separated model is better without position than with slowed positions
+# ({verdict}`removed-text-reads-further-than-slowed: partly`), because in novels it reads slowed positions badly unless it was tuned on them
 # ({doc}`chapter 13 <13_slow_down>`).
 #
 # Which weights have to change when position goes? In the separated model tuning the content alone is as good as tuning everything
@@ -1032,10 +1036,11 @@ torch.testing.assert_close(slow(tokens), wanted, rtol=0, atol=1e-9)
 #
 # 1. **Look at the waves before the share.** To find again what was written once, one fast wave was enough, for RoPE with nothing changed
 #    and for a separated model with sharper attention. To find nearly always what was written last, RoPE took a slow wave as well. In longer
-#    texts slow down the slower waves and leave the fastest alone. Here these were one or two, which turn at least three times in a trained
-#    text.
-# 2. **In novels, turning a quarter to a half of the columns costs little** inside the trained length, if you need the others, for a shared
-#    cache for instance. Read at eight lengths, slowed down, RoPE on all columns lost least, but still more than its own window.
+#    texts, slow down the slower waves and leave the fastest alone. Here the fastest were the one or two waves that turn at least three
+#    times in a trained text.
+# 2. **In novels, turning a quarter to a half of the columns costs little** inside the trained length, so the other columns are free for
+#    other uses, such as a shared cache. Read at eight lengths, slowed down, RoPE on all columns lost least, but still more than its own
+#    window.
 # 3. **Compare with forget gates.** In novels they beat every rotation of this page, in recall none beats them, and in neither does anything
 #    have to be slowed down. To find the latest value in long texts slow their gates down and sharpen attention; RoPE on a quarter, half or
 #    all of its columns, slowed down, is still better.

@@ -164,7 +164,8 @@ assert numbers["moved_table"] == 0 and numbers["moved_encoder"] == 1
 # In the table {num}`15_digits/moved_table:.0%` of the other embeddings move. In the encoder {num}`15_digits/moved_encoder:.0%` move,
 # because all embeddings share its weights. Whether these changes are useful is not measured here.
 #
-# Tables also grow quickly. For $n$ axes with $p$ values each, a table needs $p^n$ rows, but the string of digits is only $n$ times as long.
+# Tables also grow quickly. For $n$ axes with $p$ values each, a table needs $p^n$ rows, but the string of digits is only $n$ times as long
+# as for one axis.
 
 # %%
 ranges = [("a text of 512", 512, 3, 1), ("20,000 positions", 20_000, 5, 1)]
@@ -379,8 +380,8 @@ numbers["width_models"] = SeqPE.width
 # The default encoder of this book has width {num}`15_digits/width_models`, five digits and {num}`15_digits/parameters_models:,`
 # parameters. The encoders whose embeddings we compare below have width 64.
 #
-# An embedding must depend on every digit but not on the rest of the batch. No two positions may have the same embedding. The cell tests
-# this on samples.
+# An embedding must depend on every digit but not on the rest of the batch. No two positions may have the same embedding. The next cell
+# tests these three properties on samples.
 
 # %%
 drawn = encoder()
@@ -403,8 +404,8 @@ assert not torch.allclose(reversed_places([12_300]), drawn([12_300])), "places c
 # ## Read shared beginnings only once
 #
 # Read separately, 512 positions of five digits give each layer 3,072 slots. But under the causal mask a slot depends only on the digits up
-# to its own. *00118* and *00123* share their first three digits, so their first three slots are equal in every layer. The
-# distinct beginnings of many strings form a tree.
+# to its own. *00118* and *00123* share their first three digits, so their first three slots are equal in every layer. The distinct
+# beginnings of many strings form a tree ({numref}`fig-digits-tree`).
 
 # %% tags=["hide-input"]
 few = torch.arange(118, 124)
@@ -442,8 +443,8 @@ figures.show(
 )
 
 # %% [markdown]
-# So we compute each node of the tree once and add a last slot for each position. In the last layer we compute only these last slots. Values
-# and gradients stay the same up to rounding:
+# So we compute each node of the tree only once, and then the last slot of each position. In the last layer we compute only these last
+# slots, because nothing else is read. Values and gradients stay the same up to rounding:
 
 # %%
 some = torch.arange(3000, 3064)
@@ -456,7 +457,7 @@ one, other = (torch.autograd.grad((found * probe).sum(), weights) for found in b
 for by_tree, by_definition in zip(one, other, strict=True):
     torch.testing.assert_close(by_tree, by_definition, rtol=0, atol=1e-9)
 
-# The likely mistake is to share what does not depend on the digits before alone.
+# The likely mistake is to write the last digit first: few beginnings are shared.
 forwards = digits(some, width=5)
 backwards = forwards.flip(1)  # least significant first: almost no beginning is shared
 nodes = [sum(PrefixTree.of(strings).sizes) for strings in (forwards, backwards)]
@@ -502,8 +503,9 @@ numbers["saved_random"] = ratio["512 at random below 20,000"]
 assert numbers["saved_window"] > 3 and numbers["saved_random"] < numbers["saved_window"]
 
 # %% [markdown]
-# On the positions 0 to 511, the tree saves a factor of {num}`15_digits/saved_tree`. The tree and the last slot together save
-# {num}`15_digits/saved_window:.2f`. On random positions, they save {num}`15_digits/saved_random:.2f`.
+# On the positions 0 to 511, the tree alone saves a factor of {num}`15_digits/saved_tree`. Together with computing only the last slots of
+# the last layer, it saves a factor of {num}`15_digits/saved_window:.2f`. On random positions, both together save
+# {num}`15_digits/saved_random:.2f`.
 #
 # All sequences of a batch and all layers use the same embeddings. So a training step runs the encoder once for the text and twice for the
 # two losses.
@@ -559,8 +561,9 @@ numbers |= dict(zip(kept, drawings.mean(axis=0)[[0, 3, 4, 5]].tolist(), strict=T
 #
 # Among pairs without a common digit, the correlation is only {num}`15_digits/rank_near_alone:.2f`. A random table shows neither effect.
 #
-# Shared digits matter for windows too. If the first window is moved by 1,000, one high digit changes and the low digits stay as they were.
-# If it is moved by 384, the low digits change too, and every carry falls somewhere else.
+# Shared digits matter for windows too. A *window* is a run of consecutive positions, and the first window begins at 0. If we move the first
+# window by 1,000, one high digit changes and the low digits stay as they were. If we move the window by 384, the low digits change too, and
+# every carry falls somewhere else.
 
 # %%
 STARTS = {"first window": 0, "moved by 1,000": 1000, "moved by 384": 384}
@@ -617,10 +620,12 @@ figures.show(
 
 # %% [markdown]
 # In {numref}`fig-digits-windows`, the *likeness* of two windows is the correlation of the inner products inside them. SeqPE's distillation
-# loss is meant to make far windows look like the trained one. But the window that starts at 1,000 looks like the first one before any
-# training, because its low digits are the same. (A window moved by 100, less than its length, has a likeness of
-# {num}`15_digits/like_short:.2f`, between the two.) So a test at round starts alone cannot tell learning from shared digits. This book
-# therefore separates round starts from others and shows the untrained encoder next to the trained one.
+# loss is meant to make far windows look like the window in which a model is trained, here the first one. But the window that starts at
+# 1,000 looks like the first window before any training, because its low digits are the same. (For a window moved by 100, less than its
+# length, the likeness is {num}`15_digits/like_short:.2f`, between those of the moves by 384 and by 1,000.)
+#
+# So a test only at *round starts* such as 1,000 cannot tell learning from shared digits. This book therefore separates round starts from
+# others and shows the untrained encoder next to the trained one.
 #
 # Inside the first window, nearness and inner product have a Spearman correlation of {num}`15_digits/order:.2f` in the untrained encoder and
 # of {num}`15_digits/order_sinusoid:.2f` in the sinusoid.
@@ -643,8 +648,8 @@ folded.dim.weight.zero_()
 torch.testing.assert_close(folded(points), video(points), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# The last lines show that Dim in {eq}`eq-digits-encoder` is redundant, because each place belongs to one coordinate. We keep Dim because
-# the release has it.
+# The last lines show that the vector of the coordinate, Dim in {eq}`eq-digits-encoder`, is redundant, because each place belongs to one
+# coordinate and its vector can absorb Dim. We keep Dim because the release has it.
 #
 # ## Details: what the released code does differently
 #
@@ -669,15 +674,16 @@ torch.testing.assert_close(folded(points), video(points), rtol=0, atol=1e-12)
 #
 # ## What to take away
 #
-# 1. In digits, every position up to $b^W - 1$ has an embedding, with any number of coordinates. All positions share the weights, so a
-#    gradient step for one moves all others.
+# 1. Written in digits, every position up to $b^W - 1$ has an embedding, and a position can have any number of coordinates. All positions
+#    share the weights, so a gradient step for one position moves the embeddings of all others.
 # 2. Computing shared beginnings once, and in the last layer only the last slot, divides the multiply-adds on the positions 0 to 511 by
 #    {num}`15_digits/saved_window:.2f`. The result is the same up to rounding.
 # 3. Before training, the embeddings reflect digits more than distance. The window moved by 1,000 looks like the first one. So tests at far
 #    positions must not start only at round numbers.
 #
 # **Limits.** Nothing here is trained. All embeddings that we compare have one width and initial weights of our choice. We measure cosines
-# and, as the losses do, inner products of the embeddings themselves. A model first sends them through a linear map, which can change both.
+# and, as the losses do, inner products of the embeddings themselves. A model first sends the embeddings through a linear map, which can
+# change both the cosines and the inner products.
 #
 # **What would change our mind.** An untrained encoder for which windows at other starts are as similar to the first window as those at
 # round starts. Or two digit strings for one position below $b^W$.

@@ -14,10 +14,10 @@
 # # 16. Two losses and a space
 #
 # **Finding.** SeqPE's contrastive loss makes distances between embeddings follow distances between positions. We measure this in windows
-# outside the trained one, within the range from which both losses draw positions. There the rank correlation between the two kinds of
-# distance is {num}`seqpe_distances/contrastive/drawn/distance/misaligned:.2f` before training and
-# {num}`seqpe_distances/contrastive/distance/misaligned:.2f` after training with the contrastive loss alone. After training with the
-# distillation loss alone, it is {num}`seqpe_distances/distillation/distance/misaligned:.2f`.
+# (runs of consecutive positions) that lie outside the first, trained window but within the range from which both losses draw positions. In
+# these windows the rank correlation between the two kinds of distance is {num}`seqpe_distances/contrastive/drawn/distance/misaligned:.2f`
+# before training. After training it is {num}`seqpe_distances/contrastive/distance/misaligned:.2f` with the contrastive loss alone and
+# {num}`seqpe_distances/distillation/distance/misaligned:.2f` with the distillation loss alone.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -103,9 +103,9 @@ else:
 if len(again.values("contrastive", "distance/misaligned")):
     told = (
         "With the contrastive loss, alone or with the distillation, distances of "
-        "embeddings follow distances of positions in every group (left). Inner "
+        "embeddings follow distances of positions in every group. Inner  "
         "products follow nearness clearly only for positions spread over the whole "
-        "range (right). Windows elsewhere begin below 20,000, not at round numbers. "
+        "range. Windows elsewhere begin below 20,000, not at round numbers.  "
         "Markers: means; bars: 95 % t intervals; ticks: seeds."
     )
 figures.show(
@@ -268,8 +268,8 @@ figures.show(
 # \end{gathered}
 # $$ (eq-losses-distillation)
 #
-# The bar stops the gradient: it flows only through the window elsewhere, the student. The trained window is the *teacher*. The loss is the
-# mean over rows, heads and windows ({func}`sepnb.seqpe.distillation_loss`):
+# The bar stops the gradient, so that the gradient flows only through the window elsewhere, the *student*. The trained window is the
+# *teacher*. The loss is the mean over rows, heads and windows ({func}`sepnb.seqpe.distillation_loss`):
 #
 # ```{literalinclude} ../../sepnb/seqpe/losses.py
 # :pyobject: distillation_loss
@@ -326,9 +326,10 @@ assert kd(home, home @ both_heads) < 1e-12
 assert (score(home) - score(home @ both_heads)).abs().max() > 1
 
 # %% [markdown]
-# Without the stop-gradient the teacher learns from the student. The release divides by the number of *entries*, $m^2$ for $m$ places,
-# although a divergence is a sum over a row. So its weight of $0.1$ corresponds to a weight of $0.1/m$
-# here. <!-- given: the released weight -->
+# The next cell checks two more properties. First, without the stop-gradient the teacher would learn from the student too.
+#
+# Second, the release divides by the number of *entries*, $m^2$ for $m$ places, although a divergence is a sum over a row. We divide by the
+# number of rows. So the released weight of $0.1$ corresponds to $0.1/m$ here. <!-- given: the released weight -->
 
 # %%
 teacher, student = (torch.randn(1, 5, 8, dtype=F64).requires_grad_() for _ in range(2))
@@ -345,8 +346,8 @@ assert abs(rows / released - 5) < 1e-9  # m = 5 places
 #
 # ### Shared digits are a trap
 #
-# A {term}`round start` is a multiple of a power of the base, here ten, that is at least as long as the window. In a window at a round start
-# the low digits run as in the trained window. Such windows are *aligned*, and all others are *misaligned*.
+# Take a power of the base (here ten) that is at least as large as the length of the window. Every multiple of it is a {term}`round start`.
+# In a window at a round start the low digits run as in the trained window. We call such windows *aligned* and all others *misaligned*.
 
 # %%
 torch.manual_seed(seed)
@@ -480,13 +481,15 @@ assert min(centred.order, level.order) > as_they_are.order + 0.1
 assert abs(centred.distance - as_they_are.distance) < 1e-9
 
 # %% [markdown]
-# The order of the sixty-four neighbours is {num}`16_two_losses/live_near_released:+.2f` by products and
-# {num}`16_two_losses/live_distance_near` by distance. All embeddings of the window share one large vector, their mean, which makes up
-# {num}`16_two_losses/live_common` of the squared length. In the products this mean outweighs the rest, so small differences in length
-# decide the order. If the mean is removed, or if all embeddings are scaled to one length, the products order positions much better.
+# For the sixty-four neighbours, the rank correlation is {num}`16_two_losses/live_near_released:+.2f` by products and
+# {num}`16_two_losses/live_distance_near` by distance.
 #
-# Move the slider through the toy training with the released candidates. Each point is a spread position, in the plane of the first two
-# principal components at the end.
+# The reason is that all embeddings of the window share one large vector, their mean, which makes up {num}`16_two_losses/live_common` of
+# their squared length. In the products this mean outweighs the rest, so small differences in length decide the order. If the mean is
+# removed, or if all embeddings are scaled to one length, the products order positions much better.
+#
+# Move the slider through the toy training with the released candidates. Each point is one of the spread positions. The plane is that of the
+# first two principal components of the embeddings at the end of the training.
 
 # %% tags=["hide-input"]
 last = lessons["released"][STEPS][1]
@@ -624,10 +627,10 @@ figures.show(
         if of.mean(geo.BOTH, "order/spread") > 0.5 > highest
         else ""
     )
-    + f"Left, with both losses: {far[0]} for spread positions, {near[0]} in misaligned "
-    "windows (those that do not begin at round numbers). If half of the anchors draw "
-    f"candidates around themselves: {far[1]} and {near[1]}. Right: how similar windows "
-    "elsewhere are to the trained one.",
+    + f"Order with both losses:  {far[0]} for spread positions, {near[0]} in "
+    "misaligned windows (those that do not begin at round numbers). If half of the "
+    f"anchors draw candidates around themselves: {far[1]} and {near[1]}. Likeness: how "
+    "similar windows  elsewhere are to the trained one.",
 )
 
 # %% [markdown]
@@ -647,14 +650,15 @@ figures.show(
 # both losses changes it by {num}`seqpe_geometry/both/likeness/misaligned minus drawn/likeness/misaligned:+.2f±`, so six seeds cannot say
 # whether it rises or falls.
 #
-# The distillation alone changes it by {num}`seqpe_geometry/distillation/likeness/misaligned minus drawn/likeness/misaligned:+.2f±`. It
-# clearly grows in one variant only, where half of the anchors draw candidates around themselves.
+# The distillation alone changes this likeness by
+# {num}`seqpe_geometry/distillation/likeness/misaligned minus drawn/likeness/misaligned:+.2f±`. The likeness clearly grows in only one
+# variant: the one in which half of the anchors draw candidates around themselves.
 #
 # ## What to take away
 #
 # 1. **The contrastive loss aligns distances of embeddings with those of positions**, as the abstract says
-#    ({verdict}`the-contrast-aligns-distances: reproduced`). With both losses they agree too, also in the trained window
-#    ({verdict}`the-losses-order-distances: held`).
+#    ({verdict}`the-contrast-aligns-distances: reproduced`). With both losses the two kinds of distance agree as well, and also in the
+#    trained window ({verdict}`the-losses-order-distances: held`).
 # 2. **Inner products order positions that are far apart** ({verdict}`the-losses-order-far-positions: held`). We also expected them to order
 #    the positions inside a window ({verdict}`the-losses-order-positions: undecided`).
 # 3. **What the distillation is good for remains open.** With six seeds we cannot tell whether it repeats the geometry of the trained window

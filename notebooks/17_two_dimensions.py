@@ -13,11 +13,11 @@
 # %% [markdown]
 # # 17. Two dimensions
 #
-# **Finding.** Upscaled pictures have four times as many patches as the pictures of training. Axial RoPE reads them better if their patches
-# get places between the trained ones: it then classifies {num}`images/axial-rope/class/upscaled-14/fit:.1%` of the pictures correctly, but
-# only {num}`images/axial-rope/class/upscaled-14/grow:.1%` if the grid grows to new coordinates. SeqPE, whose grid can only grow here,
-# classifies {num}`images/seqpe/class/upscaled-14/grow:.1%` correctly, about as many as axial RoPE with a growing grid if it is trained with
-# the same random offsets.
+# **Finding.** Upscaled pictures have four times as many patches as the pictures of training. Axial RoPE, which rotates queries and keys by
+# row and by column, reads such pictures better if their patches get places between the trained ones. It then classifies
+# {num}`images/axial-rope/class/upscaled-14/fit:.1%` of the pictures correctly, but only {num}`images/axial-rope/class/upscaled-14/grow:.1%`
+# if the grid grows to new coordinates. SeqPE, whose grid can only grow here, classifies {num}`images/seqpe/class/upscaled-14/grow:.1%`
+# correctly, about as many as axial RoPE with a growing grid and the same random offsets.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -127,7 +127,7 @@ figures.show(
     "of SeqPE. On a canvas all methods are far below that.",
     caption="On upscaled pictures, fitted places (dots) are read better than a growing "
     f"grid (crosses; SeqPE has no other) {fits}. "
-    f"Right answers at {WIDEST} x {WIDEST} patches after "
+    f"Fitted: in the trained grid. Right answers at {WIDEST} x {WIDEST} patches after  "
     f"training at {TRAINED} x {TRAINED}. On canvas and spread all grids grow, except "
     "that of the learned table. Shifts: also trained at random offsets; multiplied: "
     "the released image form. Grey line: chance. The highest mean: "
@@ -400,15 +400,16 @@ figures.show(
 # %% [markdown]
 # ## Two tasks, eleven models, one control
 #
-# *Class*: which of ten kinds of clothing is it? Patches say much about that even without their places. *Direction*: is the second of two
-# things above, below, left or right of the first? Only places can say that.
+# *Class*: which of ten kinds of clothing is it? The patches say much about the answer even without their places. *Direction*: is the second
+# of two things above, below, left or right of the first? Only places can say that.
 #
 # For each task, eleven small classifiers were trained on 7 x 7 patches with six seeds and tested at 14 x 14:
 #
 # - **No places**, a **learned** table, a **sinusoid**, and **axial RoPE**.
-# - A **separated** sinusoid with one position stream for rows and one for columns: either as wide as the others, which costs no accuracy on
-#   the trained grid ({verdict}`a-stream-for-rows-and-one-for-columns-cost-nothing: held`), or *wide*, with about as many parameters as the
-#   dense sinusoid.
+# - A **separated** sinusoid, whose position vectors have dimensions of their own (one position stream for rows and one for columns) and are
+#   not added to the content. The model is either as wide as the other models, which costs no accuracy on the trained grid
+#   ({verdict}`a-stream-for-rows-and-one-for-columns-cost-nothing: held`), or *wide*, with about as many parameters as the *dense* sinusoid,
+#   which is added to the content.
 # - **Shifts**: the sinusoid and axial RoPE, trained with {term}`random offsets <random-offset training>`: in a tenth of the steps the whole
 #   grid is moved, to coordinates below 30.
 # - **SeqPE, digits alone**: SeqPE as a *term of the score*. Linear maps, the same in all layers, turn the embeddings of the digits into
@@ -426,8 +427,9 @@ figures.show(
 # `````{dropdown} Details: the bar for directions, and what SeqPE has seen
 # A place near an edge reveals something about the direction. A model that sees the place of only one of the two things can be right in
 # {num}`17_two_dimensions/one_place` of the pictures at 7 x 7 patches, in {num}`17_two_dimensions/one_place_spread` spread over 14 x 14, and
-# in {num}`17_two_dimensions/one_place_canvas` on a canvas of 14 x 14. So the rules set their bar above chance. On the canvas their bar is
-# only a quarter, which is too low.
+# in {num}`17_two_dimensions/one_place_canvas` on a canvas of 14 x 14. So the rules set their bar above chance. On the canvas they take a
+# guess
+# to be right in only a quarter of the pictures, which is too low.
 #
 # The random offsets of a run put some patch on {num}`images/seqpe/direction/covered_cells:.0%` of the cells that they can reach, but the
 # grid as a whole on only {num}`17_two_dimensions/places_drawn` of its {num}`17_two_dimensions/places_of_grid` possible places.
@@ -466,9 +468,9 @@ figures.show(
 # ({verdict}`losses-and-shifts-carry-seqpe-class: held`) and perhaps for directions
 # ({verdict}`losses-and-shifts-carry-seqpe-direction: undecided`).
 #
-# **The released form is worse for classes and better for directions.** On the canvas SeqPE, multiplied, classifies fewer pictures correctly
-# than SeqPE, score. It is right about more directions, about as many as the sinusoid. Six seeds cannot say whether it beats a sinusoid with
-# the same offsets.
+# **The released form is worse for classes and better for directions.** On the canvas the released form (*SeqPE, multiplied*) classifies
+# fewer pictures correctly than *SeqPE, score*. It is right about more directions than *SeqPE, score*, and about as many as the sinusoid.
+# Six seeds cannot say whether it beats a sinusoid with the same offsets.
 #
 # ## A grid that moves
 #
@@ -553,14 +555,17 @@ assert turned[five].mean() > of_digits[five].mean() + 20
 assert opposite_at["sinusoidal"][8:12].mean() > 40
 
 # %% [markdown]
-# **Each encoding repeats itself.** In training the first digit never changes, so the model with digits alone reads only the second. After a
-# move by ten, nearly everything looks as before. After a move by five, the cells 10 to 12 look like 0 to 2. These come before 6 to 9, so
-# the order is reversed. A rotation by $\omega$ per cell repeats after $2\pi/\omega$ cells. Here accuracy follows the pair that turns by a
-# tenth of a radian. The sinusoid partly recovers every twenty cells, the length of its second wave.
+# **Each encoding repeats itself.** In training the first digit never changes, so the model with digits alone reads only the second digit.
+# After a move by ten, nearly everything looks as before. After a move by five, the square covers the cells 6 to 12. The cells 10 to 12 then
+# look like 0 to 2, which come before 6 to 9, so the order is reversed.
 #
-# So where accuracy is far below chance, these models often give the opposite answer. The size of the move matters, so we move the trained
-# pictures in four ways. Random offsets and losses cover the moves by 10 rows and columns and by 13 rows and 17 columns. Nothing in training
-# covers the moves by 60 and 60 and by 63 and 77.
+# A rotation by $\omega$ per cell repeats after $2\pi/\omega$ cells. In axial RoPE, accuracy here follows the pair that turns by a tenth of
+# a radian. The sinusoid partly recovers every twenty cells, the length of its second wave.
+#
+# Where accuracy is far below chance, these models often give the opposite answer.
+#
+# Since the size of the move matters, we move the pictures of the experiment in four ways. Random offsets and losses cover the moves by 10
+# rows and columns and by 13 rows and 17 columns. Nothing in training covers the moves by 60 and 60 and by 63 and 77.
 
 # %% tags=["hide-input"]
 BY = {
@@ -630,9 +635,11 @@ figures.show(
 # %% [markdown]
 # **Digits alone repeat by tens here too.** The model with digits alone is right in
 # {num}`images/seqpe-plain/direction/moved-covered-aligned:.1%±` of the directions when moved by 10 and in
-# {num}`images/seqpe-plain/direction/moved-covered-misaligned:.1%±` by 13 and 17. With losses and random offsets accuracy is lower after
-# moves by tens and higher after the others. We expected SeqPE to classify equally well wherever its training covered the grid
-# ({verdict}`seqpe-reads-covered-places-alike-class: refuted`), but at no move is it as good as at the trained place.
+# {num}`images/seqpe-plain/direction/moved-covered-misaligned:.1%±` by 13 and 17. With losses and random offsets accuracy is lower after the
+# moves by tens and higher after the other two moves.
+#
+# We expected SeqPE to classify equally well wherever its training covered the grid
+# ({verdict}`seqpe-reads-covered-places-alike-class: refuted`), but it is worse after every move than at the trained place.
 #
 # **Axial RoPE falls far below chance.** When the pictures are moved by 10, it is right in only
 # {num}`images/axial-rope/direction/moved-covered-aligned:.1%±` of the directions; its answers may be reversed, as in the tiny models. When
@@ -640,7 +647,8 @@ figures.show(
 #
 # `````{dropdown} Details: the four moves favour different encodings
 # After a move by 10 or 60, the last digits are as in training, but the fastest wave, of one radian per cell, is about half a turn off.
-# After 13 or 63 this wave has nearly completed its turns, and after 17 or 77 it is a quarter of a turn off. So the moves by 10 and 60
+# After 13 or 63 this wave has made almost exactly a whole number of turns, and after 17 or 77 it is about a quarter of a turn off. So the
+# moves by 10 and 60
 # favour digits. The fastest pair may be why axial RoPE fails there (not tested).
 #
 # For directions we expected SeqPE to be as good as on the trained grid at all seen coordinates
@@ -748,8 +756,9 @@ figures.show(
 )
 
 # %% [markdown]
-# All encodings learn the task on three axes. **The sinusoid is best in larger cubes.** With random offsets it is right in
-# {num}`volumes/sinusoidal-shifts/canvas-12:.1%±` of the cases on the canvas of 12 cells, SeqPE in {num}`volumes/seqpe/canvas-12:.1%±`.
+# All encodings learn the task on three axes. **The sinusoid is best in larger cubes.** On the canvas with 12 cells along an edge, the
+# sinusoid with random offsets is right in {num}`volumes/sinusoidal-shifts/canvas-12:.1%±` of the cases and SeqPE in
+# {num}`volumes/seqpe/canvas-12:.1%±`.
 #
 # We expected SeqPE to lead in larger cubes ({verdict}`seqpe-is-ahead-in-larger-cubes: refuted`). Its losses and offsets help it there.
 #
@@ -821,9 +830,9 @@ figures.show_table(
     ),
     caption="What changes with the number of axes. From one to two, SeqPE needs "
     f"{numbers['seqpe_lines_2']:.0f} more lines. RoPE needs "
-    f"{numbers['rope_lines_2']:.0f} if it begins as the class of one axis, "
-    f"{numbers['axial_rope_lines_2']:.0f} if as the axial one. ALiBi has no "
-    "form for more axes.",
+    f"{numbers['rope_lines_2']:.0f} if we start from the class for one axis and  "
+    f"{numbers['axial_rope_lines_2']:.0f} if we start from the axial one. ALiBi has "
+    "no  form for more axes.",
     formats=dict.fromkeys(CHANGED, ".0f"),
 )
 

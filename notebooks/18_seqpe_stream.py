@@ -13,11 +13,12 @@
 # %% [markdown]
 # # 18. SeqPE as the position stream
 #
-# **Finding.** We give a separated model the embeddings of SeqPE as its position stream and train it at random offsets. If SeqPE's two
-# losses are added, the model gets worse far from index 0. If a text begins not at 0 but at another round index seen in training (a multiple
-# of 1,000), its bits per byte change by {num}`18_seqpe_stream/covered_aligned_shifts:+.2f` after training with random offsets alone, and by
-# {num}`18_seqpe_stream/covered_aligned_separated:+.2f` after training with both losses as well. With random offsets, the losses help only
-# in texts longer than two trained lengths, where the model fails with or without them.
+# **Finding.** A separated model keeps the position in dimensions of its own, the position stream. We fill this stream with the embeddings
+# of SeqPE and train the model at random offsets. If we add SeqPE's two losses, the model gets worse far from index 0. For a text that
+# begins not at 0 but at another round index seen in training (a multiple of 1,000), the bits per byte change by
+# {num}`18_seqpe_stream/covered_aligned_shifts:+.2f` with random offsets alone, and by {num}`18_seqpe_stream/covered_aligned_separated:+.2f`
+# with both losses as well. Added to random offsets, the losses help only in texts longer than two trained lengths, where the model fails
+# with or without them.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -208,14 +209,16 @@ figures.show(
 # and of ALiBi, one seed of the learning-rate sweep of both dense forms of SeqPE, and some runs of SeqPE in the score. We also knew that no
 # model trained at eight lengths gains from far text.
 #
-# In `seqpe_stream_geometry`, the rules on windows were written after one seed of `seqpe_stream`. The rules on folds were written when we
-# knew the curves and costs of seeds 1 to 5, so they are judged on seeds 7 to 18.
+# In `seqpe_stream_geometry`, the rules on windows were written after one seed of `seqpe_stream`. The rules on folds (positions where the
+# curve of embeddings turns back on itself) were written when we knew the curves and costs of seeds 1 to 5, so these rules are judged on
+# seeds 7 to 18.
 # `````
 #
 # ## An embedding for every index
 #
 # A longer text has new indices, more keys and longer distances. {term}`SeqPE` {cite:p}`li2025` has an embedding for every index, and two
-# losses that train it without any text. In a separated model, $[\,p_i \,\|\, s_t\,]$, this embedding is the position stream:
+# losses that train it without any text. The state of a separated model joins a position stream and a content stream,
+# $[\,p_i \,\|\, s_t\,]$. Here the embedding of the index $i$ is the position stream:
 #
 # $$
 # p_i = E(\mathrm{digits}(i)) .
@@ -247,8 +250,8 @@ except ValueError as refusal:
 
 # %% [markdown]
 # Five digits end at {num}`18_seqpe_stream/highest:,`, and the next position is refused. The encoder has
-# {num}`18_seqpe_stream/encoder_parameters:,` of the small model's {num}`18_seqpe_stream/parameters:,` parameters. Longer texts need no
-# more, up to five digits.
+# {num}`18_seqpe_stream/encoder_parameters:,` of the small model's {num}`18_seqpe_stream/parameters:,` parameters. Longer texts need no more
+# parameters, as long as their indices have at most five digits.
 #
 # ## What the losses touch
 #
@@ -278,7 +281,7 @@ print(f"{len(touched)} of {len(list(model.parameters()))} parameter tensors")
 #
 # ## Round starts
 #
-# A window of $L$ positions has a {term}`round start` if it begins at a multiple of the least power of ten that is not below $L$. Its low
+# A window of $L$ positions has a {term}`round start` if it begins at a multiple of the smallest power of ten that is at least $L$. Its low
 # digits then run as in the window at 0, and only the digits before them are new. Other windows have other low digits. A model that has
 # learned only the low digits would read round windows well and the others badly.
 
@@ -310,8 +313,8 @@ numbers["largest"] = RANDOM_POSITIONS * L
 
 # %% [markdown]
 # Random offsets and losses draw positions below {num}`18_seqpe_stream/largest:,`. We call an index below this limit
-# {term}`seen in training <index seen in training>`, even for methods that train without offsets and losses. At all four starts never seen,
-# some digit is new at its place.
+# {term}`seen in training <index seen in training>`, even for methods that train without offsets and losses. At each of the four starts
+# never seen, some digit occurs at a place where it never occurred in training.
 #
 # `````{dropdown} Details: random offsets in other papers
 # SHAPE {cite:p}`kiyono2021` and CAPE {cite:p}`likhomanenko2021` train at random offsets in every step.
@@ -429,8 +432,8 @@ figures.show(
 # {num}`18_seqpe_stream/live_digits_misaligned_covered:+.3f`.
 #
 # **With random offsets and both losses**, round windows move as far as others. A far start still costs little, because this tiny model
-# hardly uses positions. From 0 on, its loss is {num}`18_seqpe_stream/live_seqpe_home:.2f` bits per byte, and that of the model with the
-# sinusoid is {num}`18_seqpe_stream/live_sinusoid_home:.2f`.
+# hardly uses positions: from 0 on, its loss is {num}`18_seqpe_stream/live_seqpe_home:.2f` bits per byte, against
+# {num}`18_seqpe_stream/live_sinusoid_home:.2f` for the model with the sinusoid.
 #
 # ## The experiment
 #
@@ -466,14 +469,15 @@ figures.show(
 #
 # **Added to random offsets, the two losses hurt.** At seen round starts the contrastive loss raises the cost from
 # {num}`18_seqpe_stream/covered_aligned_shifts:+.3f` to {num}`18_seqpe_stream/covered_aligned_contrastive:+.2f`; the distillation changes
-# little. Without the random offsets, the model with both losses loses about twice as much there. At seen starts that are not round, it
-# still loses less, on average, than digit strings alone. We expected SeqPE to read seen indices as well as those from 0 on
-# ({verdict}`seqpe-reads-covered-indices-alike: refuted`), and indices never seen as well
-# ({verdict}`seqpe-reaches-indices-never-seen: refuted`).
+# little. Without the random offsets, the model with both losses loses about twice as much there. At seen starts that are not round, this
+# model still loses less, on average, than digit strings alone.
 #
-# **A start far from 0 is then worse than no position at all.** In texts that begin at seen starts, the separated model with both losses has
-# a loss of {num}`18_seqpe_stream/bits_covered_separated:.2f` bits per byte (three seeds). A model without positions has
-# {num}`extrapolation/none/native/1x:.2f`, wherever a text begins.
+# We expected SeqPE to read seen indices as well as those from 0 on ({verdict}`seqpe-reads-covered-indices-alike: refuted`). We expected the
+# same at indices never seen ({verdict}`seqpe-reaches-indices-never-seen: refuted`).
+#
+# **With both losses, a start far from 0 is worse than having no positions at all.** In texts that begin at seen starts, the separated model
+# with both losses has a loss of {num}`18_seqpe_stream/bits_covered_separated:.2f` bits per byte (three seeds). A model without positions
+# has a loss of {num}`extrapolation/none/native/1x:.2f`, wherever the text begins.
 #
 # **The sinusoid loses less at indices never seen.** At round starts never seen, the separated sinusoid with the same offsets loses
 # {num}`18_seqpe_stream/never_seen_aligned_separated_sinusoid:+.2f`, and SeqPE loses
@@ -537,10 +541,11 @@ figures.show(
 )
 
 # %% [markdown]
-# **With random offsets, the losses help from two lengths on.** In its worst bin the separated model with both losses is
-# {num}`18_seqpe_stream/gap_separated:+.2f` above its sliding window, with random offsets alone {num}`18_seqpe_stream/gap_shifts:+.2f`. From
-# two lengths on, the gap is smaller with both losses in every seed, and with the contrastive loss alone too. Compared with the contrastive
-# loss alone, the distillation changes little there; up to two lengths it narrows the gap in every seed.
+# **With random offsets, the losses help from two lengths on.** In its worst bin the separated model is
+# {num}`18_seqpe_stream/gap_separated:+.2f` bits per byte above its sliding window with both losses and
+# {num}`18_seqpe_stream/gap_shifts:+.2f` with random offsets alone. From two lengths on, the gap is smaller in every seed if both losses or
+# the contrastive loss alone are added to the offsets. If the distillation is added to the contrastive loss, the gap changes little there,
+# but up to two lengths it is narrower in every seed.
 #
 # **The sinusoid** with the same offsets, in a tenth of the steps, is {num}`18_seqpe_stream/gap_separated_sinusoid:+.2f` above its sliding
 # window. (Trained at random offsets in every step it is {num}`recipes/separated-offsets/gap/native/8x:+.2f` above in the last bin, less
@@ -645,8 +650,8 @@ for name, measure, group in (
 #
 # **With both losses it moves far** ({verdict}`the-losses-move-an-aligned-window: held`): by
 # {num}`18_seqpe_stream/lengths_covered_aligned_separated:.2f` mean lengths, against
-# {num}`18_seqpe_stream/lengths_covered_aligned_shifts:.2f` with random offsets alone. They also cost resolution
-# ({verdict}`the-losses-cost-resolution: held`), because the vector that all points of the trained window share has grown.
+# {num}`18_seqpe_stream/lengths_covered_aligned_shifts:.2f` with random offsets alone. The losses also cost resolution
+# ({verdict}`the-losses-cost-resolution: held`), because they lengthen the vector that all points of the trained window share.
 #
 # `````{dropdown} Details: inside a window
 # **Inside a window** the losses reach their aim. At seen starts that are not round the likeness to the trained window is
@@ -658,9 +663,11 @@ for name, measure, group in (
 # %% [markdown]
 # ### Where the curve turns back
 #
-# In four of six seeds, the model with SeqPE as a term of the score fails between one and two trained lengths and recovers by eight. The
-# embeddings of $0, 1, 2, \dots$ form a curve. At a carry, say from 199 to 200, only training can make this curve continue smoothly. If the
-# curve turns back on itself, some position looks like an earlier one.
+# In four of six seeds, the model with SeqPE as a term of the score fails between one and two trained lengths and recovers by eight. Where
+# does it fail?
+#
+# The embeddings of $0, 1, 2, \dots$ form a curve. At a carry, say from 199 to 200, only training can make this curve continue smoothly. If
+# the curve turns back on itself, some position looks like an earlier one.
 #
 # Compare the embedding of a position with those of all positions at least a sixteenth of a trained length before it. We call the position
 # {term}`folded <folded position>` if one of them is less than half as far away as the one exactly a sixteenth before it

@@ -18,8 +18,9 @@
 # are four to eight trained lengths back. It also finds nearly all answers of two recall tasks. Without YaRN the same weights find
 # {num}`needle/rope/far/native:.0%` of the needles. So the model had learned to search, but unfamiliar distances stopped it.
 #
-# A model can also be trained for far distances. A separated model that was trained with gaps between positions, and whose scores have a
-# content-to-position term, finds {num}`needle/separated-content-gap/far/native:.0%` of these needles. Its dense twin finds
+# A model can also be trained for far distances. A *separated* model keeps position and content in different columns. Trained with gaps
+# between positions, and with a term in its scores that lets content choose a distance (the content-to-position term), it finds
+# {num}`needle/separated-content-gap/far/native:.0%` of these needles. Its dense twin, which adds position to content, finds
 # {num}`needle/sinusoidal-content-gap/far/native:.0%`. So separation does not help here. We had claimed that it would
 # ({verdict}`needle-separation-finds-more: refuted`).
 #
@@ -149,9 +150,10 @@ figures.show(
     "all rows are near the dotted line of a guess.",
     caption="RoPE finds answers four to eight trained lengths back if it is read with "
     "YaRN, but not those of questions about a story, where all means are near a guess. "
-    "Texts have eight trained lengths. Ticks are seeds, markers means, bars 95 % t "
-    "intervals; dotted is the best guess. Far positions were shown in training by gaps "
-    "and a content-to-position term for needles, else by random positions.",
+    "Texts are eight trained lengths long. Ticks are seeds, markers means, bars 95 % t "
+    "intervals; dotted is the best guess. Rows named far positions were trained with "
+    "gaps and a content-to-position term for needles, and at random positions for the "
+    "other tasks.",
 )
 
 # %% [markdown]
@@ -184,9 +186,10 @@ figures.show(
 #
 # ## Needle in a haystack
 #
-# **Models find most distant needles with YaRN, or with gaps in training, best together with a content-to-position term.** YaRN needs no
-# training. *Gaps* are jumps in the positions of short training texts, so that the model meets the distances of long texts. The *term* lets
-# the content of a query choose a distance; here it is used together with a sinusoid of short period.
+# **Models find most distant needles if they are read with YaRN or trained with gaps. Gaps work best together with a content-to-position
+# term.** YaRN needs no training. *Gaps* are jumps in the positions of short training texts, so that the model meets the distances of long
+# texts. The *content-to-position term* lets the content of a query choose a distance; here it is used together with a sinusoid of short
+# period.
 
 # %% tags=["hide-input"]
 maps(
@@ -256,9 +259,10 @@ numbers["gap_learned_separated"] = f"{(without >= 0.95).sum()} of {len(without)}
 # Our sources say four things about needles:
 #
 # - Baselines struggle beyond their trained length ({verdict}`needle-baselines-struggle: reproduced`).
-# - A window does a little better, most of all near the end of the text ({verdict}`needle-window-better-near-the-end: reproduced`).
-# - RoPE with scaled frequencies finds many more needles ({verdict}`needle-scaled-rope-improves: partly`). All rules except position
-#   interpolation do.
+# - RoPE with a window finds a few more needles than without one, most of all near the end of the text
+#   ({verdict}`needle-window-better-near-the-end: reproduced`).
+# - RoPE with scaled frequencies finds many more needles ({verdict}`needle-scaled-rope-improves: partly`). Here it does with every rule
+#   except position interpolation.
 # - NTK-based rules generalise to longer texts ({verdict}`needle-ntk-generalises: undecided`). Two of the three rules do not; for YaRN it is
 #   open.
 #
@@ -495,20 +499,21 @@ figures.show(
     alt="Share of answers found against the step of training, for models that mix the "
     "streams nowhere, in the MLP, or everywhere. The separated ones rise early and at "
     "once, the dense ones slowly; all but RoPE fall where texts become longer.",
-    caption="Some runs of separated models learn indirect indexing early and "
-    "suddenly; dense models learn it slowly. Answers found on held-out texts "
+    caption="Some runs of separated models find most answers early and suddenly; "
+    "dense models improve slowly. Answers found on held-out texts "
     "as long as those of training at that step. Thin lines are seeds, thick "
     "ones their means.",
 )
 
 # %% [markdown]
-# The seeds of one model differ by more than these means do. So six seeds leave open whether the separated model does as well as the dense
-# one ({verdict}`a-separated-model-adds-shifts: undecided`), and whether it does better than RoPE.
+# The seeds of one model differ by more than the means of the models do. So six seeds leave open whether the separated model does as well as
+# the dense one ({verdict}`a-separated-model-adds-shifts: undecided`), and whether it does better than RoPE.
 #
-# Nor can they say whether a joint MLP, which sees both streams, would help the separated model.
+# Six seeds also leave open whether a joint MLP, which sees both streams, would help the separated model.
 #
-# **The doubt: perhaps no model adds anything.** One head per distance could bring every name its neighbours, and the rest could be done by
-# content. We did not look inside the models. By our bar no model has learned the task, so nothing follows for longer texts.
+# **The doubt: perhaps no model adds a shift to a place.** One head per distance could bring every name its neighbours, and the rest could
+# be done by content. We did not look inside the models. By our first condition no model has learned the task, so nothing follows for longer
+# texts.
 
 # %%
 SHIFTS = [f"{k:+d}" for k in (*range(-4, 0), *range(1, 5))]
@@ -543,7 +548,7 @@ maps(
 )
 
 # %% [markdown]
-# All four claims of use fail, although {num}`19_far_text/questions_learned` learned the task:
+# Four claims say that a model uses far answers. All four fail, although {num}`19_far_text/questions_learned` learned the task:
 #
 # - A separated model uses far answers ({verdict}`questions-a-separated-model-uses: refuted`).
 # - RoPE uses them ({verdict}`questions-rope-uses: refuted`).
@@ -606,8 +611,8 @@ for times in answers.TIMES:
 # %% [markdown]
 # ## What to take away
 #
-# 1. **A model may have learned to search far more text than it can read.** With the frequencies of YaRN the same weights of RoPE find nearly
-#    all far needles and values.
+# 1. **A model may have learned to search far more text than it can read.** With the frequencies of YaRN the same weights of RoPE find
+#    nearly all far needles and values.
 # 2. **Training for far distances works, too**: position gaps, and a term by which content chooses a distance. It takes no separation.
 # 3. **Read the share of all answers beside that of far ones.** A model can find far answers and miss near ones.
 # 4. **Recall is not understanding.** No model here answers questions about a long story reliably.
@@ -615,7 +620,7 @@ for times in answers.TIMES:
 # ## What would change our mind
 #
 # - **YaRN for the others.** Here only RoPE was read with other frequencies. {doc}`Chapter 13 <13_slow_down>` also slows down the positions
-#   of separated and dense models, on recall and on the latest value; RoPE is still ahead there.
+#   of separated and dense models, on recall, on the latest value and on needles; RoPE is still ahead there.
 # - **Larger models**, with more seeds, YaRN and the other tasks, could change the order of the methods.
 # - **Longer training**, or other training positions, might make a model use far latest values, or far answers in stories.
 # - **Fairer stories.** If fillers also named the persons who are asked for, the same models might fail sooner.
@@ -623,7 +628,7 @@ for times in answers.TIMES:
 # **Limits.** The models have two layers of width 64 and were trained on texts of 48 to 128 tokens. *Not learned* means not learned within a
 # number of steps that is the same for all methods, at a learning rate chosen with one seed. An answer far back may lie at an index that was
 # trained, which favours absolute encodings. Few latest values are $4L$ to $8L$ back, {num}`19_far_text/asked_far:.0f` a run. We did not try
-# concatenation, or a dense model with the term and without an added sinusoid, which did best on novels.
+# concatenation. We also did not try the dense model that did best on novels, which has the term but no added sinusoid.
 
 # %% tags=["hide-cell"]
 asked = tasks["latest_value"].rows(profile, "distance")

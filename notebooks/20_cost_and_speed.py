@@ -13,10 +13,11 @@
 # %% [markdown]
 # # 20. Cost and speed
 #
-# **Finding.** Separation alone saves multiply-adds, but no memory traffic; the strict model saves both. With a quarter of the width for
-# position, a training step of the separated model is {num}`20_cost_and_speed/step_separated:.2f` times as fast as a step of the dense
-# model, and a step of the strict model {num}`20_cost_and_speed/step_strict:.2f` times as fast. In a text of 32,768 tokens, where nearly all
-# work is attention, the separated model is {num}`reading_cost/separated-at-32768/speed:.2f` times as fast.
+# **Finding.** A *separated* model keeps position and content in different columns. This alone saves multiply-adds, but no memory traffic.
+# The *strict* model, in which the position heads see nothing but positions, saves both. With a quarter of the width for position, a
+# training step of the separated model is {num}`20_cost_and_speed/step_separated:.2f` times as fast as a step of the dense model, and a step
+# of the strict model {num}`20_cost_and_speed/step_strict:.2f` times as fast. In a text of 32,768 tokens, where nearly all work is
+# attention, the separated model is {num}`reading_cost/separated-at-32768/speed:.2f` times as fast as the dense one.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -111,14 +112,14 @@ figures.show(
 #
 # A time depends on the machine and on the hour, but a ratio of two times depends on them much less. So the two computations that we compare
 # take turns on one thread, and we show medians of their ratios, with quartiles. We measure CPU time, because on a shared machine elapsed
-# time also measures what other users do. A step is forward and backward through the blocks, without the optimiser. Every block computes
-# every stream, so no model does less work than its formula counts.
+# time also measures what other users do. A step is one forward and one backward pass through the blocks, without the optimiser. Every block
+# computes every stream, so no model does less work than its formula counts.
 #
 # ## What it multiplies
 #
-# {eq}`eq-strict-cost` counts the multiply-adds. Separation cuts values, outputs and the MLP down to diagonal blocks, and leaves
-# queries and keys as they are. The strict model computes its position branch once for all texts of a batch that begin at the
-# same index. For D = 256 with 64 for position, in batches of one, of eight and of endlessly many texts of 256 tokens:
+# {eq}`eq-strict-cost` counts the multiply-adds. Separation cuts values, outputs and the MLP down to diagonal blocks, and leaves queries and
+# keys as they are. The strict model computes its position branch once for all texts of a batch that begin at the same index. Here are the
+# counts for $D = 256$ with 64 columns for position and texts of 256 tokens, in batches of one, eight and endlessly many:
 
 # %%
 laptop = experiments.get("speed").grid("laptop")
@@ -216,12 +217,12 @@ figures.show(
     alt="The limit of the speed-up against the balance of the machine. Both curves are "
     "level up to about three multiply-adds a byte, then fall; the one of the separated "
     "model to one, that of the strict one to about one and a fifth.",
-    caption="How much faster than the dense step the steps above can be, by "
-    "rooflines. On a machine that waits for bytes (right) the separated step "
-    f"ends at {limits['separated'][-1]:.2f} and the strict one at "
+    caption="How much faster than the dense step the separated and the strict step can "
+    "be, by rooflines. On a machine that waits for bytes (high balance) the separated "
+    f"step ends at {limits['separated'][-1]:.2f} and the strict one at "
     f"{limits['strict'][-1]:.2f}, because a separated step moves "
-    f"{numbers['moved_separated']:.0%} of the dense step's bytes and a strict "
-    f"one {numbers['moved_strict']:.0%}.",
+    f"{numbers['moved_separated']:.0%} of the dense step's bytes and a strict one "
+    f"{numbers['moved_strict']:.0%}.",
 )
 
 # %% [markdown]
@@ -309,13 +310,16 @@ for name, column in (
 assert {length for _, length in TARGETS} == {512, 1024}
 
 # %% [markdown]
-# Compiled RoPE leaves {num}`20_cost_and_speed/rope_compiled_at_1024:.0%` of the speed. CoPE, which computes positions by counting tokens
-# between query and key, leaves {num}`20_cost_and_speed/cope_compiled_at_1024:.0%`. Our ALiBi is
-# {num}`20_cost_and_speed/alibi_ahead_at_1024:.2f` times as fast as that of x-transformers. A rotation is applied before the fused kernel,
-# and a fixed bias is given to the kernel as a mask. The forget gates of FoX are two more columns of the fused kernel and leave
-# {num}`20_cost_and_speed/forgetting_compiled_at_1024:.0%` (we timed gates that are nearly open). A trained bias, or a score of another
-# form, needs an explicit softmax. FoX, TUPE, the content-to-position term and partial RoPE were timed on another processor than the rest;
-# each share is of the fused kernel's speed on the same processor.
+# Some encodings can use the fused kernel: a rotation is applied before the kernel, a fixed bias is given to it as a mask, and the forget
+# gates of FoX are two more columns. A trained bias, or a score of another form, needs an explicit softmax.
+#
+# Compiled RoPE leaves {num}`20_cost_and_speed/rope_compiled_at_1024:.0%` of the kernel's speed, and FoX
+# {num}`20_cost_and_speed/forgetting_compiled_at_1024:.0%` (we timed gates that are nearly open). CoPE, which computes positions by counting
+# tokens between query and key, leaves {num}`20_cost_and_speed/cope_compiled_at_1024:.0%`. Our ALiBi is
+# {num}`20_cost_and_speed/alibi_ahead_at_1024:.2f` times as fast as that of the library x-transformers.
+#
+# FoX, TUPE, the content-to-position term and partial RoPE were timed on another processor than the rest; each share is of the fused
+# kernel's speed on the same processor.
 #
 # ## What SeqPE adds
 #
@@ -363,10 +367,10 @@ figures.show_table(
 #
 # ## Reading 32,768 tokens
 #
-# For one token the maps of a block cost $12 D^2$ multiply-adds at any length, and attention costs $N D$. At $D = 128$ and $N = 32{,}768$
-# attention costs about twenty times as much as the maps. We time how long it takes to read one text of this length without gradients, and
-# the same tokens as four texts of a quarter of the length. If only the maps counted, both would take the same time; if only attention
-# counted, the one long text would take four times as long.
+# For one token the maps of a block (its weight matrices) cost $12 D^2$ multiply-adds at any length, and attention over $N$ tokens costs
+# $N D$. At $D = 128$ and $N = 32{,}768$ attention costs about twenty times as much as the maps. We time how long it takes to read one text
+# of this length without gradients, and the same tokens as four texts of a quarter of the length. If only the maps counted, both would take
+# the same time; if only attention counted, the one long text would take four times as long.
 
 # %% tags=["hide-input"]
 reading = experiments.get("reading_cost").table(profile)
@@ -411,8 +415,9 @@ figures.show(
     alt="Two panels against the length of the text, both axes logarithmic: CPU seconds "
     "for 1,000 tokens, and megabytes held at the peak, for seven readers.",
     caption="A token costs more in a longer text, but hardly more if the model attends "
-    "only to a window. Left, CPU seconds for 1,000 tokens, on one thread of this "
-    "machine. Right, the most bytes held at once, counted. Both axes are logarithmic."
+    "only to a window. Time is in CPU seconds for 1,000 tokens, on one thread of this "
+    "machine. Memory is the most bytes held at once, counted. Both axes are "
+    "logarithmic."
     if shown
     else figures.NOT_RUN,
 )
@@ -453,11 +458,12 @@ figures.show_table(
 # takes {num}`reading_cost/rope-window-at-32768/growth:.2f` times as long, and it reads {num}`reading_cost/rope-window-at-32768/speed:.1f`
 # times as fast as the dense sinusoid without a window.
 #
-# The maps, in which the separated model saves, are only about a twentieth of the arithmetic. Most of what it saves comes from its last
-# block: nothing reads the position stream after it, so its position head is left out. The strict model can save more. Its position heads
-# look at positions only, so their work can be done beforehand for all texts (`model.position_tables`, {doc}`chapter 10 <10_strict>`). A
-# quarter of the heads then has nothing left to do, and reading is {num}`reading_cost/strict-tables-at-32768/speed:.2f` times as fast as
-# with the dense model.
+# The maps, in which the separated model saves, are only about a twentieth of the arithmetic. Most of the saving comes from the last block:
+# nothing reads the position stream after that block, so the position head of the block is left out.
+#
+# The strict model can save more. Its position heads look at positions only, so their work can be done beforehand for all texts
+# (`model.position_tables`, {doc}`chapter 10 <10_strict>`). A quarter of the heads then have nothing left to do, and reading is
+# {num}`reading_cost/strict-tables-at-32768/speed:.2f` times as fast as with the dense model.
 #
 # ALiBi reads at {num}`reading_cost/alibi-at-32768/speed:.2f` of the speed of the sinusoid, because torch's CPU kernel takes a bias as a
 # mask of all pairs, hidden ones included, and reads it from memory for every head. The four shorter texts share one smaller mask, so the
@@ -548,14 +554,15 @@ numbers |= {f"kept_{name}": heavier[name] for name in ("rope", "shaw", "cope")}
 #    as the texts of a batch share their positions.
 # 2. **In long texts attention is the price.** A token of a longer text costs more
 #    ({verdict}`a-longer-text-costs-more-a-token: reproduced`). With a window it costs hardly more.
-# 3. **In long texts separation needs position tables made beforehand.** Separation alone saves little time
-#    ({verdict}`separation-alone-saves-little-in-long-texts: held`). With these tables the strict model saves some.
+# 3. **In long texts separation alone saves little time** ({verdict}`separation-alone-saves-little-in-long-texts: held`). With position
+#    tables made beforehand, the strict model saves more.
 # 4. **The kernel decides what an encoding costs.** On a CPU compiled RoPE is nearly free ({verdict}`compiled-rope-is-nearly-free: held`),
 #    and our encodings are faster than those of x-transformers ({verdict}`ahead-of-x-transformers: held`). In a long text ALiBi, whose bias
-#    this kernel takes as a mask of all pairs, costs more than half of the speed.
+#    this kernel takes as a mask of all pairs, costs most of the speed.
 #
-# **Limits.** One thread of one kind of CPU, float32, random weights. Times are those of the commit named in the records at the end of the
-# page. The rooflines count what an eager step moves; a compiler moves less, and a cache makes some of it free.
+# **Limits.** One thread of a CPU (four encodings on another kind than the rest), float32, random weights. Times are those of the commit
+# named in the records at the end of the page. The rooflines count what an eager step moves; a compiler moves less, and a cache makes some
+# of it free.
 #
 # **What would change our mind.** A GPU on which the speed-up of a separated step of this size comes near the ratio of the multiply-adds.
 #

@@ -15,7 +15,9 @@
 #
 # **Finding.** A separated model keeps position and *content* in different columns. An index that training never showed can reach the
 # content in one way only: by changing where the attention heads look. If every head keeps looking where it looks at index 0, the content
-# does not change by a single bit ({verdict}`only-the-routing-hears-a-new-index: held`). In normal use, however, the heads are free. Past
+# does not change by a single bit ({verdict}`only-the-routing-hears-a-new-index: held`).
+#
+# In normal use, however, the heads are free. Past
 # the trained length they look elsewhere, and the content of the last layer moves by {num}`21_inside/drift_five_separated:.2f` of its norm,
 # on average over the five rules of {doc}`chapter 12 <12_extrapolators>`, which give new indices a vector. Between two trained indices it
 # moves by {num}`inside/separated-learned/drift/trained:.2f`. The slides behind this book promise that the content keeps its integrity; our
@@ -246,8 +248,9 @@ moving.show(
 # The upper chart has a point for every byte, and under it are the guesses for the next one. The maps show one head: first the parts of its
 # scores, query by key, then the weights that the softmax makes of their sum.
 #
-# The three models are strict and were trained on Python code for a few seconds when this page was made. In training the first model read
-# every text from index 0, the second from a random index below 8 L. The third is the first model after its position weights
+# The three models are *strict* (their position heads see positions only). They were trained on Python code for a few seconds when this page
+# was made. In training the first model read every text from index 0, the second from a random index below 8 L. The third is the first model
+# after its position weights
 # ({num}`21_inside/share:.0%` of all weights) were tuned at positions eight times slower. Your browser runs them, and nothing leaves it.
 #
 # - **How slow?** A factor of 2 mends the lines up to 2 L and no further, because only those indices then look like indices below L. A
@@ -323,12 +326,11 @@ figures.show(
     "weights it stays closer to the sliding window. Right, trained at random starts: "
     "the window mask lies close to the sliding window, and without it the loss rises "
     "a little.",
-    caption="Past L the first model fails, and a window mask does not save it (left). "
-    "Slower positions help, and more so once the position weights are tuned "
-    "to them (middle). Random starts in training help too (right). The "
-    f"sliding window starts again at index 0 for every {STRIDE} bytes. "
-    f"Computed on this page with one seed: {len(held_out)} held-out files, "
-    f"means over pieces of {PIECE} bytes.",
+    caption="Past L the model trained from index 0 fails, and a window mask does not "
+    "save it. Slower positions help, and more so once the position weights are tuned "
+    "to them. Random starts in training help too. The sliding window starts again at "
+    f"index 0 for every {STRIDE} bytes. Computed on this page with one seed: "
+    f"{len(held_out)} held-out files, means over pieces of {PIECE} bytes.",
 )
 
 # %% [markdown]
@@ -471,7 +473,7 @@ figures.show(
 )
 
 # %% [markdown]
-# When the text begins at index 0, this head goes by position: the part that reads only positions has a root mean square of
+# When the text begins at index 0, the head of the figure goes by position: the part that reads only positions has a root mean square of
 # {num}`21_inside/points_zero_near:.1f`, the part that reads only the text {num}`21_inside/content_zero:.1f`. When the text begins at 2 L,
 # the position part falls to {num}`21_inside/points_zero_far:.1f`. The head does not look at a wrong place; it stops preferring recent
 # bytes.
@@ -544,9 +546,9 @@ figures.show(
 # \delta_l(s) = \frac{\lVert x^{(l)}(s) - x^{(l)}(0) \rVert_F}{\lVert x^{(l)}(0) \rVert_F} .
 # $$ (eq-inside-drift)
 #
-# In a separated model position acts on the content, which is the sem stream, only by deciding *where* the heads look. So with every head
-# held where it looks at start 0, the drift must be zero to the last bit. In a dense model the content is the whole state, and it moves even
-# with the heads held, because the position embedding is part of it.
+# In a separated model the content is the sem stream. With every head held where it looks at start 0, its drift must be zero to the last
+# bit. In a dense model the content is the whole state, and this state moves even with the heads held, because the position embedding is
+# part of it.
 
 # %%
 small = lm.SIZES["smoke"]
@@ -617,9 +619,9 @@ figures.show(
     "rule.",
     caption="Past the trained length the heads of the separated model look elsewhere. "
     "Each point is the share of attention that has moved to other tokens (total "
-    f"variation distance) near {SHOWN} times that length. Five rules: position heads "
-    f"{told(elsewhere['pos'])}, sem heads {told(elsewhere['sem'])}. Dotted: at trained "
-    "indices. Means over seeds.",
+    f"variation distance) near {SHOWN} times that length. Mean over the five rules: "
+    f"position heads {told(elsewhere['pos'])}, sem heads {told(elsewhere['sem'])}. "
+    "Dotted: at trained indices. Means over seeds.",
 )
 
 # %% [markdown]
@@ -718,8 +720,8 @@ figures.show(
 # ## Is there text in the position stream?
 #
 # **Very little, but a probe can still read it.** Only {num}`inside/separated-learned/text/pos:.2g` of the variance of the trained pos
-# stream lies between texts. But a whisper is quiet, too, and can still be understood. So probes name the current and the previous byte,
-# once from the whole stream, and once without the mean of each position, which amplifies the whisper. The baseline is the *majority rate*:
+# stream lies between texts. But even a whisper can be understood. So we let probes name the current and the previous byte: once from the
+# whole stream, and once after subtracting the mean of each position, which makes the whisper louder. The baseline is the *majority rate*:
 # how often the most frequent byte is right.
 
 # %% tags=["hide-input"]
@@ -810,9 +812,9 @@ figures.show(
     "to last: rows are methods, columns are depths.",
     caption="After one block neighbouring positions lie next to each other. Each dot "
     "is the mean state at a position, in the plane of the first two principal "
-    "components; titles give the share of variance that the plane holds. Above the pos "
-    "streams of two separated models, below the whole state of the dense model without "
-    "an encoding (from depth 1 on). First seed.",
+    "components; titles give the share of variance that the plane holds. The first two "
+    "rows show the pos streams of two separated models, the last row the whole state "
+    "of the dense model without an encoding (from depth 1 on). First seed.",
 )
 
 # %% tags=["hide-cell"]
@@ -840,9 +842,9 @@ if profile == "laptop" and len(geometry):
 # dense and separated, have six seeds, all others three. A long text has more keys as well as new indices;
 # {doc}`chapter 12 <12_extrapolators>` treats both.
 #
-# **What would change our mind.** About the routing, a single drift with attention held that is not zero. About the pos stream, a nonlinear
-# probe that names many bytes from it. About integrity, a rule under which the content moves no more than between trained indices; the
-# architecture does not forbid one.
+# **What would change our mind.** On the routing: a single drift that is not zero although attention is held. On the pos stream: a nonlinear
+# probe that names many bytes from it. On integrity: a rule under which the content moves no more than between trained indices. The
+# architecture does not forbid such a rule.
 #
 # ## Exercises
 #
@@ -891,8 +893,8 @@ assert not moved["pos", "sem"][:, rest].any()
 assert not moved["sem", "sem"][rest][:, rest].any() and moved["sem", "sem"][t].any()
 
 # %% [markdown]
-# **4. (hard)** Move the start index of the first model of the page slowly past L. Between 3 L and 4 L it reads nearly as well as from 0.
-# Why there? The sinusoid has 16 columns and base 10,000.
+# **4. (hard)** Move the start index of the first model of the page slowly past L. If the text begins at 3 L, and so lies between 3 L and 4
+# L, the model reads it nearly as well as from 0. Why there? The sinusoid has 16 columns and base 10,000.
 
 # %% tags=["hide-cell"]
 # Solution. Pair m comes round after 2 pi 10000^(m/8) indices: 6, 20, 63, 199 and 628

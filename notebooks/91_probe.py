@@ -14,8 +14,9 @@
 # # Probe your own model
 #
 # **Finding.** One call asks any causal language model the questions of this book. Here it asks two small ones. RoPE with a window survives
-# texts of eight trained lengths (*{num}`91_probe/survives_window`*). A model whose learned table is repeated does not: its verdict is
-# *{num}`91_probe/survives_wrap`*, because its loss is {num}`91_probe/gap_wrap:.2f` bits per byte above that of its own sliding window.
+# texts of eight trained lengths (*{num}`91_probe/survives_window`*). A model whose learned table of positions is repeated past its end does
+# not: its verdict is *{num}`91_probe/survives_wrap`*, because its loss is {num}`91_probe/gap_wrap:.2f` bits per byte above that of its own
+# sliding window.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -95,15 +96,15 @@ figures.show(
 # card = probe(model, text, trained_length=32, reference=another)
 # ```
 #
-# The card has the verdicts with their numbers, as JSON, Markdown, a page or a figure. Here are the verdicts of RoPE with a window of
-# its trained length $L$:
+# The result is a *card*: a short report with four verdicts and their numbers. You can have it as JSON, Markdown, a page or a figure. Here
+# are the verdicts of RoPE with a window of its trained length $L$:
 
 # %%
 for name, one in window.four.items():
     print(f"{name}: {one.verdict}; {one.why}")
 
 # %% [markdown]
-# A model of the library transformers is wrapped by `hf`. This page does not run the example:
+# `hf` wraps a model of the library transformers. This page does not run the example:
 #
 # ```python
 # from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -133,8 +134,10 @@ assert above["8 times slower"] < above["as trained"] / 2, "more than half is gon
 
 # %% [markdown]
 # Slower waves remove more than half of the loss above the sliding window, but the model, which was not tuned for them, still does not
-# survive. The window of the first card does better. For a model of transformers, `hf(model, extension=YaRN(8, 1024))` does the same through
-# its own `rope_parameters`, and in the command it is `--extension yarn --factor 8`. `--adapter FILE` reads a model of this package with an
+# survive. RoPE with a window, probed above, does better.
+#
+# For a model of the library transformers, `hf(model, extension=YaRN(8, 1024))` slows the waves through the model's own `rope_parameters`.
+# On the command line the options are `--extension yarn --factor 8`. With `--adapter FILE` the command reads a model of this package with an
 # adapter.
 #
 # ## What the verdicts are made of
@@ -187,7 +190,7 @@ print(told(gaps), told(np.tile(gaps, 10)))
 # ## Index, length and distance apart
 #
 # A text longer than $L$ has new positions, more keys and larger distances. If positions can be passed to the model, the card shows what
-# each of them costs alone. *Held* means that this is less than the bound of *survives*:
+# each of these three costs alone. *Held* means that this cost is less than the bound of *survives*:
 #
 # - *index*: the same windows of $L$, begun far out;
 # - *distance*: the older half of a window is moved far back, the recent half stays;
@@ -210,10 +213,12 @@ index = window.axes["index"].numbers["cost"]["mean"]
 assert abs(index) < 1e-4, "RoPE knows differences of positions only"
 
 # %% [markdown]
-# RoPE only sees differences of indices, so a new index alone costs it nothing. The texts of the row *distance* have only $L$ tokens, so the
-# window mask hides none of them, and the model fails. In a long text it survives, because the mask hides every distance beyond $L$. The
-# repeated table already fails at a new index, so its cost at larger distances is *not testable here*: far back, the two cannot be told
-# apart.
+# RoPE only sees differences of indices, so a new index alone costs it nothing. In the row *distance* RoPE with a window fails, because the
+# texts of this row have only $L$ tokens, so the mask hides none of them. In a long text the model survives, because the mask hides every
+# distance beyond $L$.
+#
+# The repeated table already fails at a new index, so its cost at larger distances is *not testable here*: far back, new index and larger
+# distance cannot be told apart.
 #
 # ## What to take away
 #
@@ -256,7 +261,7 @@ assert np.array_equal(bits[0], bits[7 * L])
 assert abs(bits[0] - bits[7 * L - L // 3]).max() > 0.01
 
 # %% [markdown]
-# **3. (medium)** How small a gain still counts as use? Make up forty windows whose mean gain is half as large, and judge them.
+# **3. (medium)** How small a gain still counts as use? Make up forty windows whose mean gain is half of that bound, and judge them.
 
 # %% tags=["hide-cell"]
 # Solution. The bound is USES: a smaller gain is none, and enough windows refute it.

@@ -14,7 +14,7 @@
 # # Appendix: extrapolators in detail
 #
 # {doc}`Chapter 12 <12_extrapolators>` reports that none of the five rules survives. This page has the details: what we corrected in the
-# printed formulas, which side of a longer text breaks the models, and checks with other models, another text and longer training.
+# printed formulas, what it is about a longer text that breaks the models, and checks with other models, another text and longer training.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -73,9 +73,9 @@ assert tuple(RULES.values()) == SOURCE_METHODS
 #
 # **(2)** $p_i^{(2k)} = \sin(i / 10000^{2k/d_{\text{pos}}})$, $p_i^{(2k+1)} = \cos(i / 10000^{2k/d_{\text{pos}}})$ for
 # $k \in \{0, \dots, \lfloor d_{\text{pos}}/2 \rfloor\}$, scaled by $\sigma = \operatorname{std}(\{p_j\})$. The index $k$ runs one pair too
-# far, so that 32 columns become 34. And the standard deviation of a sine is not one, so the scale misses its aim. *Corrected*:
-# $k$ ends at $\lceil d_{\text{pos}}/2 \rceil - 1$, and the factor is the ratio of the two standard deviations, of the table and of the
-# sinusoid, over the window.
+# far, so that 32 columns become 34. And the standard deviation of a sine is not one, so the scale misses its aim. *Corrected*: $k$ ends at
+# $\lceil d_{\text{pos}}/2 \rceil - 1$, and the factor is the standard deviation of the table divided by that of the sinusoid, both over the
+# window.
 #
 # **(3)** $p_i = \frac{2}{L} \sum_{k=1}^{K} \operatorname{Re}[\hat{p}_k\, e^{2\pi \mathrm{j} k i / L}]$, with "$\hat p_k$ the $K$ dominant
 # coefficients". The formula sums the lowest frequencies, but the text speaks of the dominant ones, and $k = 0$, the mean, is missing. In a
@@ -134,7 +134,9 @@ assert numbers["wave_error_turned"] < numbers["wave_error"]
 # %% [markdown]
 # With the printed scale, (2) reaches {num}`92_extrapolators_in_detail/amplitude:.2f` of the amplitude that it should match. With the
 # corrected scale, the sinusoid still misses the table inside the window by {num}`92_extrapolators_in_detail/wave_error:.2f` of the table's
-# norm; rows of zeros would miss it by 1. The form *aligned* in the tables below is our own: an orthogonal map brings the sinusoid as close
+# norm; rows of zeros would miss it by 1.
+#
+# The form *aligned* in the tables below is our own: an orthogonal map brings the sinusoid as close
 # to the table as possible. This lowers the error to {num}`92_extrapolators_in_detail/wave_error_turned:.2f`. If the aligned rows did well
 # past $L$, the idea would be right and only the basis wrong. They do not: in the *last bin*, from $4L$ to $8L$, the separated model has a
 # gap of {num}`extrapolation/separated-learned/gap/sinusoidal-aligned/8x:+.2f` with them and of
@@ -192,9 +194,9 @@ for name in SOURCE_METHODS:  # corrected: the window is what it was
     assert (price.abs() < 1e-6).all()
 figures.show_table(
     four,
-    caption="The four questions, asked of the separated model in the last bin. "
-    "Survives: bits per byte above its own sliding window; a model survives "
-    f"if this is less than {SURVIVES}. Uses: what it costs to hide all older "
+    caption="The four questions of chapter 12 for the separated model, the first three "
+    "in the last bin. Survives: bits per byte above its own sliding window; a model "
+    f"survives if this is less than {SURVIVES}. Uses: what it costs to hide all older "
     "keys (below zero, hiding them helps). Quality: bits per byte above RoPE, and "
     "above RoPE with a mask. Price, of the rules as printed: bits per byte above the "
     "unchanged model inside the trained length. A corrected rule has no price by "
@@ -204,12 +206,12 @@ figures.show_table(
 # %% [markdown]
 # On average, hiding the older keys costs nothing under any of the rules.
 #
-# The sliding window at stride 1 is slow, so the claims rest on few bytes, {num}`12_extrapolators/windows_tight` long windows per seed. Over
-# all {num}`12_extrapolators/kilobytes_all:,.0f` kB, against the weaker baseline of stride $L/2$, the smallest gap of any of the five rules
-# in any bin is {num}`92_extrapolators_in_detail/least_gap_all:+.2f`. We made this check after we had the records, and no claim is judged by
-# it.
+# A sliding window that moves by one byte at a time (*stride 1*) is slow, so the claims rest on few bytes,
+# {num}`12_extrapolators/windows_tight` long windows per seed. Over all {num}`12_extrapolators/kilobytes_all:,.0f` kB, against the weaker
+# baseline of stride $L/2$, the smallest gap of any of the five rules in any bin is {num}`92_extrapolators_in_detail/least_gap_all:+.2f`. We
+# made this check after we had the records, and no claim is judged by it.
 #
-# ## Which side breaks it
+# ## What breaks it
 #
 # What is new past $L$ can be the *index*, the *number of visible keys*, or the *distance* between two positions. A table holds no
 # distances. The controls `wrap` (repeat the table) and `clamp` (hold the last row) use trained rows only, so what they lose must come from
@@ -262,13 +264,13 @@ sides = sides.replace({"8x, masked, 4 sinks": {"not run": None}})
 figures.show_table(
     sides,
     caption="What each new thing past L costs, in bits per byte. Far start: a text of "
-    "length L that begins at index 7L, so that only the index is new. Masked: "
-    "the last bin with no more keys than in training, with and without four "
-    "sinks. As it is: everything at once. Since 7L is a whole number of "
-    "periods, the repeated table there equals the trained window bit for bit, "
-    "and (3) is its blurred copy. The first column is measured from the same "
-    "bytes at index 0, the others from the sliding window at stride 1. Means "
-    "over seeds, 95 % t intervals; a dash: no such reading.",
+    "length L that begins at index 7L, so that only the index is new. Masked: the last "
+    "bin with no more keys than in training, with and without four sinks (first bytes, "
+    "always visible). As it is: everything at once. Since 7L is a whole number of "
+    "periods, the repeated table there equals the trained window bit for bit, and (3) "
+    "is its blurred copy. The first column is measured from the same bytes at index 0, "
+    "the others from the sliding window at stride 1. Means over seeds, 95 % t "
+    "intervals; a dash: no such reading.",
 )
 
 # %% [markdown]
@@ -365,20 +367,24 @@ for most, end in (("least", cyclic.min()), ("most", cyclic.max())):
 # Without the norm, the gap of the cyclic rule in the next trained length is {num}`92_extrapolators_in_detail/cyclic_least:+.2f` in the best
 # seed and {num}`92_extrapolators_in_detail/cyclic_most:+.2f` in the worst. In the last bin its mean is
 # {num}`fitted_rows/separated-learned-plain/gap/cyclic/8x:+.2f`. A smooth table does not help: on the table of a sinusoid, (2) has a gap of
-# {num}`fitted_rows/separated-sinusoidal/gap/sinusoidal/2x:+.2f`. We also froze the models and fitted new rows to them, as in
+# {num}`fitted_rows/separated-sinusoidal/gap/sinusoidal/2x:+.2f`.
+#
+# We also froze the models and fitted new rows to them, as in
 # {doc}`chapter 12 <12_extrapolators>`. With fitted rows, the gap of the dense sinusoidal model is
 # {num}`fitted_rows/sinusoidal/gap/fitted/2x:+.2f`. In the separated sinusoidal model the fit cannot even replace trained rows that we
 # removed: the loss stays {num}`fitted_rows/separated-sinusoidal/recovered:+.2f` above the original. So nothing follows from this fit. With
 # a window mask only the index is new. Even then the separated model with a learned table and fitted rows has a gap of
-# {num}`fitted_rows/separated-learned/gap/fitted-masked/2x:+.2f`. These runs read other windows of the test text, and their sliding window
-# moves by $L/16$. So the same rule can have another gap here than in the tables above.
+# {num}`fitted_rows/separated-learned/gap/fitted-masked/2x:+.2f`.
+#
+# These runs read other windows of the test text than the tables above, and their sliding window moves by $L/16$. So the same rule can have
+# a different gap in this table.
 #
 # ## A second text
 #
 # WikiText-2 {cite:p}`merity2017` consists of Wikipedia articles, cut into words. We trained six of the models on its articles and let them
-# read its test articles, with the same schedule, rules and settings. Three seeds are too few for a verdict. The makers of the data set
-# wrote `<unk>` for rare words and put `@-@`, `@,@` and `@.@` inside words and numbers. These *marks* are easy to guess, so they are counted
-# separately.
+# read its test articles, with the same schedule, rules and settings. We ran three seeds, which are too few for a verdict. The makers of the
+# data set wrote `<unk>` for rare words and put `@-@`, `@,@` and `@.@` inside words and numbers. These *marks* are easy to guess, so they
+# are counted separately.
 
 # %% tags=["hide-input"]
 whole, tight = (
@@ -489,9 +495,10 @@ figures.show_table(
 )
 
 # %% [markdown]
-# Does the block-diagonal constraint make extrapolation easier? A separated and a concatenated model with learned tables and nearly as many
-# parameters have about the same loss inside the trained length: separated minus concatenated is
-# {num}`matched_loss/separated-learned-wide minus concatenated-learned/bits_per_byte:+.3f±`. Six seeds leave the question open
+# Does the block-diagonal constraint, by which no value, norm or MLP mixes position and content, make extrapolation easier? A separated and
+# a concatenated model with learned tables and nearly as many parameters have about the same loss inside the trained length: separated minus
+# concatenated is {num}`matched_loss/separated-learned-wide minus concatenated-learned/bits_per_byte:+.3f±`. Six seeds leave the question
+# open
 # ({verdict}`the-constraint-makes-extrapolation-easier: undecided`). We changed our rule of judgement, which had compared models of equal
 # width, when we saw that their losses inside the trained length differ too much for a comparison.
 #

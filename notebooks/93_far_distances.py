@@ -16,13 +16,13 @@
 # {doc}`Chapter 13 <13_slow_down>` slows positions down after training. On this page models see far positions in training, and a training
 # step still costs no more than on short texts.
 #
-# **Finding.** Two things together let a model read novels of eight trained lengths nearly as well as through a sliding window. *Position
-# gaps*, jumps in the positions of short training texts, make far distances familiar. And the score has a *content-to-position term*, which
-# lets the content of a query choose a distance. Separation is not needed: a dense model with both and without any position embedding has
-# the lowest loss in {numref}`fig-works-levels`.
+# **Finding.** Two things together let a model read excerpts of novels eight times as long as its training texts, nearly as well as through
+# a sliding window. *Position gaps* are jumps in the positions of short training texts; they make far distances familiar. A
+# *content-to-position term* is added to the score; it lets the content of a query choose a distance. Separation is not needed: a dense
+# model with both and without any position embedding has the lowest loss in {numref}`fig-works-levels`.
 #
-# **The doubt.** Reading far text without harm is not the same as using it. None of these models gained from far text in novels.
-# {doc}`Chapter 19 <19_far_text>` has tasks that need it.
+# **The doubt.** Reading far text without harm is not the same as using it. We could not show that any of these models gained from far text
+# in novels. {doc}`Chapter 19 <19_far_text>` has tasks that need it.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -189,7 +189,7 @@ for sampler in (RandomOffset(64), RandomOffset(64, per="sequence")):
 # With linear maps on $[\,p \,\Vert\, s\,]$ the score of two tokens is a sum of four products: content with content, content with position
 # both ways, position with position. The cross terms can say "this word likes index 17". None of the four can say "this word looks three
 # back", because that combines content with a *distance*. Term (b) of Transformer-XL, {eq}`eq-relative-xl`, can, and so can RoPE
-# {cite:p}`su2021`. From the poorest score to the richest:
+# {cite:p}`su2021`. From the poorest score to the richest (a *sem head* is a head that writes to the content stream):
 #
 # | rung | score of a sem head | here |
 # |---|---|---|
@@ -281,9 +281,9 @@ assert numbers["phase_frozen_leak"] == 0.0
 #
 # ## Far distances from short texts
 #
-# **{term}`Position gaps <position gaps>`** train on two chunks of $L/2$ tokens of the same novel, at their true indices, with up to $8L$
-# bytes between them that are not read. Contiguous context shrinks to $L/2$. PoSE {cite:p}`zhu2024` and the segments of
-# {cite:t}`karypis2024` extend the windows of trained models in a similar way. Here a model is trained in this way from the start.
+# **{term}`Position gaps <position gaps>`** train on two chunks of $L/2$ tokens of the same novel. The chunks keep their true indices, and
+# up to $8L$ bytes between them are not read. The price is that contiguous context shrinks to $L/2$. PoSE {cite:p}`zhu2024` and the segments
+# of {cite:t}`karypis2024` extend the windows of trained models in a similar way. Here a model is trained in this way from the start.
 
 # %%
 batch = next(TrueGap(8 * 8).batches(library.train, **sizes))
@@ -297,11 +297,11 @@ assert (np.diff(batch.positions[:, :4]) == 1).all()
 # {num}`recipes/dense-phase-gaps/gap/native/8x:+.3f`. Six seeds leave open whether both survive
 # ({verdict}`the-phase-read-with-true-gaps-survives: undecided`).
 #
-# RoPE, which fails without gaps, is {num}`recipes/rope-gaps/gap/native/8x:+.3f` above its sliding window with them, still more than the
-# bound. And gaps do not repair every score: in selection, a separated sinusoid with gaps and without the term is at
+# RoPE fails without gaps. With gaps it is {num}`recipes/rope-gaps/gap/native/8x:+.3f` above its sliding window, still more than the bound.
+# And gaps do not repair every score: in selection, a separated sinusoid with gaps and without the term is at
 # {num}`recipe_screen/separated-gaps/gap/native/8x:+.2f`.
 #
-# The far chunk may even come from another novel. It then shows a distance and nothing else. The separated model trained in this way is
+# We also took the far chunk from another novel, so that it shows a distance and nothing else. The separated model trained in this way is
 # {num}`recipes/separated-phase-gaps-other/gap/native/8x:+.3f` above its window and the dense one
 # {num}`recipes/dense-phase-gaps-other/gap/native/8x:+.3f`, too near the bound for six seeds to decide
 # ({verdict}`far-distances-need-no-true-text: undecided`).
@@ -311,8 +311,8 @@ assert (np.diff(batch.positions[:, :4]) == 1).all()
 # As a control (in selection only) a separated sinusoid was trained on the same chunks at the indices $0$ to $L - 1$, which hide their
 # distance. It is {num}`recipe_screen/separated-gaps-hidden/gap/native/8x:+.2f` above its sliding window, nearly as far as without gaps
 # ({num}`recipe_screen/separated-sinusoidal/gap/native/8x:+.2f`). With the true indices it is
-# {num}`recipe_screen/separated-gaps/gap/native/8x:+.2f` above. So the far indices help, not the chunks. Whether they help as indices or as
-# distances, the control cannot say.
+# {num}`recipe_screen/separated-gaps/gap/native/8x:+.2f` above. So the far indices help, not the chunks. The control cannot say whether they
+# help as indices or as distances.
 #
 # **{term}`Toeplitz distillation`** trains the position part of an untied model without reading any text, so that far indices get the scores
 # of the trained distances ({func}`sepnb.training.toeplitz.clamp_loss`). It helps, but not enough. The distilled model is
@@ -323,8 +323,8 @@ assert (np.diff(batch.positions[:, :4]) == 1).all()
 #
 # ## What survived
 #
-# Of the variants read on the test text, with all keys visible, only those trained with position gaps stay below the bound on average. The
-# names of variants are made of these words:
+# We read the variants on the test text with all keys visible. On average, the only ones that stay below the bound were trained with
+# position gaps. The names of variants are made of these words:
 #
 # | word | means |
 # |---|---|
@@ -412,7 +412,9 @@ figures.show(
 # {num}`recipes/dense-phase-gaps/gain/8x:+.3f`. Even RoPE and the separated sinusoid, trained on texts of $8L$ in chapter 12, gain less than
 # $0.02$ over their sliding windows (their gaps are {num}`extrapolation/rope-long/gap/native/8x:+.3f` and
 # {num}`extrapolation/separated-sinusoidal-long/gap/native/8x:+.3f`). The reason may be the text, or that training was too short. So we
-# cannot test whether gaps teach a model to use far text. Exploratory: apart from sliding windows, no loss in the last bin is lower than
+# cannot test whether gaps teach a model to use far text.
+#
+# Exploratory: apart from sliding windows, no loss in the last bin is lower than
 # that of the dense model with the term and *without* gaps, attending only to the last $L$ bytes
 # ({num}`recipes/dense-phase/native-window/8x:.3f`).
 #
@@ -446,7 +448,7 @@ figures.show(
 # %% [markdown]
 # ## What would change our mind
 #
-# A text that rewards far context, on which one of these models gains from it, or a separated model that beats its dense twin there.
+# A text that rewards far context, and on which one of these models gains from that context or a separated model beats its dense twin.
 #
 # **Limits.** The models are small and have one training budget. In novels, models of this kind gain at most
 # {num}`12_extrapolators/beyond_most` bits per byte from context beyond eight bytes. Variants mostly take the learning rate of their base.
@@ -456,8 +458,8 @@ figures.show(
 # %% [markdown]
 # ## Exercises
 #
-# **1. (medium)** A model of four layers with a window mask of $L$ keys: how far back can its last byte depend on the
-# text? What does that mean for *uses* when the mask is on?
+# **1. (medium)** A model has four layers and a window mask of $L$ keys. How far back in the text does its prediction at the last byte
+# reach? What does that mean for *uses* when the mask is on?
 
 # %% tags=["hide-cell"]
 # Solution. Each layer reaches L - 1 further back: n (L - 1) + 1 tokens in all. A masked
@@ -506,8 +508,9 @@ assert np.isclose(slowest, 2 * small.length)
 # `````
 #
 # `````{dropdown} More windows give the same result, except for one model at the bound
-# *Survives* is read at stride 1 on {num}`12_extrapolators/windows_tight` long windows per seed. After the records we made a check that is
-# part of no rule. It uses {num}`12_extrapolators/windows_part` windows and the sliding window of stride $L/2$, which is a weaker baseline.
+# *Survives* is read at stride 1 on {num}`12_extrapolators/windows_tight` long windows per seed. Once we had the records, we made another
+# check, which no rule uses. It reads {num}`12_extrapolators/windows_part` windows and the sliding window of stride $L/2$, which is a weaker
+# baseline.
 #
 # The exception is the separated model trained with a second chunk from another novel
 # ({verdict}`far-distances-need-no-true-text: undecided`). In this check its interval lies below the bound
