@@ -113,7 +113,7 @@ figures.show(
     "same two at positions 7 and 5, turned further; the shaded angle between query and "
     "key is the same both times.",
     caption="One vector at positions 0 to 5: a position turns it and keeps its length. "
-    "Two apart, at two places: if a query and a  key move on together, from positions "
+    "Two apart, at two places: if a query and a key move on together, from positions "
     "3 and 1 to 7 and 5, the angle between them (shaded) stays the same, and so does "
     "their score.",
 )
@@ -919,8 +919,8 @@ figures.show(
     "near and far. Near, stopping costs most in the fastest band; far, in the second. "
     "Stopping the two slow bands costs next to nothing, removing them a little.",
     caption="Stopping the fastest band costs most with few keys visible (near), and "
-    "stopping the second adds  most with all keys visible (far). Stopping the two slow "
-    "bands costs next to nothing, but removing them  costs a little, because their "
+    "stopping the second adds most with all keys visible (far). Stopping the two slow "
+    "bands costs next to nothing, but removing them costs a little, because their "
     f"content is used. Four bands of {n_pairs // 4} pairs in a model trained at length "
     f"{L}, one seed.",
 )

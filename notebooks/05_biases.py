@@ -417,8 +417,8 @@ figures.show(
     "eight trained lengths.",
     caption="Longer segments have a lower mean, although the model sees at most L = "
     f"{L} bytes. By position: the first bytes of a segment lose more than inside a "
-    "long  one. By length of the segment: the mean over the same bytes is "
-    f"{paid[L]:.3f} bits in segments of L  and {paid[8 * L]:.3f} in segments of 8L. "
+    "long one. By length of the segment: the mean over the same bytes is "
+    f"{paid[L]:.3f} bits in segments of L and {paid[8 * L]:.3f} in segments of 8L. "
     "One live model.",
 )
 
@@ -637,8 +637,8 @@ figures.show(
     "early, then slowly, with waves. Right: the input of FIRE's perceptron against "
     "distance; queries at 50 and 100 share a curve, those at 400 and 1600 lie below.",
     caption="Four curves of the distance: on a logarithmic axis KERPLE's logarithm is "
-    "nearly a line. It  falls about as much from 512 to 1024 as from 8 to 16, while "
-    "ALiBi falls  64 times as much. FIRE rescales the axis for each query past its  "
+    "nearly a line. It falls about as much from 512 to 1024 as from 8 to 16, while "
+    "ALiBi falls 64 times as much. FIRE rescales the axis for each query past its "
     "threshold.",
 )
 
@@ -767,7 +767,7 @@ figures.show(
     "zero, for positive w it rises from one to two, for w = 0 it is one. Right, w = "
     "plus and minus 0.15: larger v raises the upper bound, from about 1.1 to 8.4.",
     caption="The gate of the DA-Transformer. With $v = 0$, heads with negative $w$ "
-    "prefer near  keys, and heads with positive $w$ far keys. With $w$ fixed, $v$ sets "
+    "prefer near keys, and heads with positive $w$ far keys. With $w$ fixed, $v$ sets "
     "the bound, $1 + e^v$.",
 )
 

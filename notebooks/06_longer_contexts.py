@@ -229,9 +229,9 @@ figures.show(
     "pairs are shaded. Right: angles of two pairs on a circle. Pair 12 has gone all "
     "around within L; pair 28 has covered a small arc within L and a longer one within "
     "4L.",
-    caption=f"Wavelengths: {half_turned} of {d // 2} pairs make less than one turn in  "
+    caption=f"Wavelengths: {half_turned} of {d // 2} pairs make less than one turn in "
     f"L = {L} tokens. Circles: a fast pair (12) has met all its angles in training, "
-    "but  a slow pair (28) meets new ones between L and 4L.",
+    "but a slow pair (28) meets new ones between L and 4L.",
 )
 
 # %% [markdown]
@@ -538,7 +538,7 @@ figures.show(
     "about one trained length on; llama3 rises last. The raised base rises in a "
     "straight line to more than 30.",
     caption="Fast pairs have short wavelengths, slow pairs long ones. PI slows all "
-    "pairs alike.  NTK-aware and the raised base slow a pair more the slower it is. "
+    "pairs alike. NTK-aware and the raised base slow a pair more the slower it is. "
     "By-parts, YaRN and llama3 leave fast pairs alone and interpolate those below one "
     f"turn (s = {s}, d = {d}, L = {L}).",
 )
@@ -736,9 +736,8 @@ numbers["prefix_moved_fixed"] = moved["YaRN"]
 # (longer-measured)=
 # ## Measured
 #
-# One plain RoPE model per seed is trained on novels, with a shorter $L$ than in the example above, as
-# in {doc}`chapter 11 <11_language_model>`. Then the model
-# reads texts of up to $16L$ with each extension, built for $s = 4$:
+# One plain RoPE model per seed is trained on novels, with a shorter $L$ than in the example above, as in
+# {doc}`chapter 11 <11_language_model>`. Then the model reads texts of up to $16L$ with each extension, built for $s = 4$:
 #
 # - *frozen*: the trained weights with the new frequencies, and once more with $s = 16$ for the longest texts;
 # - *tuned*: the same checkpoint, trained further with the new frequencies on texts of $4L$, for a twentieth of the steps and at the best of

@@ -146,10 +146,10 @@ figures.show(
     "logarithmic above a dashed line at the margin. Some rows have all dots left of "
     "that line. Others reach one bit and more.",
     caption="The first panel shows the loss up to the trained length L, with a tick "
-    "for each seed. The second shows  what is lost past L: the loss minus that of the "
-    "encoding's own sliding window,  in the bins that end at 2L (small dots), 4L and "
+    "for each seed. The second shows what is lost past L: the loss minus that of the "
+    "encoding's own sliding window, in the bins that end at 2L (small dots), 4L and "
     "8L (large dots), as means over seeds;  past the dashed line the scale is "
-    "logarithmic. These encodings stay left of that line  in all three bins: "
+    "logarithmic. These encodings stay left of that line in all three bins: "
     f"{numbers['level_names']}."
     if shown
     else figures.NOT_RUN,

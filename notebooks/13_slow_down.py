@@ -714,8 +714,8 @@ print(f"{position:,} of {weights:,} weights are position's, {position / weights:
 # choice was the same.)
 #
 # For comparison, two other models are tuned on the same texts. *RoPE* is slowed down by YaRN, and its $W_Q$ and $W_K$ are tuned, about
-# twice as many numbers as the position part has. The
-# *dense* model gets a low-rank change of $W_Q$ and $W_K$ (an adapter) with as many numbers as the position part of the separated model.
+# twice as many numbers as the position part has. The *dense* model gets a low-rank change of $W_Q$ and $W_K$ (an adapter) with as many
+# numbers as the position part of the separated model.
 
 # %% tags=["hide-input"]
 left_alone, adapted = (

@@ -103,9 +103,9 @@ else:
 if len(again.values("contrastive", "distance/misaligned")):
     told = (
         "With the contrastive loss, alone or with the distillation, distances of "
-        "embeddings follow distances of positions in every group. Inner  "
+        "embeddings follow distances of positions in every group. Inner "
         "products follow nearness clearly only for positions spread over the whole "
-        "range. Windows elsewhere begin below 20,000, not at round numbers.  "
+        "range. Windows elsewhere begin below 20,000, not at round numbers. "
         "Markers: means; bars: 95 % t intervals; ticks: seeds."
     )
 figures.show(
@@ -630,7 +630,7 @@ figures.show(
     + f"Order with both losses:  {far[0]} for spread positions, {near[0]} in "
     "misaligned windows (those that do not begin at round numbers). If half of the "
     f"anchors draw candidates around themselves: {far[1]} and {near[1]}. Likeness: how "
-    "similar windows  elsewhere are to the trained one.",
+    "similar windows elsewhere are to the trained one.",
 )
 
 # %% [markdown]

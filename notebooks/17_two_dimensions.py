@@ -127,7 +127,7 @@ figures.show(
     "of SeqPE. On a canvas all methods are far below that.",
     caption="On upscaled pictures, fitted places (dots) are read better than a growing "
     f"grid (crosses; SeqPE has no other) {fits}. "
-    f"Fitted: in the trained grid. Right answers at {WIDEST} x {WIDEST} patches after  "
+    f"Fitted: in the trained grid. Right answers at {WIDEST} x {WIDEST} patches after "
     f"training at {TRAINED} x {TRAINED}. On canvas and spread all grids grow, except "
     "that of the learned table. Shifts: also trained at random offsets; multiplied: "
     "the released image form. Grey line: chance. The highest mean: "
@@ -456,9 +456,9 @@ figures.show(
 #
 # **For directions a model needs places.** Axial RoPE with random offsets is right in
 # {num}`images/axial-rope-shifts/direction/canvas-14/grow:.1%±` of the pictures. SeqPE is right in
-# {num}`images/seqpe/direction/canvas-14/grow:.1%±`, fewer than the {num}`17_two_dimensions/one_place_canvas` that a
-# model could get right if it saw the place of only one of the two things.
-# We expected SeqPE to lead ({verdict}`seqpe-is-ahead-on-a-larger-canvas-direction: refuted`).
+# {num}`images/seqpe/direction/canvas-14/grow:.1%±`, fewer than the {num}`17_two_dimensions/one_place_canvas` that a model could get right
+# if it saw the place of only one of the two things. We expected SeqPE to lead
+# ({verdict}`seqpe-is-ahead-on-a-larger-canvas-direction: refuted`).
 #
 # **If the two things are spread over the larger picture, fitted places win** (exploratory). The learned table is the only encoding whose
 # places were fitted there, and it is right in {num}`images/learned/direction/spread-14/fit:.1%±` of the pictures. The sinusoid, whose grid
@@ -830,9 +830,9 @@ figures.show_table(
     ),
     caption="What changes with the number of axes. From one to two, SeqPE needs "
     f"{numbers['seqpe_lines_2']:.0f} more lines. RoPE needs "
-    f"{numbers['rope_lines_2']:.0f} if we start from the class for one axis and  "
+    f"{numbers['rope_lines_2']:.0f} if we start from the class for one axis and "
     f"{numbers['axial_rope_lines_2']:.0f} if we start from the axial one. ALiBi has "
-    "no  form for more axes.",
+    "no form for more axes.",
     formats=dict.fromkeys(CHANGED, ".0f"),
 )
 

@@ -17,11 +17,11 @@
 # content in one way only: by changing where the attention heads look. If every head keeps looking where it looks at index 0, the content
 # does not change by a single bit ({verdict}`only-the-routing-hears-a-new-index: held`).
 #
-# In normal use, however, the heads are free. Past
-# the trained length they look elsewhere, and the content of the last layer moves by {num}`21_inside/drift_five_separated:.2f` of its norm,
-# on average over the five rules of {doc}`chapter 12 <12_extrapolators>`, which give new indices a vector. Between two trained indices it
-# moves by {num}`inside/separated-learned/drift/trained:.2f`. The slides behind this book promise that the content keeps its integrity; our
-# records contradict this ({verdict}`semantic-integrity-is-preserved: not reproduced`).
+# In normal use, however, the heads are free. Past the trained length they look elsewhere, and the content of the last layer moves by
+# {num}`21_inside/drift_five_separated:.2f` of its norm, on average over the five rules of {doc}`chapter 12 <12_extrapolators>`, which give
+# new indices a vector. Between two trained indices it moves by {num}`inside/separated-learned/drift/trained:.2f`. The slides behind this
+# book promise that the content keeps its integrity; our records contradict this
+# ({verdict}`semantic-integrity-is-preserved: not reproduced`).
 
 # %% tags=["parameters"]
 profile = "smoke"

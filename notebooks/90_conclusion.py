@@ -82,8 +82,7 @@ numbers = {}
 # a model with position next to its content, but no weights split, is ahead of that dense model too
 # ({verdict}`stretched-mqar-beside-beats-as-few-waves-added: undecided`).
 #
-# We tried ten ways of slowing down. In nine of them the separated
-# model recalls more than the dense one, and in one about as much
+# We tried ten ways of slowing down. In nine of them the separated model recalls more than the dense one, and in one about as much
 # ({verdict}`every-reading-separated-more-than-dense: undecided`, because the rule asked for all ten).
 #
 # RoPE can be slowed down as well, and it needs no dimensions of its own for this. In recall it is open whether the separated model keeps up

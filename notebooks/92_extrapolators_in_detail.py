@@ -369,11 +369,10 @@ for most, end in (("least", cyclic.min()), ("most", cyclic.max())):
 # {num}`fitted_rows/separated-learned-plain/gap/cyclic/8x:+.2f`. A smooth table does not help: on the table of a sinusoid, (2) has a gap of
 # {num}`fitted_rows/separated-sinusoidal/gap/sinusoidal/2x:+.2f`.
 #
-# We also froze the models and fitted new rows to them, as in
-# {doc}`chapter 12 <12_extrapolators>`. With fitted rows, the gap of the dense sinusoidal model is
-# {num}`fitted_rows/sinusoidal/gap/fitted/2x:+.2f`. In the separated sinusoidal model the fit cannot even replace trained rows that we
-# removed: the loss stays {num}`fitted_rows/separated-sinusoidal/recovered:+.2f` above the original. So nothing follows from this fit. With
-# a window mask only the index is new. Even then the separated model with a learned table and fitted rows has a gap of
+# We also froze the models and fitted new rows to them, as in {doc}`chapter 12 <12_extrapolators>`. With fitted rows, the gap of the dense
+# sinusoidal model is {num}`fitted_rows/sinusoidal/gap/fitted/2x:+.2f`. In the separated sinusoidal model the fit cannot even replace
+# trained rows that we removed: the loss stays {num}`fitted_rows/separated-sinusoidal/recovered:+.2f` above the original. So nothing follows
+# from this fit. With a window mask only the index is new. Even then the separated model with a learned table and fitted rows has a gap of
 # {num}`fitted_rows/separated-learned/gap/fitted-masked/2x:+.2f`.
 #
 # These runs read other windows of the test text than the tables above, and their sliding window moves by $L/16$. So the same rule can have
