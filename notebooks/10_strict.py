@@ -770,6 +770,8 @@ numbers["pos_tokens_remembered"] = rows[6][1]
 # The bracket is the position branch and its tables. For a large batch of short sequences the ratio of dense to strict tends to
 # $1 / (1 - r)^2$. A dense model of width $d_{\text{sem}}$ gives the same ratio. In plain words: *a strict model costs as much as a smaller
 # dense one*. So {numref}`fig-strict-bargain` compares models by their cost.
+#
+# Fewer operations need not mean less time; {doc}`chapter 20 <20_cost_and_speed>` measures both.
 
 # %%
 shape = experiments.get("speed").grid(profile)[0]
@@ -974,8 +976,6 @@ for name, fields in wrong.items():
         raise AssertionError(f"{name} must be refused")
 
 # %% [markdown]
-# Fewer operations need not mean less time; {doc}`chapter 20 <20_cost_and_speed>` measures both.
-#
 # ## Is strict free?
 #
 # It costs less, but does it predict as well? The experiment `extrapolation` trains strict and separated models, among others, on the same
