@@ -571,7 +571,7 @@ figures.show(
 #    {num}`stretched_mqar/rope/accuracy/native/16x:.0%`. We had claimed nine tenths
 #    ({verdict}`ladder-mqar-position-in-the-first-layer-recalls-unchanged: refuted`). Nor do the columns without position explain the order:
 #    RoPE on half has fewer of them than RoPE on a quarter, and recalls more.
-# 2. **Unchanged separated models fall short even with fewer new angles.** It finds
+# 2. **Unchanged separated models fall short even with fewer new angles.** Such a model finds
 #    {num}`stretched_mqar/separated-sinusoidal-fast/accuracy/native/16x:.0%` with eight fast waves,
 #    {num}`stretched_mqar/separated-sinusoidal-one/accuracy/native/16x:.0%` with a single wave and
 #    {num}`stretched_mqar/separated-sinusoidal-repeated/accuracy/native/16x:.0%` with positions that repeat, each time more than with eight
