@@ -843,7 +843,7 @@ figures.show_table(
     caption="Bits per byte above the model's own sliding window before tuning, in the "
     "last half of novel windows of 8 L and 16 L. Either all tuning steps had the "
     "factor 8, or each step drew 8 or 16. Texts of 16 L were never tuned on. Means "
-    "over six seeds and 95 % t intervals; a dash: not run.",
+    "over six seeds and 95 % t intervals.",
 )
 
 # %% [markdown]
