@@ -139,7 +139,7 @@ figures.show(
         f"{len(level_past)} methods stay within {SURVIVES:g} bits per byte of their "
         f"own sliding window in every bin past L: {'; '.join(level_past) or 'none'}. "
         "The first panel shows the loss of every method, the second how far this loss "
-        f"is above that window  (dotted: the bound). Trained at L = {trained_at} "
+        f"is above that window (dotted: the bound). Trained at L = {trained_at} "
         "bytes, all keys visible, means over seeds. With three seeds, methods next to "
         "each other cannot be ranked."
         if levels

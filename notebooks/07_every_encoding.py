@@ -148,7 +148,7 @@ figures.show(
     caption="The first panel shows the loss up to the trained length L, with a tick "
     "for each seed. The second shows what is lost past L: the loss minus that of the "
     "encoding's own sliding window, in the bins that end at 2L (small dots), 4L and "
-    "8L (large dots), as means over seeds;  past the dashed line the scale is "
+    "8L (large dots), as means over seeds; past the dashed line the scale is "
     "logarithmic. These encodings stay left of that line in all three bins: "
     f"{numbers['level_names']}."
     if shown

@@ -627,7 +627,7 @@ figures.show(
         if of.mean(geo.BOTH, "order/spread") > 0.5 > highest
         else ""
     )
-    + f"Order with both losses:  {far[0]} for spread positions, {near[0]} in "
+    + f"Order with both losses: {far[0]} for spread positions, {near[0]} in "
     "misaligned windows (those that do not begin at round numbers). If half of the "
     f"anchors draw candidates around themselves: {far[1]} and {near[1]}. Likeness: how "
     "similar windows elsewhere are to the trained one.",

@@ -189,7 +189,8 @@ TEXTS = {
         "A separated model of which the position part is tuned with the factor 8 loses less at eight trained "
         "lengths than a dense one of which everything is, each against its own sliding window",
         pairs(f"{TUNED}-one-factor - {DENSE}/all-one-factor", *gap("slowed", ("8x",)), high=0.0),
-        remark="A trial of one seed had been seen, in which the dense model lost about as little.",
+        remark="A trial of one seed had been seen, in which the dense model lost about as little, and one "
+        "seed of a dense model that is slowed down evenly and tuned whole.",
     ),
     "adapted-text-no-dense-adapter-slowed-evenly": _text(
         "A separated model of which the position part is tuned with the factor 8 loses less at eight trained "

@@ -26,7 +26,7 @@ from . import language_modelling as lm
 from .long_texts import STRETCHED, Tuned, read_when_tuned
 from .run import Measure, Run, restored
 from .texts import TextExperiment
-from .tuning import FAST, OTHERS, SLOW, TURNED, Arm, TunedModel, Tuning, cells, masks_of
+from .tuning import FAST, SLOW, Arm, TunedModel, Tuning, cells, masks_of, reading_of
 
 STOPPED = PositionInterpolation(LONGEST)
 """No position of a text turns a wave by as much as float32 can tell from 0."""
@@ -110,11 +110,10 @@ def removing_of(run: Run, name: str) -> Removing:
     removal, training, smoke = ARMS[name], run.training, run.profile == "smoke"
     steps = 2 if smoke else round(removal.arm.share * training.steps)
     tuning = replace(training, steps=steps, weight_decay=0.0)
-    reading = TURNED if run.model.encodings[0].name == "rope" else OTHERS
     rates = removal.arm.rates[-2 if smoke else 0 :]
     each = tuple(replace(tuning, learning_rate=rate) for rate in rates)
     further = 0 if smoke else 2
-    return Removing(removal.arm, reading, each, further, removal.stopped, removal.before)
+    return Removing(removal.arm, reading_of(run, removal.arm), each, further, removal.stopped, removal.before)
 
 
 @dataclass(frozen=True)

@@ -165,6 +165,11 @@ class Tuning:
             yield replace(self.each[0], learning_rate=rate)
 
 
+def reading_of(run: Run, arm: Arm) -> str:
+    """How the model of a run is slowed down: as the arm says, else in the usual way of such a model."""
+    return arm.reading or (TURNED if run.model.encodings[0].name == "rope" else OTHERS)
+
+
 def tuning_of(run: Run, arm: str) -> Tuning:
     """The tunings of an arm for the model of a run: on texts of 8 L, as many tokens a step as the training
     had. A smoke run has two steps of one text, at two rates."""
@@ -181,9 +186,8 @@ def tuning_of(run: Run, arm: str) -> Tuning:
     )
     tuning = replace(tuning, steps=2, batch_size=1) if smoke else tuning
     rates = one.rates[-2 if smoke else 0 :]
-    reading = one.reading or (TURNED if run.model.encodings[0].name == "rope" else OTHERS)
     each = tuple(replace(tuning, learning_rate=rate) for rate in rates)
-    return Tuning(one, reading, each, further=0 if smoke else 2)
+    return Tuning(one, reading_of(run, one), each, further=0 if smoke else 2)
 
 
 def best_of(
