@@ -264,23 +264,18 @@ print(f"inside: {inside.max():.1e}, past it: {past[-1]:.2f}")
 
 # %% tags=["hide-input"]
 COLUMNS = {
-    "as trained, 8L": "accuracy/native/8x",
-    "as trained, 16L": "accuracy/native/16x",
-    "slowed, 8L": "accuracy/stretched/8x",
-    "slowed, 16L": "accuracy/stretched/16x",
-    "slowed, last L of 16L": "near/stretched/16x",
-    "slowed, 32L": "accuracy/stretched/32x",
+    "as trained, 8L": "{}:accuracy/native/8x",
+    "as trained, 16L": "{}:accuracy/native/16x",
+    "slowed, 8L": "{}:accuracy/stretched/8x",
+    "slowed, 16L": "{}:accuracy/stretched/16x",
+    "slowed, last L of 16L": "{}:near/stretched/16x",
+    "slowed, 32L": "{}:accuracy/stretched/32x",
 }
-QUARTER = "sinusoidal-quarter"
-ROWS = (*SAYS, "added, with as few hands")
-answered = pd.DataFrame(
-    {"position": position}
-    | {says: slowed.text(name, column) for says, column in COLUMNS.items()}
-    | {"parameters": f"{slowed.mean(name, 'parameters'):,.0f}"}
-    for name, position in zip((*FOUR, QUARTER), ROWS, strict=True)
-)
+BY_POSITION, QUARTER = dict(zip(SAYS, FOUR, strict=True)), "sinusoidal-quarter"
+rows = BY_POSITION | {"added, with as few hands": QUARTER}
+sizes = [f"{slowed.mean(name, 'parameters'):,.0f}" for name in rows.values()]
 figures.show_table(
-    answered,
+    slowed.grid(rows, COLUMNS, head="position").assign(parameters=sizes),
     caption="Share of values recalled. The column “last L of 16L” counts only values "
     "less than one trained length back. In the last row position is added to a "
     "quarter of the columns. Means over seeds and 95 % t intervals.",
@@ -426,15 +421,11 @@ all_of = RunTable(latest)
 learned = {name: len(taught.values(name, INSIDE)) for name in FOUR}
 drawn_of = {name: len(all_of.values(name, INSIDE)) for name in FOUR}
 READ = {says: column for says, column in COLUMNS.items() if not says.endswith("32L")}
+how_many = [f"{learned[name]} of {drawn_of[name]} seeds" for name in FOUR]
+found = taught.grid(BY_POSITION, READ, head="position")
+found.insert(1, "learned it", how_many)
 figures.show_table(
-    pd.DataFrame(
-        {
-            "position": position,
-            "learned it": f"{learned[name]} of {drawn_of[name]} seeds",
-        }
-        | {says: taught.text(name, column) for says, column in READ.items()}
-        for name, position in zip(FOUR, SAYS, strict=True)
-    ),
+    found,
     caption="Share of latest values found: means over the seeds that learned the "
     "task, which means "
     f"at least {LEARNED:.0%} inside the trained length. The column “last L of 16L” "
@@ -479,18 +470,12 @@ needles = experiments.get("stretched_needle").table(profile)
 hidden = RunTable(needles)
 numbers["needle_seeds"] = len(hidden.values("rope", INSIDE))
 FOUND = {
-    "at L": INSIDE,
-    "as trained, 16L": "accuracy/native/16x",
-    "slowed, 2L": "accuracy/stretched/2x",
-    "slowed, 4L": "accuracy/stretched/4x",
-    "slowed, 16L": "accuracy/stretched/16x",
+    "at L": f"{{}}:{INSIDE}",
+    "as trained, 16L": "{}:accuracy/native/16x",
+    **{f"slowed, {k}L": f"{{}}:accuracy/stretched/{k}x" for k in (2, 4, 16)},
 }
 figures.show_table(
-    pd.DataFrame(
-        {"position": position}
-        | {says: hidden.text(name, column, ".2f") for says, column in FOUND.items()}
-        for name, position in zip(FOUR, SAYS, strict=True)
-    ),
+    hidden.grid(BY_POSITION, FOUND, ".2f", head="position"),
     caption="Share of the digits of needles found. Means over "
     f"{numbers['needle_seeds']} seeds and 95 % t intervals.",
 )
@@ -629,16 +614,10 @@ KINDS = {
     "position-and-cross": "all three with position",
     "all": "all four",
 }
-healed = pd.DataFrame(
-    {"slowed down": says}
-    | {
-        says_of: parts_of.text(name, f"accuracy/{key}", ".2f")
-        for name, says_of in zip(FOUR[:3], SAYS[:3], strict=True)
-    }
-    for key, says in KINDS.items()
-)
+metrics = {says: f"accuracy/{key}" for key, says in KINDS.items()}
+of_each = {says: f"{name}:{{}}" for name, says in zip(FOUR[:3], SAYS, strict=False)}
 figures.show_table(
-    healed,
+    parts_of.grid(metrics, of_each, ".2f", head="slowed down"),
     caption="Share of values recalled from texts of 8 L. The named terms of the "
     "scores use slowed positions and log n, in the way chosen for each model; the "
     "others are as trained. Means over seeds and 95 % t intervals.",
