@@ -19,6 +19,8 @@ from sepnb.claims.uses import FAR
 from sepnb.records.verdicts import SURVIVES
 
 DENSE, BESIDE, SEPARATED, ROPE = "sinusoidal", "concatenated-sinusoidal", "separated-sinusoidal", "rope"
+EQUAL = f"{SEPARATED}-wide"
+"""A separated model with as many parameters as RoPE."""
 TUNED = f"{SEPARATED}/position"
 AT_16X = ("accuracy/stretched/16x", "near/stretched/16x")
 """All answers in texts of sixteen trained lengths, and those less than one trained length back."""
@@ -54,6 +56,20 @@ def slowed(task: str) -> dict[str, Claim]:
             pairs(f"{SEPARATED} - {ROPE}", AT_16X[0], low=-0.03),
             **of,
         ),
+    }
+
+
+def at_equal_size(task: str, seen: str) -> dict[str, Claim]:
+    """What is asked of a separated model with as many parameters as RoPE, when the records of a smaller one
+    had been `seen`."""
+    return {
+        f"stretched-{task.replace('_', '-')}-as-often-as-slowed-rope-at-equal-parameters": _of(
+            f"A separated model with as many parameters as RoPE, with positions slowed down, {DOES[task]} at "
+            f"sixteen trained lengths as often as RoPE slowed down alike, within 3 points",
+            pairs(f"{EQUAL} - {ROPE}", AT_16X[0], low=-0.03),
+            experiment=f"experiment/stretched_{task}",
+            remark=f"A separated model with two thirds of these parameters had been seen, {seen} behind.",
+        )
     }
 
 
@@ -228,6 +244,8 @@ CLAIMS = {
     **slowed("mqar"),
     **slowed("latest_value"),
     **slowed("needle"),
+    **at_equal_size("mqar", "2 points"),
+    **at_equal_size("latest_value", "17 points"),
     **adapted("latest_value"),
     **adapted("needle"),
 }

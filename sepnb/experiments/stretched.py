@@ -90,7 +90,10 @@ MORE = {"mqar": (*FEW_WAVES, *RUNGS, *FAST), "latest_value": (*RUNGS, "separated
 """What else has twelve seeds, by task."""
 
 MAIN = ("sinusoidal", "concatenated-sinusoidal", "separated-sinusoidal", "rope")
-"""What the rules of every task compare: twelve seeds, as the control has. The others have six."""
+"""What the rules of every task compare: twelve seeds, as the control has."""
+
+EQUAL = "separated-sinusoidal-wide"
+"""The separated model with as many parameters as RoPE: twelve seeds, too. The others have six."""
 
 TIMES = (1, 2, 4, 8, 16, 32)
 NATIVE, WINDOW, APART = (1, 2, 4, 8, 16), (8, 16), (8, 16, 32)
@@ -212,7 +215,7 @@ def _stretched(task: str) -> TaskExperiment:
         methods=methods,
         smoke=smoke,
         seeds=SEEDS,
-        other_seeds={name: SEEDS[:6] for name in METHODS if name not in MAIN},
+        other_seeds={name: SEEDS[:6] for name in METHODS if name not in (*MAIN, EQUAL)},
         costs={"smoke": 3.0, "laptop": grid.costs["laptop"] + 50},
         task=task,
         sweep=sweep,
