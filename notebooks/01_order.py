@@ -221,8 +221,8 @@ assert numbers["invariance_error"] > 1e-3, "and they do move: it is not invarian
 # The source says that attention "is permutation equivalent" and "produces the same output regardless of input order". The first is a slip
 # for *equivariant*, the second describes *invariance*. No logit of $f(\Pi x)$ differs from that of $\Pi f(x)$ by more than
 # {num}`01_order/equivariance_error:.1e`, which is rounding. But one of them differs from the same logit of $f(x)$ by
-# {num}`01_order/invariance_error:.2f`. Each token keeps its own output wherever it moves, but the model cannot distinguish *dog* at place 1
-# from *dog* at place 4.
+# {num}`01_order/invariance_error:.2f`. Each token keeps its own output wherever it moves, but the model cannot distinguish *dog* as the
+# second word from *dog* as the fifth.
 # ```
 #
 # ## What averaging does to order
@@ -284,7 +284,7 @@ assert numbers["causal_equivariance_error"] > 1e-3, "it must notice the shuffle"
 # %% [markdown]
 # A causal model without an encoding is called {term}`NoPE`. Such models pick up positional information in training
 # {cite:p}`haviv2022,kazemnejad2023`. But *how deep* must they be? We keep the last token in place and shuffle only what comes before it.
-# Whatever their order, the last token sees all keys, so the mask removes nothing from its row.
+# Whatever the order of the earlier tokens, the last token sees them all, so the mask removes nothing from its row.
 
 
 # %%

@@ -258,8 +258,8 @@ print(f"{difference:.1f} of {d // 2}")
 #
 # ### What went wrong: a formula taken literally
 #
-# The slides behind this book print {eq}`eq-absolute-sinusoid` for $k \in \{0, 1, \dots, \lfloor d_{\text{pos}}/2 \rfloor\}$, both ends
-# included. How many columns is that?
+# The slides behind this book print {eq}`eq-absolute-sinusoid`, with $k$ in place of $m$, for
+# $k \in \{0, 1, \dots, \lfloor d_{\text{pos}}/2 \rfloor\}$, both ends included. How many columns is that?
 
 
 # %%
@@ -764,10 +764,10 @@ assert len({rates["ablation"][m] for n, *pair, _ in COMPARED[:2] for m in pair})
 # the loss ({verdict}`position-at-every-layer-helps: not reproduced`). The other two rows have three seeds and no rule, so they are
 # exploratory.
 #
-# Inside the trained length the table for queries and keys has a lower loss than the table at the input, but in longer texts it breaks more.
-# There the last row of the table replaces every row that is missing. We compare each model with itself, reading through a window that
-# slides along the text. At eight trained lengths the loss is higher than with this window by
-# {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits per byte for the table at queries and keys, and by
+# Inside the trained length the table for queries and keys has a lower loss than the table at the input, but longer texts break it at least
+# as much. In longer texts the last row of the table replaces every row that is missing. We compare each model with itself, reading through
+# a window that slides along the text and starts its positions at 0 again. At eight trained lengths the loss is higher than with this window
+# by {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits per byte for the table at queries and keys, and by
 # {num}`encodings/learned/gap/clamp/8x:+.2f` for the table at the input
 # ({doc}`chapter 7 <07_every_encoding>`).
 #
@@ -804,8 +804,8 @@ expected = d - 2 * torch.cos(w).sum()
 torch.testing.assert_close(steps_apart, expected.expand(3), rtol=0, atol=1e-10)
 
 # %% [markdown]
-# **2. (medium)** The tokens at $i$ and $j$ exchange places. Leave content aside, so that a score is $p_i W p_j^\top$. Does the score of
-# the one for the other change if $W = 1$? If $W = R_{-5}$?
+# **2. (medium)** The tokens at $i$ and $j$ exchange places. Leave content aside, so that a score is $p_i W p_j^\top$. Does the score that
+# one token gives the other change if $W = 1$? If $W = R_{-5}$?
 
 # %% tags=["hide-cell"]
 # Solution. For W = 1 no score changes, because it is symmetric: i scores j as j scores

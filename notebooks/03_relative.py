@@ -554,8 +554,8 @@ for one in shaw_clip.CLIPS:
 #
 # Transformer-XL starts from {eq}`eq-relative-four` and replaces whatever names a place. The key's embedding $p_j$ becomes $p_{i-j}$, the
 # sinusoid *of the distance*, and gets a separate matrix $W_r$. (The paper calls this sinusoid $R_{i-j}$; here $R$ is a rotation.) The
-# query's embedding $p_i$ becomes a learned vector, $u$ where it meets content and $v$ where it meets distances. This vector is the same at
-# all places, because where a query looks should not depend on where the query is.
+# query's embedding $p_i$ becomes a learned vector, $u$ where it meets content and $v$ where it meets distances. Both vectors are the same
+# at all places, because where a query looks should not depend on where the query is.
 #
 # $$
 # S_{ij} = \frac{1}{\sqrt d} \bigl[\;
@@ -905,8 +905,8 @@ figures.show(
 # **Limits.** Identities and counts are exact. The two live models are tiny, with one seed each.
 #
 # The experiment on clips has one size, one kind of text and one learning rate, that of RoPE in the sweep of `ablation`. A clip that costs
-# nothing shows that these labels are dispensable, not that precise position is useless: two clipped layers reach twice the clip, and a
-# causal mask gives position without any vector.
+# nothing shows that these labels are dispensable, not that precise position is useless: two layers with a clip of $k$ together reach back
+# $2k$ tokens, and a causal mask gives position without any vector.
 #
 # **What would change our mind.** A clip that costs more than the band of {numref}`fig-relative-clip` at a distance where hiding the keys
 # costs little: then models would need exact far distances for something other than far keys.

@@ -132,8 +132,8 @@ figures.show(
 # - **Time**: about 15 s of one CPU core, most of it for one tiny training; no GPU is used, nothing is downloaded. Memory:
 #   under 1 GB.
 # - **You need**: {doc}`chapter 1 <01_order>`; complex numbers in polar form, $z = |z|\, e^{J\theta}$ with $J^2 = -1$.
-# - **You will learn**: why scores of distances lead to a rotation; what the famous decay bounds; what happens when a band of frequencies
-#   stops; why positions in bfloat16 go wrong from 257 on.
+# - **You will learn**: why scores that depend only on distances lead to a rotation; what it is that decays in the famous decay; what
+#   happens when a band of frequencies stops; why positions in bfloat16 go wrong from 257 on.
 # - **Claims tested**: none here. Chapters {doc}`11 <11_language_model>`, {doc}`12 <12_extrapolators>` and {doc}`13 <13_slow_down>`
 #   compare RoPE with other methods.
 # ```
@@ -1109,8 +1109,8 @@ figures.show(
 # **What would change our mind.** A trained model in which {eq}`eq-rotation-bound` is below the simple bound for most pairs: then the
 # decay would bind. Or a slow band whose stopping costs bits within the trained length.
 #
-# **Where it goes on.** {doc}`Chapter 6 <06_longer_contexts>` changes the frequencies after training so that a model reads longer texts,
-# by {term}`context extensions <context extension>`.
+# **Where it goes on.** {doc}`Chapter 6 <06_longer_contexts>` changes the frequencies after training, so that a model can read longer texts.
+# Such changes are called {term}`context extensions <context extension>`.
 #
 # ## Exercises
 #

@@ -161,7 +161,7 @@ figures.show(
 # | KERPLE | a logarithm or a power, added | two numbers a head | distance |
 # | Sandwich | a sum of waves, added | nothing | distance |
 # | FIRE | a small perceptron, added | the perceptron, two numbers | distance, and index of the query |
-# | CoPE | what a table holds for a count of tokens, added | the table | what the text says |
+# | CoPE | an entry of a table, looked up by a count of tokens, added | the table | what the text says |
 # | DA-Transformer | a gate, multiplied | two numbers a head | distance |
 #
 # The dotted lines in the first panel of {numref}`fig-biases-encodings` are the loss of a model that knows only how often each byte, or each
@@ -460,7 +460,7 @@ figures.show_table(
 # ALiBi's loss is flat past its trained length ({verdict}`alibi-flat-beyond-length: reproduced`). In the bin that ends at $8L$, with
 # all keys visible, it differs from its own sliding window by {num}`extrapolation/alibi/gap/native/8x:.3f` bits per byte.
 #
-# The lecture notes suspect that ALiBi ignores the far context. We cannot test this
+# The lecture notes suspect that ALiBi ignores the far context. Here it does, but that cannot be put down to ALiBi
 # ({verdict}`alibi-does-not-use-longer-context: not testable here`): in these texts not even models *trained* at $8L$ gain much over their
 # own sliding window. The notes add that it is cheaper to train at $L$ than at $4L$, and that is so ({ref}`Details <biases-details>`).
 #
@@ -509,8 +509,8 @@ assert torch.equal(looked_up[3, 30, 5], table[t5_buckets(torch.tensor(-25)), 3])
 # \end{aligned}
 # $$ (eq-biases-kerple)
 #
-# With the logarithm the odds fall as a power of the distance, $e^{b(t)} = (1 + r_2 t)^{-r_1}$, so the far past fades
-# but never vanishes. ALiBi is the power form with $r_2 = 1$, and the limit of the logarithmic one for $r_2 \to 0$ with $r_1 r_2$ held.
+# With the logarithm the odds fall as a power of the distance, $e^{b(t)} = (1 + r_2 t)^{-r_1}$, so the far past fades but never vanishes.
+# ALiBi is the power form with $r_2 = 1$, and the limit of the logarithmic one for $r_2 \to 0$ with $r_1 r_2$ kept fixed.
 
 # %% tags=["hide-input"]
 ones = torch.ones(H, dtype=torch.float64)
@@ -911,7 +911,7 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 # {num}`05_biases/zero_weight_after:.0%` of all attention.
 #
 # (biases-trained)=
-# ## What it is worth in trained models
+# ## What these methods are worth in trained models
 #
 # The experiment `encodings` trains all methods of this chapter with three seeds, each at the best learning rate of a sweep, and reads texts
 # of up to $8L$ ({numref}`fig-biases-encodings`; {doc}`chapter 7 <07_every_encoding>` has the other encodings). Each statement below is true

@@ -13,8 +13,8 @@
 # %% [markdown]
 # # 7. Every encoding, side by side
 #
-# **Finding.** We compare {num}`07_every_encoding/compared` encodings, RoPE among them. Inside the trained length
-# {num}`07_every_encoding/ahead_of_rope` of them have a lower loss than RoPE in each of three seeds. Averaged over seeds,
+# **Finding.** We compare {num}`07_every_encoding/compared` encodings and variants; RoPE is among them, and so is no encoding at all. Inside
+# the trained length {num}`07_every_encoding/ahead_of_rope` of them have a lower loss than RoPE in each of three seeds. Averaged over seeds,
 # {num}`07_every_encoding/level_and_ahead` of these also read texts of eight trained lengths about as well as through a sliding window of
 # one trained length: {num}`07_every_encoding/level_and_ahead_names`. There are only three seeds and one budget, so read the numbers as
 # sizes, not as a ranking.
@@ -224,10 +224,10 @@ figures.show_table(
 #   {num}`encodings/sinusoidal/native-window/8x:.2f`. A text of length $L$ whose first index is $7L$ already raises the loss by
 #   {num}`encodings/sinusoidal/native-at-7x minus native/1x:.2f`. FIRE fails for the same reason.
 #
-# **No sinks for rotations.** Under the mask, the first four tokens can be kept visible at their original indices, as {term}`sinks <sink>`
+# **Sinks can hurt rotations.** Under the mask, the first four tokens can be kept visible at their original indices, as {term}`sinks <sink>`
 # {cite:p}`xiao2024`. This raises RoPE's loss from {num}`encodings/rope/native-window/8x:.2f` to
 # {num}`encodings/rope/native-window-sinks/8x:.2f`, perhaps because training never showed such distances. Partial RoPE suffers more. Sinks
-# change nothing for ALiBi, T5, KERPLE's logarithm, Sandwich and the vectors of distances.
+# change nothing for xPos, ALiBi, T5, KERPLE's logarithm, Sandwich and the vectors of distances.
 #
 # **Cost.** No encoding adds more than {num}`07_every_encoding/most_parameters:.0%` to the parameters of these models. The time depends on
 # the attention kernel: in texts of up to 1,024 tokens, attention with rotations or fixed biases keeps nearly all of its speed, but
@@ -246,7 +246,7 @@ figures.show_table(
 # | biases | ALiBi, Sandwich; T5, KERPLE, FIRE, CoPE | score | nothing; a few numbers a head, or a table | {doc}`chapter 5 <05_biases>` |
 # | gates | DA-Transformer, in four forms | score | two numbers a head | {doc}`chapter 5 <05_biases>` |
 # | forget gates (not in the figure) | FoX | query/key | a map from each token to a gate | {doc}`chapter 14 <14_dimensions>` |
-# | digit strings | SeqPE | score, or input | a small encoder | {doc}`chapter 15 <15_digits>`, {doc}`18 <18_seqpe_stream>` |
+# | digit strings | SeqPE | query/key (as a term of the score), or input | a small encoder | {doc}`chapter 15 <15_digits>`, {doc}`18 <18_seqpe_stream>` |
 # | random indices | sinusoid and RoPE, trained at random indices below $32L$ | as without random indices | as without | {doc}`far distances <93_far_distances>` |
 #
 # Context extensions change RoPE after training ({doc}`chapter 6 <06_longer_contexts>`). A *window mask* goes with any encoding, too: every
@@ -379,7 +379,7 @@ figures.show_table(
     pd.DataFrame(paid).astype(object).where(lambda cells: cells.notna(), None),
     caption="Every causal encoding: bits per byte inside the trained length, and past "
     "it with all keys visible. Then four controls, in the bin that ends at 8L: masks "
-    "of L keys, which keep the indices, and windows that slide by L/2 and re-base "
+    "of L keys, which keep the indices, and windows that slide by L/2 and restart  "
     "them. Below: the random ones read at indices from 0 on, models trained at 8L, and "
     "the entropies of bytes and of pairs as baselines. Means over seeds with 95 % t "
     "intervals. Encodings that were not run are left out.",
@@ -478,7 +478,7 @@ if profile == "laptop" and unrun.str.startswith("learned").all():  # what is sai
 # %% [markdown]
 # ## Limits
 #
-# There are one width, one kind of text, one short training and three seeds. So this page shows sizes and cannot rank encodings that lie
+# We used one width, one kind of text, one short training and three seeds. So this page shows sizes and cannot rank encodings that lie
 # close together. By chance alone, one in eight encodings that are really as good as RoPE has a lower loss in all three seeds, and
 # {num}`07_every_encoding/ahead_with_zero` of those that are ahead have intervals that include 0. Longer training may reverse the order.
 # Past the trained length the gap says what an encoding loses, not whether its model uses far text.

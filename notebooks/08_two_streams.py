@@ -17,8 +17,8 @@
 # (the MLP and the norm are split too, see the next chapter). Each vector then consists of two *streams*, one of position and one of
 # meaning. While the attention weights are held fixed, text cannot influence position at all: every derivative from one stream to the other
 # is {num}`08_two_streams/frozen_jacobian_split:.0f`, exactly ({numref}`fig-streams-jacobian`). If only the value matrices are left unsplit,
-# the largest such derivative is about {num}`08_two_streams/frozen_jacobian_full_value:.2f` or more in every random model. Live attention
-# weights read both streams, so each stream still influences the other through them.
+# the largest such derivative is about {num}`08_two_streams/frozen_jacobian_full_value:.2f` or more in every random model. If they are not
+# held fixed (*live*), the attention weights read both streams, so each stream still influences the other through them.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -553,7 +553,8 @@ numbers["wide_over_dense"] = formula(76, 19, 3) / dense
 # shows both comparisons.
 #
 # The last column of the table is for models whose output reads the sem stream only. In such a model nothing reads the pos values, outputs
-# and MLP of the last block, so these are not built.
+# and MLP of the last block or the norm before this MLP, and nothing needs the queries and keys of its heads that own pos columns only. So
+# none of these are built.
 #
 # ## What went wrong: zeros that drift
 #
@@ -597,8 +598,8 @@ assert drift > 1e-3 and not stored[outside].any()
 # **Limits.** The zeros are exact for any weights. The sizes of the leaks belong to random models of one small shape with the book's
 # initialisation; trained models can differ in either direction. The norm and the MLP were split throughout; the next chapter shows why.
 #
-# **What would change our mind.** A single nonzero entry in a frozen Jacobian of a split model, for any width, head count or weights. The
-# package's tests look for one, also in models with biases, RMS norms, no mask or straddling heads.
+# **What would change our mind.** A single nonzero derivative from one stream to the other in a frozen Jacobian of a split model, for any
+# width, head count or weights. The package's tests look for one, also in models with biases, RMS norms, no mask or straddling heads.
 #
 # ## Exercises
 #

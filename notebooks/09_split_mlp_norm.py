@@ -216,8 +216,9 @@ assert not gradient[..., 8:].any(), "the split MLP does not"
 # %% [markdown]
 # ### What it saves
 #
-# A dense MLP has $8 D^2$ weights, the split one $8\,(d_{\text{pos}}^2 + d_{\text{sem}}^2)$. Each needs as many multiplications per token as
-# it has weights. We count the parameters of the modules, and their floating-point operations with PyTorch's counter.
+# A dense MLP has $8 D^2$ weights, the split one $8\,(d_{\text{pos}}^2 + d_{\text{sem}}^2)$. For each token, every weight costs one
+# multiplication and one addition, which count as two operations. We count the parameters of the modules, and their floating-point
+# operations with PyTorch's counter.
 
 
 # %%
@@ -355,9 +356,10 @@ assert -0.75 < slope < -0.35
 # \;\approx\; \operatorname{norm}(p) ,
 # $$ (eq-split-scale)
 #
-# where $\sigma_p^2$ is the variance over the columns of $p$. The approximation holds while $c^2 \sigma_p^2 \gg \varepsilon$. So a block
-# reads the *direction* of the pos stream, and reads its magnitude only where $\varepsilon$ matters. Where does $\varepsilon$ matter? We
-# compare the size of $\operatorname{norm}(c\,p)$ with {eq}`eq-split-scale` for the sinusoid and for a freshly initialised learned table.
+# where $\sigma_p^2$ is the variance over the columns of $p$. The approximation holds while both $\sigma_p^2$ and $c^2 \sigma_p^2$ are much
+# larger than $\varepsilon$. So a block reads the *direction* of the pos stream, and reads its magnitude only where $\varepsilon$ matters.
+# Where does $\varepsilon$ matter? We compare the size of $\operatorname{norm}(c\,p)$ with {eq}`eq-split-scale` for the sinusoid and for a
+# freshly initialised learned table.
 
 # %%
 torch.manual_seed(seed)
@@ -556,16 +558,16 @@ figures.show(
 #    need {num}`09_split_mlp_norm/mlp_share_quarter:.1%` of the parameters and operations of a dense MLP.
 # 2. The slides do not mention the **norm**, but the norm decides. With a joint norm nothing else keeps the streams apart; with one norm per
 #    stream the value path is separated exactly.
-# 3. Width dilutes what a joint norm mixes, about as $D^{-1/2}$, but does not remove it.
-# 4. A split norm reads the *direction* of the position vector. The vector's magnitude survives only in the residual path, where later
-#    blocks see it as a change of direction.
+# 3. Width dilutes what a joint norm mixes, about as $D^{-1/2}$, but does not remove it (measured on the norm alone).
+# 4. A split norm reads the *direction* of the position vector. Unless the vector is so small that $\varepsilon$ matters, its magnitude
+#    survives only in the residual path, where later blocks see it as a change of direction.
 #
 # **Limits.** These are random models of one small shape; the zeros hold for any weights, the sizes of the leaks do not. The extrapolators
 # were applied only to a random table. Post-norm models were not studied.
 #
 # **What would change our mind.** A nonzero frozen Jacobian between the streams with everything split. A joint-norm model whose leak
-# vanishes in training, which is possible because gains can shrink a stream. Or an extrapolator that only rescales a position vector and
-# still changes what the first block reads.
+# vanishes in training, which is possible because gains can shrink a stream. Or an extrapolator that only rescales the vectors of a table
+# with entries of order one and still changes what the first block reads.
 #
 # ## Exercises
 #

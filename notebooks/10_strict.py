@@ -1072,14 +1072,14 @@ figures.show(
     name="fig-strict-bargain",
     alt="Test bits per byte against multiply-adds per token, one marker per method and "
     "one tick per seed. Dense models are on the right, separated ones in the middle, "
-    "strict ones, where they have been run, on the left.",
+    "strict ones on the left.",
     caption="Loss and arithmetic of every model with an encoding, inside the trained "
     f"length. Left and low is better. {said}",
 )
 
 # %% [markdown]
 # Strict minus separated is {num}`extrapolation/strict-learned minus separated-learned/bits_per_byte:+.3f±` bits per byte with the learned
-# table and {num}`extrapolation/strict-sinusoidal minus separated-sinusoidal/bits_per_byte:+.3f±` with the sinusoid (hypothesis, for both:
+# table and {num}`extrapolation/strict-sinusoidal minus separated-sinusoidal/bits_per_byte:+.3f±` with the sinusoid (our claim, for both:
 # {verdict}`strict-as-good-as-separated: undecided`). This is one size, one share $r$ and one short budget.
 #
 # With more training the strict model stays level with the separated one, but both fall behind a dense model of the same width. In the
@@ -1095,17 +1095,17 @@ figures.show(
 #    ({verdict}`strict-is-dense-plus-tables: held`). In training the tables are computed once per batch; afterwards they are computed once
 #    for all texts. Arithmetic and cache shrink towards $(1-r)^2$ and $1-r$ of the dense model's.
 # 3. **The saving ends** where sequences have different positions or masks.
-# 4. **With the sinusoid strict is as good as separated; with learned position embeddings six seeds cannot say** (hypothesis, for both:
+# 4. **With the sinusoid strict is as good as separated; with learned position embeddings six seeds cannot say** (our claim, for both:
 #    {verdict}`strict-as-good-as-separated: undecided`). After sixteen times the shortest training small models of both kinds, with a
 #    sinusoid, are behind a dense model of the same width.
 #
 # **Limits.** The zeros hold for any weights. The maps, shares and spreads belong to one tiny model trained for seconds. With more training
 # than this short budget, quality was measured on smaller models only. The saving needs batches whose sequences share their positions.
 #
-# **What would change our mind.** A nonzero entry in a live Jacobian of a strict model. A separated model that pulls ahead with more
-# training: then its routing leak would be worth something. Or a dense model of width $d_{\text{sem}}$, with RoPE for example, that is as
-# good as a strict one. Such a model costs as much per token, so the position branch and its tables would then be useless. This page does
-# not train one.
+# **What would change our mind.** A nonzero derivative of the pos stream with respect to the text in a strict model with live attention. A
+# separated model that pulls ahead with more training: then its routing leak would be worth something. Or a dense model of width
+# $d_{\text{sem}}$, with RoPE for example, that is as good as a strict one. Such a model costs as much per token, so the position branch and
+# its tables would then be useless. This page does not train one.
 #
 # ## Exercises
 #

@@ -583,7 +583,7 @@ figures.show(
     "with all keys visible and with a window of one trained length; a line a method.",
     caption="After sixteen times the training, too, every line rises past the trained "
     "length L if all keys are visible. With a window of L keys RoPE stays level, and "
-    "no other encoding does. Two of the others have sinusoids, which are then read at "
+    "no other line does. Two of the others have sinusoids, which are then read at "
     "indices that training never showed, and learned tables hold their last row. Means "
     "over seeds."
     if ran
@@ -601,8 +601,8 @@ assert not answers or sorted(answers) == ["fails"] + ["open"] * (len(answers) - 
 numbers["easier_asked"] = len(answers) or NOT_RUN
 
 # %% [markdown]
-# It does not. With all keys visible, the loss of every model is at least {num}`12_extrapolators/rise_least` bits per byte higher at four to
-# eight lengths than up to $L$. The five rules do not extrapolate after such a training either (our claim that they do:
+# It does not. With all keys visible, the loss of each of these models is at least {num}`12_extrapolators/rise_least` bits per byte higher
+# at four to eight lengths than up to $L$. The five rules do not extrapolate after such a training either (our claim that they do:
 # {verdict}`the-five-extrapolate-after-long-training: refuted`). Even with the best of them the separated model is
 # {num}`12_extrapolators/long_least:+.1f` bits per byte above its sliding window.
 #
@@ -624,8 +624,8 @@ numbers["easier_asked"] = len(answers) or NOT_RUN
 # need not be the reason: these two models have not even learned to use near text as well as models trained at $L$.
 #
 # After the long training, too, context beyond eight bytes is worth at most {num}`12_extrapolators/beyond_most` bits per byte, where we had
-# asked for a tenth. So even at {term}`key bytes <key byte>`, whose loss falls most when a model sees more text {cite:p}`fang2024`, neither
-# the use of far text nor that of its order can be judged.
+# asked for a tenth. So we can judge neither the use of far text nor that of its order, not even at {term}`key bytes <key byte>`, whose loss
+# falls most when a model sees more text {cite:p}`fang2024`.
 #
 # So these novels test only whether a model *breaks*. Part IV of the book uses tasks to ask whether a model uses what it reads.
 
@@ -647,11 +647,11 @@ assert not near or max(near) < 0.1, "as is said"
 # 2. **No rule lets a model read longer texts**, after a short training or a long one, and a window mask rescues none.
 # 3. **Separation helps under only one rule of five**, the cyclic one, after a short training. A dense model
 #    does not read past the end of its table either ({verdict}`lookup-tables-limit-extrapolation: reproduced`).
-# 4. **Better vectors were not enough.** The vectors that we fitted let a dense model read one length further, but not a separated one.
-#    Leaving out the norm on positions makes fitting easier, brings the cyclic rule much nearer in the next length, and costs
-#    {num}`fitted_rows/separated-learned-plain minus separated-learned/bits_per_byte:+.2f` bits per byte inside the trained length.
+# 4. **In the separated model better vectors were not enough.** The vectors that we fitted let a dense model read one length further, but
+#    not a separated one. Leaving out the norm on positions makes fitting easier, brings the cyclic rule much nearer in the next length, and
+#    costs {num}`fitted_rows/separated-learned-plain minus separated-learned/bits_per_byte:+.2f` bits per byte inside the trained length.
 #
-# **Where to go from here.** All five rules *continue* positions, to vectors that no layer has met. {doc}`Chapter 13 <13_slow_down>` slows
+# **Where to go from here.** All five rules *continue* positions past the end of the table. {doc}`Chapter 13 <13_slow_down>` slows
 # them down instead, so that a long text only needs vectors like those of training.
 #
 # **Limits.** One kind of text, models of less than a million parameters, windows of $128$ bytes and, after the long training, $64$. The

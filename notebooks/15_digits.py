@@ -504,7 +504,7 @@ assert numbers["saved_window"] > 3 and numbers["saved_random"] < numbers["saved_
 
 # %% [markdown]
 # On the positions 0 to 511, the tree alone saves a factor of {num}`15_digits/saved_tree`. Together with computing only the last slots of
-# the last layer, it saves a factor of {num}`15_digits/saved_window:.2f`. On random positions, both together save
+# the last layer, it saves a factor of {num}`15_digits/saved_window:.2f`. On random positions, both together save a factor of
 # {num}`15_digits/saved_random:.2f`.
 #
 # All sequences of a batch and all layers use the same embeddings. So a training step runs the encoder once for the text and twice for the

@@ -407,9 +407,9 @@ figures.show(
 #
 # - **No places**, a **learned** table, a **sinusoid**, and **axial RoPE**.
 # - A **separated** sinusoid, whose position vectors have dimensions of their own (one position stream for rows and one for columns) and are
-#   not added to the content. The model is either as wide as the other models, which costs no accuracy on the trained grid
-#   ({verdict}`a-stream-for-rows-and-one-for-columns-cost-nothing: held`), or *wide*, with about as many parameters as the *dense* sinusoid,
-#   which is added to the content.
+#   not added to the content. We train it in two widths. At the width of the other models, separation costs no accuracy on the trained grid
+#   ({verdict}`a-stream-for-rows-and-one-for-columns-cost-nothing: held`). The *wide* model has about as many parameters as the *dense*
+#   sinusoid, which is added to the content.
 # - **Shifts**: the sinusoid and axial RoPE, trained with {term}`random offsets <random-offset training>`: in a tenth of the steps the whole
 #   grid is moved, to coordinates below 30.
 # - **SeqPE, digits alone**: SeqPE as a *term of the score*. Linear maps, the same in all layers, turn the embeddings of the digits into
@@ -427,9 +427,8 @@ figures.show(
 # `````{dropdown} Details: the bar for directions, and what SeqPE has seen
 # A place near an edge reveals something about the direction. A model that sees the place of only one of the two things can be right in
 # {num}`17_two_dimensions/one_place` of the pictures at 7 x 7 patches, in {num}`17_two_dimensions/one_place_spread` spread over 14 x 14, and
-# in {num}`17_two_dimensions/one_place_canvas` on a canvas of 14 x 14. So the rules set their bar above chance. On the canvas they take a
-# guess
-# to be right in only a quarter of the pictures, which is too low.
+# in {num}`17_two_dimensions/one_place_canvas` on a canvas of 14 x 14. So the rules set their bar above chance. But on the canvas they
+# assume that a guess is right in only a quarter of the pictures, and that bar is too low.
 #
 # The random offsets of a run put some patch on {num}`images/seqpe/direction/covered_cells:.0%` of the cells that they can reach, but the
 # grid as a whole on only {num}`17_two_dimensions/places_drawn` of its {num}`17_two_dimensions/places_of_grid` possible places.
@@ -557,7 +556,7 @@ assert opposite_at["sinusoidal"][8:12].mean() > 40
 # %% [markdown]
 # **Each encoding repeats itself.** In training the first digit never changes, so the model with digits alone reads only the second digit.
 # After a move by ten, nearly everything looks as before. After a move by five, the square covers the cells 6 to 12. The cells 10 to 12 then
-# look like 0 to 2, which come before 6 to 9, so the order is reversed.
+# look like 0 to 2, which come before 6 to 9, so for many pairs of cells the order is reversed.
 #
 # A rotation by $\omega$ per cell repeats after $2\pi/\omega$ cells. In axial RoPE, accuracy here follows the pair that turns by a tenth of
 # a radian. The sinusoid partly recovers every twenty cells, the length of its second wave.
@@ -756,9 +755,9 @@ figures.show(
 )
 
 # %% [markdown]
-# All encodings learn the task on three axes. **The sinusoid is best in larger cubes.** On the canvas with 12 cells along an edge, the
-# sinusoid with random offsets is right in {num}`volumes/sinusoidal-shifts/canvas-12:.1%±` of the cases and SeqPE in
-# {num}`volumes/seqpe/canvas-12:.1%±`.
+# All encodings learn the task on three axes. **The sinusoid is best in larger cubes.** (Axial RoPE was not trained with random offsets
+# here.) On the canvas with 12 cells along an edge, the sinusoid with random offsets is right in
+# {num}`volumes/sinusoidal-shifts/canvas-12:.1%±` of the cases and SeqPE in {num}`volumes/seqpe/canvas-12:.1%±`.
 #
 # We expected SeqPE to lead in larger cubes ({verdict}`seqpe-is-ahead-in-larger-cubes: refuted`). Its losses and offsets help it there.
 #
@@ -916,9 +915,8 @@ assert abs((between[1, 1] - between[0, 1]).item() - 6 / 13) < 1e-12
 # point. Which mirror images of the point give the same product?
 
 # %% tags=["hide-cell"]
-# Solution. From those in the row and in the column of the third point, because the
-# kernel is even, and from those in its diagonals, because the sum does not say which
-# term is which.
+# Solution. Those in the row and in the column of the third point, because the kernel
+# is even, and those in its diagonals, because the sum does not say which term is which.
 third, point = torch.tensor([4, 4]), torch.tensor([2, 7])
 away = point - third
 turns = [(1, -1), (-1, 1), (-1, -1)]

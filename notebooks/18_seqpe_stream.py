@@ -17,7 +17,7 @@
 # of SeqPE and train the model at random offsets. If we add SeqPE's two losses, the model gets worse far from index 0. For a text that
 # begins not at 0 but at another round index seen in training (a multiple of 1,000), the bits per byte change by
 # {num}`18_seqpe_stream/covered_aligned_shifts:+.2f` with random offsets alone, and by {num}`18_seqpe_stream/covered_aligned_separated:+.2f`
-# with both losses as well. Added to random offsets, the losses help only in texts longer than two trained lengths, where the model fails
+# if both losses are added. Added to random offsets, the losses help only in texts longer than two trained lengths, where the model fails
 # with or without them.
 
 # %% tags=["parameters"]
@@ -190,8 +190,8 @@ figures.show(
 )
 
 # %% [markdown]
-# > **Question.** Does a position stream of digit strings let a separated and a strict model read longer texts than in training, and
-# > at indices never seen in training?
+# > **Question.** Does a position stream of digit strings let a separated or strict model read longer texts than in training, or texts that
+# > begin at indices never seen in training?
 #
 # ```{admonition} Before you start
 # :class: note
@@ -480,7 +480,7 @@ figures.show(
 # has a loss of {num}`extrapolation/none/native/1x:.2f`, wherever the text begins.
 #
 # **The sinusoid loses less at indices never seen.** At round starts never seen, the separated sinusoid with the same offsets loses
-# {num}`18_seqpe_stream/never_seen_aligned_separated_sinusoid:+.2f`, and SeqPE loses
+# {num}`18_seqpe_stream/never_seen_aligned_separated_sinusoid:+.2f` bits per byte, and SeqPE loses
 # {num}`18_seqpe_stream/never_seen_aligned_separated:+.2f`. We had claimed that SeqPE loses less
 # ({verdict}`seqpe-beats-the-sinusoid-at-far-indices: refuted`). As a term of the score, SeqPE loses
 # {num}`18_seqpe_stream/never_seen_aligned_score:+.2f`.
@@ -573,8 +573,8 @@ figures.show(
 # `````
 #
 # **As a term of the score** SeqPE in effect attends only to the last trained length: a mask of that width changes its loss by less than a
-# millionth. In the last bin its gap is {num}`seqpe_stream/dense-seqpe-score/gap/native/8x:+.3f`, far smaller than with any position stream.
-# But RoPE with a window has a lower loss in every bin and seed.
+# millionth of a bit per byte. In the last bin its gap is {num}`seqpe_stream/dense-seqpe-score/gap/native/8x:+.3f`, far smaller than with
+# any position stream. But RoPE with a window has a lower loss in every bin and seed.
 
 # %% [markdown]
 # ### Where a window lies
@@ -656,7 +656,8 @@ for name, measure, group in (
 # `````{dropdown} Details: inside a window
 # **Inside a window** the losses reach their aim. At seen starts that are not round the likeness to the trained window is
 # {num}`18_seqpe_stream/likeness_covered_misaligned_shifts:.2f` with random offsets alone and
-# {num}`18_seqpe_stream/likeness_covered_misaligned_separated:.2f` with both losses. But queries and keys also depend on where a window
+# {num}`18_seqpe_stream/likeness_covered_misaligned_separated:.2f` with both losses. As the table shows, most of this rise comes with the
+# contrastive loss. But queries and keys also depend on where a window
 # lies ({doc}`chapter 16 <16_two_losses>`).
 # `````
 
@@ -848,12 +849,13 @@ numbers["score_longer_alibi"] = chapter_numbers.mean_of(alibi)
 # byte and better than the sinusoid without random offsets ({num}`18_seqpe_stream/score_inside_sinusoid:+.3f`).
 #
 # **Past it**, in the last bin, it beats the dense sinusoid with the same offsets, and RoPE without a window, which fails there. RoPE with a
-# window is better. ALiBi is better by {num}`18_seqpe_stream/score_longer_alibi:.3f`. {doc}`Chapter 7 <07_every_encoding>` compares SeqPE
-# with *every* encoding, with three seeds.
+# window is better. ALiBi is better by {num}`18_seqpe_stream/score_longer_alibi:.3f` bits per byte. {doc}`Chapter 7 <07_every_encoding>`
+# compares SeqPE with *every* encoding, with three seeds.
 #
 # **The encoder** is called lightweight in the abstract. We ask whether it takes less than a twentieth of a training step
 # ({verdict}`the-encoder-is-lightweight: undecided`). The narrowest encoder, with its maps and with losses in every step, takes
-# {num}`seqpe_cost/width-32-every-1/share:.1%` ({doc}`chapter 20 <20_cost_and_speed>`). We also ask this of everything that SeqPE adds,
+# {num}`seqpe_cost/width-32-every-1/share:.1%`, too near that bound for the rounds to decide ({doc}`chapter 20 <20_cost_and_speed>`). We
+# also ask this of everything that SeqPE adds,
 # including the longer queries and keys of the score term ({verdict}`all-that-seqpe-adds-is-light: refuted`).
 #
 # `````{dropdown} Details: what else the abstract says
@@ -868,7 +870,8 @@ numbers["score_longer_alibi"] = chapter_numbers.mean_of(alibi)
 # 1. **Added to random offsets, the two losses hurt the stream far from index 0.** They move seen round windows, which hardly move with
 #    random offsets alone. We expected the losses to help at indices never seen ({verdict}`the-losses-carry-the-stream-further: refuted`),
 #    but there they cost more in every seed.
-# 2. **Random offsets help even when both losses are used.**
+# 2. **Far from index 0 and in longer texts, random offsets help even when both losses are used.** Inside the trained length they cost a
+#    little.
 # 3. **The stream does not survive in a longer text.** We had expected it to, with all keys visible ({verdict}`seqpe-survives: refuted`) or
 #    with a window ({verdict}`seqpe-and-a-window-survive: refuted`). Most of its gap comes from the index.
 # 4. **As a term of the score**, where the release has it, SeqPE beats the dense sinusoid. Inside the trained length it loses to RoPE, and

@@ -186,10 +186,10 @@ figures.show(
 #
 # ## Needle in a haystack
 #
-# **Models find most distant needles if they are read with YaRN or trained with gaps. Gaps work best together with a content-to-position
-# term.** YaRN needs no training. *Gaps* are jumps in the positions of short training texts, so that the model meets the distances of long
-# texts. The *content-to-position term* lets the content of a query choose a distance; here it is used together with a sinusoid of short
-# period.
+# **Models find most of the distant needles if they are read with YaRN or trained with gaps. Gaps work best together with a
+# content-to-position term.** YaRN needs no training. *Gaps* are jumps in the positions of short training texts, so that the model meets the
+# distances of long texts. The *content-to-position term* lets the content of a query choose a distance; here it is used together with a
+# sinusoid of short period.
 
 # %% tags=["hide-input"]
 maps(
@@ -210,7 +210,7 @@ maps(
 
 # %% [markdown]
 # **Separation is not what helps.** The dense twin of the separated model has more parameters. But a wider separated model, as large as the
-# dense twin, finds no more needles than the smaller separated one, and the dense twin still does as well
+# dense twin, finds no more far needles than the smaller separated one, and the dense twin still does as well
 # ({verdict}`needle-dense-twin-does-as-well-at-equal-parameters: held`). We compared two dense models with the separated one: the dense twin
 # does as well, but RoPE with gaps, which lacks the term, finds fewer needles ({verdict}`needle-dense-twins-do-as-well: partly`).
 #
@@ -366,7 +366,8 @@ assert abs(samples.chance["random source"] - by_hand) < 0.01
 #
 # The separated model with the content-to-position term, trained with position gaps, recalls
 # {num}`mqar/separated-content-gap/far/native:.1%` of the far values and meets our rule for using far text
-# ({verdict}`mqar-a-separated-model-uses: held`). The separated model that was trained at random positions recalls
+# ({verdict}`mqar-a-separated-model-uses: held`). The separated model that was trained at *random positions* (the tokens of a text, in
+# training and in reading, get increasing positions, drawn at random from a range 32 times as long as a training text) recalls
 # {num}`mqar/separated-randomised/far/native:.1%`. It finds {num}`latest_value/separated-randomised/far/native:.0%` of the far latest
 # values.
 #
@@ -408,7 +409,9 @@ figures.show(
 #
 # A separated model finds more far latest values than its dense twin ({verdict}`latest-value-separation-finds-more: held`). But this rests
 # on one pair of models, with the term and gaps, in which neither model finds enough to count as use:
-# {num}`latest_value/separated-content-gap/far/native:.0%` and {num}`latest_value/sinusoidal-content-gap/far/native:.0%`.
+# {num}`latest_value/separated-content-gap/far/native:.0%` and {num}`latest_value/sinusoidal-content-gap/far/native:.0%`. With the term and
+# random positions, the dense model finds more than either of them, but its separated twin did not learn the task, so this pair is not
+# compared.
 #
 # **At random positions a separated model learns order in fewer steps than a dense one that adds the same sinusoid**
 # ({verdict}`separation-learns-order-sooner: held`). Training begins with texts of half the length. By the end of this phase

@@ -139,8 +139,8 @@ assert pair["separated"].limit < alone < pair["strict"].limit
 # {num}`20_cost_and_speed/attention_counted:.0%` of the multiply-adds. The grey ticks of the figure are the limit with that share of time.
 # They are close to what we measured without a compiler and with a quarter of the width or less for position.
 #
-# Is the rest memory traffic? An operation takes at least the time of its multiply-adds, and at least the time that it needs to read and
-# write its bytes. The longer of the two is its *roofline* {cite:p}`williams2009`:
+# Can memory traffic be another reason? An operation takes at least the time of its multiply-adds, and at least the time that it needs to
+# read and write its bytes. The longer of the two is its *roofline* {cite:p}`williams2009`:
 #
 # ```{literalinclude} ../../sepnb/analysis/roofline.py
 # :pyobject: roofline
@@ -359,7 +359,7 @@ figures.show_table(
 )
 
 # %% [markdown]
-# **The encoder is cheap, but SeqPE's score term is not.** The narrowest encoder, with its maps and with losses in every step, takes
+# **A narrow encoder is cheap, but SeqPE's score term is not.** The narrowest encoder, with its maps and with losses in every step, takes
 # {num}`seqpe_cost/width-32-every-1/share:.1%` of the time of a training step. But the whole step takes
 # {num}`seqpe_cost/width-32-every-1/longer:.2f` times as long as a step without an encoding. Every query and key is longer, too, but the
 # step has only {num}`seqpe_cost/width-32-every-1/products_longer:.2f` times the multiply-adds; we have not measured where the rest of the

@@ -336,8 +336,8 @@ figures.show(
 # %% [markdown]
 # New indices do more harm here than a longer text: a window mask removes the far keys and keeps the new indices, and most of the extra loss
 # remains. Slower positions ({eq}`eq-slow-parts`, with attention sharpened in longer texts) bring it down without any training, and tuned
-# position weights bring it down further. Random starts in training help as well. Each remedy costs something inside L, but you can read
-# short texts without the tuned part.
+# position weights bring it down further. Random starts in training help as well. Slower positions, tuning and random starts each cost
+# something inside L, but you can read short texts without the tuned part.
 #
 # | trained | read | bits per byte inside L | past L, above the sliding window |
 # |---|---|---|---|
@@ -833,9 +833,9 @@ if profile == "laptop" and len(geometry):
 # 1. **A new index reaches the content only through attention.** A rule that kept where the heads look would keep all of the content. None
 #    of the five does: the content moves by {num}`21_inside/drift_five_separated:.2f` of its norm, and in a dense model by
 #    {num}`21_inside/drift_five_dense:.2f`.
-# 2. **A separated model that was trained from index 0 fails past L mostly because of the index.** In the first layer its heads lose what
-#    the position stream contributed, while the part that reads only the text is unchanged. Slower positions bring much of the lost part
-#    back.
+# 2. **The small model of this page, trained from index 0, fails past L mostly because of the index.** In its first layer the head that we
+#    took apart loses what the position stream contributed, while the part that reads only the text is unchanged. Slower positions bring
+#    much of the lost part back.
 # 3. **The pos stream holds position, as a smooth curve, and a whisper of text.** The sem stream hardly shows the index.
 #
 # **Limits.** One language, models of less than a million parameters, one budget. Models without an encoding and those with a learned table,

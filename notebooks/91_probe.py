@@ -224,8 +224,8 @@ assert abs(index) < 1e-4, "RoPE knows differences of positions only"
 #
 # 1. The baseline of a long text is the model's own sliding window. At eight trained lengths RoPE with a window differs from it
 #    by {num}`91_probe/gap_window:.3f` bits per byte.
-# 2. A model that survives need not use far text. The verdict on use is *{num}`91_probe/uses_window`* for RoPE with a window and
-#    *{num}`91_probe/uses_wrap`* for the repeated table.
+# 2. A model that survives need not use far text. The verdict on use is *{num}`91_probe/uses_window`* for RoPE with a window, which
+#    survives, and *{num}`91_probe/uses_wrap`* for the repeated table, which does not.
 # 3. A card judges one checkpoint. Its intervals are over windows of text and say nothing about another training.
 #
 # **Limits.** Windows of one text are taken as independent, and replaced context comes from the same text. No model was trained with several

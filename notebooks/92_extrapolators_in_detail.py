@@ -136,10 +136,10 @@ assert numbers["wave_error_turned"] < numbers["wave_error"]
 # corrected scale, the sinusoid still misses the table inside the window by {num}`92_extrapolators_in_detail/wave_error:.2f` of the table's
 # norm; rows of zeros would miss it by 1.
 #
-# The form *aligned* in the tables below is our own: an orthogonal map brings the sinusoid as close
-# to the table as possible. This lowers the error to {num}`92_extrapolators_in_detail/wave_error_turned:.2f`. If the aligned rows did well
-# past $L$, the idea would be right and only the basis wrong. They do not: in the *last bin*, from $4L$ to $8L$, the separated model has a
-# gap of {num}`extrapolation/separated-learned/gap/sinusoidal-aligned/8x:+.2f` with them and of
+# The form *aligned* in the tables below is our own: an orthogonal map brings the sinusoid as close to the table as possible. This lowers
+# the error only to {num}`92_extrapolators_in_detail/wave_error_turned:.2f`, about that of rows of zeros. If the aligned rows did well past
+# $L$, the idea would be right and only the basis wrong. They do not: in the *last bin*, from $4L$ to $8L$, the separated model has a gap of
+# {num}`extrapolation/separated-learned/gap/sinusoidal-aligned/8x:+.2f` with them and of
 # {num}`extrapolation/separated-learned/gap/sinusoidal/8x:+.2f` without the map.
 #
 # The fading row (6) is nearly the same as holding the last row, because the norm removes its length. It is not quite the same: the second
@@ -372,18 +372,18 @@ for most, end in (("least", cyclic.min()), ("most", cyclic.max())):
 # We also froze the models and fitted new rows to them, as in {doc}`chapter 12 <12_extrapolators>`. With fitted rows, the gap of the dense
 # sinusoidal model is {num}`fitted_rows/sinusoidal/gap/fitted/2x:+.2f`. In the separated sinusoidal model the fit cannot even replace
 # trained rows that we removed: the loss stays {num}`fitted_rows/separated-sinusoidal/recovered:+.2f` above the original. So nothing follows
-# from this fit. With a window mask only the index is new. Even then the separated model with a learned table and fitted rows has a gap of
-# {num}`fitted_rows/separated-learned/gap/fitted-masked/2x:+.2f`.
+# from this fit. In the separated model with a *learned* table, fitted rows leave a gap of
+# {num}`fitted_rows/separated-learned/gap/fitted-masked/2x:+.2f` even with a window mask, where only the index is new.
 #
 # These runs read other windows of the test text than the tables above, and their sliding window moves by $L/16$. So the same rule can have
 # a different gap in this table.
 #
 # ## A second text
 #
-# WikiText-2 {cite:p}`merity2017` consists of Wikipedia articles, cut into words. We trained six of the models on its articles and let them
-# read its test articles, with the same schedule, rules and settings. We ran three seeds, which are too few for a verdict. The makers of the
-# data set wrote `<unk>` for rare words and put `@-@`, `@,@` and `@.@` inside words and numbers. These *marks* are easy to guess, so they
-# are counted separately.
+# WikiText-2 {cite:p}`merity2017` consists of Wikipedia articles, cut into words. We trained six of the models on its training articles with
+# the same schedule and settings, and let them read its test articles under the same rules. We ran three seeds, which are too few for a
+# verdict. The makers of the data set wrote `<unk>` for rare words and put `@-@`, `@,@` and `@.@` inside words and numbers. These *marks*
+# are easy to guess, so they are counted separately.
 
 # %% tags=["hide-input"]
 whole, tight = (
@@ -495,9 +495,9 @@ figures.show_table(
 
 # %% [markdown]
 # Does the block-diagonal constraint, by which no value, norm or MLP mixes position and content, make extrapolation easier? A separated and
-# a concatenated model with learned tables and nearly as many parameters have about the same loss inside the trained length: separated minus
-# concatenated is {num}`matched_loss/separated-learned-wide minus concatenated-learned/bits_per_byte:+.3f±`. Six seeds leave the question
-# open
+# a concatenated model with learned tables and nearly equal numbers of parameters have about the same loss inside the trained length:
+# separated minus concatenated is {num}`matched_loss/separated-learned-wide minus concatenated-learned/bits_per_byte:+.3f±`. Six seeds leave
+# the question open
 # ({verdict}`the-constraint-makes-extrapolation-easier: undecided`). We changed our rule of judgement, which had compared models of equal
 # width, when we saw that their losses inside the trained length differ too much for a comparison.
 #

@@ -147,7 +147,8 @@ figures.show(
 # ## The index
 #
 # **{term}`Random offsets <random-offset training>`** show more indices: each sequence of $L$ tokens begins at a random index below a
-# maximum. Kiyono et al. {cite:p}`kiyono2021` shift positions in this way, and {cite:t}`ruoss2023` draw the positions themselves at random.
+# maximum. Kiyono et al. {cite:p}`kiyono2021` shift positions in this way, and {cite:t}`ruoss2023` draw the positions themselves at random;
+# some models of {doc}`chapter 19 <19_far_text>` are trained at such *random positions*.
 #
 # **The {term}`short-period sinusoid`** bounds what is new. Its base is chosen so that the longest period is $2L$:
 #
@@ -425,7 +426,8 @@ figures.show(
 #
 # ## Was it the separation?
 #
-# No. We compare a separated model that has the term, gaps and all keys visible with three others:
+# No, because a dense model with the same kind of score, but without a position embedding, does better. We compare a separated model that
+# has the term, gaps and all keys visible with three others:
 #
 # 1. *RoPE with a window.* With as many parameters, the separated model matches it ({verdict}`a-separated-model-stands-beside-rope: held`).
 #    Its loss minus that of RoPE is {num}`recipes/separated-torus-phase-long-gaps-wide minus rope/native/8x minus native-window/8x:+.3f` in
