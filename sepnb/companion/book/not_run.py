@@ -7,17 +7,19 @@ RECALL = (
     "dense twins, RoPE and its context extensions, ALiBi, no encoding. Other encodings wait."
 )
 SLOWED = (
-    "The models that the rules compare came first, in recall and on the latest value; needles and most "
-    "novels follow."
+    "First came the models that the rules compare. Others wait: a stream that stays as it is, a strict "
+    "model, the content-to-position term."
+)
+NEEDLES = (
+    "Too few of the models with a sinusoid learn this task, so no rule about them could be judged, however "
+    "many had run."
 )
 REASONS = {
-    **dict.fromkeys(
-        (
-            *(f"stretched_{name}" for name in ("mqar", "latest_value", "needle", "text")),
-            *(f"adapted_{name}" for name in ("mqar", "latest_value", "needle", "text")),
-        ),
-        SLOWED,
-    ),
+    **dict.fromkeys(("stretched_mqar", "stretched_latest_value", "stretched_text"), SLOWED),
+    **dict.fromkeys(("stretched_needle", "adapted_needle"), NEEDLES),
+    "adapted_mqar": "Recall needs no tuning: slower positions are enough. Harder tasks came first.",
+    "adapted_latest_value": "First came what can be judged: too few of the dense models learn this task.",
+    "adapted_text": "First came the tunings that the rules compare; other budgets and parts wait.",
     **dict.fromkeys(("mqar", "latest_value", "needle"), RECALL),
     "every_reading": "First came the four models that the finding compares; forget gates wait.",
     "questions": "First come the methods that the other tasks had put in front.",
