@@ -96,9 +96,8 @@ numbers = {}
 #
 # With its position part tuned on longer texts of the task, the separated model finds
 # {num}`adapted_latest_value/separated-sinusoidal/position/accuracy/adapted/32x:.0%` of the latest
-# values even at thirty-two trained lengths, about as many as RoPE that is tuned too
-# ({num}`adapted_latest_value/rope/maps/accuracy/adapted/32x:.0%`, exploratory),
-# and no content weight is changed. Of the values that are half of the text or more back it finds
+# values even at thirty-two trained lengths, and no content weight is changed. RoPE finds as many, within three points, in whichever of
+# three ways it is tuned ({verdict}`adapted-latest-value-as-often-as-rope-tuned-alike: held`). Of the values that are half of the text or more back it finds
 # {num}`adapted_latest_value/separated-sinusoidal/position/far/adapted/32x:.0%` there; we
 # had claimed nine tenths ({verdict}`adapted-latest-value-the-position-part-is-enough: refuted`).
 #
