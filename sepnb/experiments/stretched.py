@@ -262,7 +262,7 @@ EVERY = tuple(
         (
             READ,
             "every_reading",
-            (*MAIN, "forgetting"),
+            (*MAIN, EQUAL, "forgetting"),
             READ.smoke,
             """Does it hang on the way in which positions are slowed down which models recall further, and
             does it take slower positions at all, or log n alone?""",

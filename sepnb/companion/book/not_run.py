@@ -21,7 +21,7 @@ REASONS = {
     "adapted_latest_value": "First came what can be judged: too few of the dense models learn this task.",
     "adapted_text": "First came the tunings that the rules compare; other budgets and parts wait.",
     **dict.fromkeys(("mqar", "latest_value", "needle"), RECALL),
-    "every_reading": "First came the four models that the finding compares; forget gates wait.",
+    "every_reading": "First came the four models that the finding compares; the others wait.",
     "questions": "First come the methods that the other tasks had put in front.",
     "indirect_index": "First came the models that differ in what is mixed; those at random positions wait.",
 }
