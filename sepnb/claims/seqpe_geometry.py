@@ -10,7 +10,7 @@ positions, over all pairs of a window.
 
 from functools import partial
 
-from sepnb.claims.asks import Ask, Unless, changes, pairs
+from sepnb.claims.asks import Ask, changes, pairs
 from sepnb.claims.claim import Claim
 
 MISALIGNED = "misaligned"
@@ -26,36 +26,14 @@ def over_drawn(method: str, measure: str, *groups: str, low: float = 0.1) -> lis
 _geometry = partial(Claim, experiment="experiment/seqpe_geometry", higher_is_better=True)
 _distances = partial(_geometry, experiment="experiment/seqpe_distances")
 
-REACHES = [
-    (
-        Ask(f"both:{name}/{UNSEEN}", f"both:{name}/{MISALIGNED}", low=-0.1),
-        Ask(f"both:{name}/{MISALIGNED}", f"both:drawn/{name}/{MISALIGNED}", low=0.1),
-    )
-    for name in ("order", "likeness")
-]
-"""What starts that no loss saw lack of what the losses teach elsewhere; and that they teach it there."""
-
 CLAIMS = {
     "the-losses-order-positions": _geometry(
         "SeqPE's losses order the positions of a window", over_drawn("both", "order", "trained", MISALIGNED)
-    ),
-    "the-losses-order-far-positions": _geometry(
-        "SeqPE's losses order positions that lie far apart",
-        over_drawn("both", "order", "spread"),
-        remark="They are 128 positions spread evenly below the largest.",
     ),
     "distillation-carries-the-geometry": _geometry(
         "It is the distillation that repeats the geometry elsewhere",
         pairs("both - contrastive", f"likeness/{MISALIGNED}", f"likeness/{UNSEEN}", low=0.1),
         source="seqpe-abstract",
-    ),
-    "the-geometry-reaches-positions-never-seen": _geometry(
-        "What the losses teach reaches positions never seen",
-        [ask for ask, _ in REACHES],
-        unless=[
-            Unless([taught], "training raised this by less than 0.1: nothing to reach further", of=ask)
-            for ask, taught in REACHES
-        ],
     ),
     "shared-digits-look-like-geometry": _geometry(
         "Shared digits look like geometry to an untrained encoder",
