@@ -444,7 +444,7 @@ figures.show(
 
 # %% [markdown]
 # `````{dropdown} Details: which models the claims compare, learning rates, candidates, and runs of other chapters
-# A model that hardly uses positions reads all indices equally well. So the claims on SeqPE's indices count only if its models are clearly
+# A model that hardly uses positions reads all indices equally well. So the claim on seen indices counts only if its models are clearly
 # better than a model without positions.
 #
 # Learning rates are the best of three for each mode, or a further one if the best was at an end (`seqpe_stream_screen`). All models of

@@ -1,8 +1,7 @@
 """Experiments `seqpe_geometry` and `seqpe_distances` (chapter 16): what SeqPE's losses make of the space of
 positions. Each measure is the mean over the windows of a group; *drawn* is the same encoder before training.
 
-Rules on `seqpe_geometry` were written before its records; of the one on far positions one trial of another
-size had been seen, a thousand positions and one seed. Those on `seqpe_distances` were written with the
+Rules on `seqpe_geometry` were written before its records. Those on `seqpe_distances` were written with the
 records of `seqpe_geometry` in view, seeds 1 to 6, and before those that they judge, seeds 7 to 12. *Distance*
 is Spearman's rank correlation of the Euclidean distance of two embeddings with the distance of their
 positions, over all pairs of a window.
@@ -17,10 +16,10 @@ MISALIGNED = "misaligned"
 UNSEEN = "misaligned, never seen"
 
 
-def over_drawn(method: str, measure: str, *groups: str, low: float = 0.1) -> list[Ask]:
-    """A measure is more than `low` above that of the same encoder before its training."""
+def over_drawn(method: str, measure: str, *groups: str) -> list[Ask]:
+    """A measure is more than 0.1 above that of the same encoder before its training."""
     columns = [f"{measure}/{group}" for group in groups]
-    return changes(method, [(one, f"drawn/{one}") for one in columns], low=low)
+    return changes(method, [(one, f"drawn/{one}") for one in columns], low=0.1)
 
 
 _geometry = partial(Claim, experiment="experiment/seqpe_geometry", higher_is_better=True)

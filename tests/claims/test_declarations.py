@@ -6,13 +6,7 @@ import re
 import pytest
 
 from sepnb import experiments, extrapolators
-from sepnb.claims import (
-    CLAIMS,
-    context_extension,
-    extrapolation,
-    get,
-    images,
-)
+from sepnb.claims import CLAIMS, context_extension, extrapolation, get, images
 from sepnb.claims.claim import by_seeds
 from sepnb.claims.evidence import methods_of
 from sepnb.claims.rule import lines
