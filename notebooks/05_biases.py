@@ -460,9 +460,9 @@ figures.show_table(
 # ALiBi's loss is flat past its trained length ({verdict}`alibi-flat-beyond-length: reproduced`). In the bin that ends at $8L$, with
 # all keys visible, it differs from its own sliding window by {num}`extrapolation/alibi/gap/native/8x:.3f` bits per byte.
 #
-# The lecture notes suspect that ALiBi ignores the far context. Here it does, but that cannot be put down to ALiBi
-# ({verdict}`alibi-does-not-use-longer-context: not testable here`): in these texts not even models *trained* at $8L$ gain much over their
-# own sliding window. The notes add that it is cheaper to train at $L$ than at $4L$, and that is so ({ref}`Details <biases-details>`).
+# The lecture notes suspect that ALiBi ignores the far context. Here it does, but that cannot be put down to ALiBi: in these texts not even
+# models *trained* at $8L$ gain much over their own sliding window. The notes add that it is cheaper to train at $L$ than at $4L$, and that
+# is so ({ref}`Details <biases-details>`).
 #
 # ## T5: a table of buckets
 #

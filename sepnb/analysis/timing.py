@@ -19,6 +19,7 @@ from ..validation import whole
 
 MIN_REPEATS = 9
 WARMUP = 2
+"""Calls of each step beforehand: they compile what the first call compiles."""
 
 Step = Callable[[], object]
 
@@ -69,7 +70,6 @@ def interleaved(
     *,
     repeats: int,
     device: str = "cpu",
-    warmup: int = WARMUP,
     on_repeat: Callable[[int], None] | None = None,
 ) -> dict[str, list[float]]:
     """Seconds of every step in every repeat; entries of the same place belong together.
@@ -78,18 +78,16 @@ def interleaved(
         steps: the pieces of work by name.
         repeats: at least `MIN_REPEATS`.
         device: "cpu" measures on one thread, "cuda" by events.
-        warmup: calls of each step beforehand, at least 1; they compile what the first call compiles.
         on_repeat: called after each repeat with its number, counted from 0.
 
     Raises:
-        ValueError: too few repeats or no warm-up; a step too short for the clock.
+        ValueError: too few repeats; a step too short for the clock.
     """
     whole("repeats", repeats, MIN_REPEATS, needs=f"a median with quartiles takes at least {MIN_REPEATS}")
-    whole("warmup", warmup, needs="the first call is never typical, give at least 1")
     seconds = cuda_seconds if torch.device(device).type == "cuda" else cpu_seconds
     times: dict[str, list[float]] = {name: [] for name in steps}
     with one_thread():
-        for _ in range(warmup):
+        for _ in range(WARMUP):
             for step in steps.values():
                 step()
         collecting = gc.isenabled()

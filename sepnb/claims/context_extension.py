@@ -40,16 +40,6 @@ CLAIMS = {
         "Tuned NTK methods read on past the length they are tuned for",
         changes("ntk-aware, yarn", over_window("8x", "16x"), high=0.03),
     ),
-    "pi-frozen-costs-inside": _of(
-        "Position interpolation without tuning costs inside the trained length",
-        pairs("position-interpolation - rope", "frozen/1x", low=0.03)
-        + pairs("ntk-aware - position-interpolation", "frozen/1x", high=0.0),
-        remark="Position interpolation slows all frequencies; NTK-aware scaling keeps the fast ones.",
-    ),
-    "yarn-wins-frozen": _of(
-        "Without tuning YaRN is the best extension",
-        against("yarn", [name for name in EXTENSIONS if name != "yarn"], "frozen/4x", high=0.0),
-    ),
     "frozen-extension-beats-the-window": _of(
         "Without tuning an extension beats a window",
         [Ask(f"{name}:frozen/4x", "rope:frozen-window/4x", high=0.0) for name in ("yarn", "ntk-aware")],

@@ -1,7 +1,6 @@
-"""Chapter 17: places on two axes and on three. Experiments `images` and `volumes`, and counts of code.
+"""Chapter 17: places on two axes. Experiment `images`, and counts of code.
 
-The rules were written before the records (of cubes, one short trial of one seed had been seen of three
-methods, at half of the steps). A model of images is named by method and task, and a column by what was done
+The rules were written before the records. A model is named by method and task, and a column by what was done
 to the test pictures, the patches along a side, and the rule of the model. *SeqPE* is trained at random
 offsets and with both losses and is a term of the score with one map for all layers; *multiplied* it is
 injected as released, by a map of every layer. Where larger grids are compared, the sinusoid and axial RoPE
@@ -13,7 +12,7 @@ another for several. The axial class alone is RoPE on one axis too, and of it th
 opposite; so both forms are counted now, and no rule compares numbers of lines.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import product
 
@@ -24,11 +23,9 @@ from sepnb.claims.verdict import Tables, Verdict
 from sepnb.records.verdicts import NOT_TESTABLE
 
 TABLE = "experiment/images"
-CUBES = "experiment/volumes"
 
 PLACED = "sinusoidal, axial-rope, separated-sinusoidal"
 TASKS = ("class", "direction")
-LARGER = ("canvas-12", "spread-12")
 
 HALF = Floor(0.5, "accuracy", but="none/")
 """A tenth or a quarter is chance; models without places need not clear it."""
@@ -68,22 +65,15 @@ def larger(task: str, view: str, rule: str) -> dict:
     return above_chance([Ask(f"seqpe/{task}:{view}/grow", other, low=0.0) for other in others])
 
 
-def with_and_without(task: str) -> dict:
-    """SeqPE minus the same digit strings without losses and random offsets, at 14 x 14 patches."""
-    return above_chance(
-        pairs(f"seqpe/{task} - seqpe-plain/{task}", "canvas-14/grow", "upscaled-14/grow", low=0.0)
-    )
-
-
-def moved(task: str, group: str) -> dict:
-    """SeqPE with the trained grid moved to places of a group, by tens and by no tens, minus the trained
-    places; unless digit strings alone lose more than 0.03 there, and SeqPE itself once its patches are
-    shuffled: else such a model hardly hears its places, and to read them alike says nothing."""
+def moved(group: str) -> dict:
+    """Directions by SeqPE with the trained grid moved to places of a group, by tens and by no tens, minus the
+    trained places; unless digit strings alone lose more than 0.03 there, and SeqPE itself once its patches
+    are shuffled: else such a model hardly hears its places, and to read them alike says nothing."""
     columns = [f"moved-{group}-{how}" for how in ("aligned", "misaligned")]
-    heard = Ask(f"seqpe/{task}:shuffled_accuracy", f"seqpe/{task}", high=-0.03)
-    lost = Ask(f"seqpe-plain/{task}:{'+'.join(columns)}", f"seqpe-plain/{task}", high=-0.03)
+    heard = Ask("seqpe/direction:shuffled_accuracy", "seqpe/direction", high=-0.03)
+    lost = Ask(f"seqpe-plain/direction:{'+'.join(columns)}", "seqpe-plain/direction", high=-0.03)
     return {
-        "asks": changes(f"seqpe/{task}", [(column, "accuracy") for column in columns], low=-0.03),
+        "asks": changes("seqpe/direction", [(column, "accuracy") for column in columns], low=-0.03),
         "unless": (
             Unless((heard,), "shuffled patches cost SeqPE less than 0.03: it hardly uses places"),
             Unless((lost,), "digit strings alone lose less than 0.03 there: nothing to repair"),
@@ -91,16 +81,7 @@ def moved(task: str, group: str) -> dict:
     }
 
 
-_rated = partial(Claim, metric="accuracy", higher_is_better=True)
-_images = partial(_rated, experiment=TABLE, floors=(HALF, PLACES))
-_cubes = partial(_rated, experiment=CUBES, floors=(HALF,))
-
-
-def of_both_tasks(claim_id: str, title: str, how: Callable[[str], dict], **more: str) -> dict[str, Claim]:
-    """A claim on each task, so that a model that fails at one says nothing of the other."""
-    said = {"class": "classes", "direction": "directions"}
-    return {claim_id.format(one): _images(title.format(said[one]), **how(one), **more) for one in TASKS}
-
+_images = partial(Claim, experiment=TABLE, metric="accuracy", higher_is_better=True, floors=(HALF, PLACES))
 
 TOLD_BY_RECORDS = {
     "axial-rope-survives-a-larger-canvas": _images(
@@ -127,15 +108,13 @@ TOLD_BY_RECORDS = {
         remark="The others have no random offsets to pay for; all had less than one pass over the training "
         "pictures. The encoder has 32 columns and the model is small: the released one is larger in both.",
     ),
-    **of_both_tasks(
-        "seqpe-is-ahead-on-a-larger-canvas-{}",
-        "On a larger canvas SeqPE tells {} better than a sinusoid, axial RoPE and no places",
-        lambda task: larger(task, "canvas-14", "grow"),
+    "seqpe-is-ahead-on-a-larger-canvas-direction": _images(
+        "On a larger canvas SeqPE tells directions better than a sinusoid, axial RoPE and no places",
+        **larger("direction", "canvas-14", "grow"),
     ),
-    **of_both_tasks(
-        "seqpe-is-ahead-on-upscaled-images-{}",
-        "On upscaled images SeqPE tells {} better than a sinusoid, axial RoPE and no places",
-        lambda task: larger(task, "upscaled-14", "fit"),
+    "seqpe-is-ahead-on-upscaled-images-class": _images(
+        "On upscaled images SeqPE tells classes better than a sinusoid, axial RoPE and no places",
+        **larger("class", "upscaled-14", "fit"),
     ),
     "seqpe-is-ahead-of-an-interpolated-table": _images(
         "On larger grids SeqPE is ahead of an interpolated table",
@@ -148,23 +127,18 @@ TOLD_BY_RECORDS = {
         remark="The learned table is interpolated and has no random offsets: the comparison is not like with "
         "like.",
     ),
-    **of_both_tasks(
-        "losses-and-shifts-carry-seqpe-{}",
-        "Losses and random offsets carry SeqPE to larger grids, for {}",
-        with_and_without,
+    "losses-and-shifts-carry-seqpe-class": _images(
+        "Losses and random offsets carry SeqPE to larger grids, for classes",
+        **above_chance(
+            pairs("seqpe/class - seqpe-plain/class", "canvas-14/grow", "upscaled-14/grow", low=0.0)
+        ),
         remark="Losses and offsets are not told apart.",
     ),
-    **of_both_tasks(
-        "seqpe-reads-covered-places-alike-{}",
-        "SeqPE tells {} alike wherever its training covered the grid",
-        lambda task: moved(task, "covered"),
+    "seqpe-reads-covered-places-alike-direction": _images(
+        "SeqPE tells directions alike wherever its training covered the grid", **moved("covered")
     ),
     "seqpe-reaches-places-never-seen": _images(
-        "SeqPE tells directions alike at coordinates never seen", **moved("direction", "never-seen")
-    ),
-    "seqpe-is-ahead-in-larger-cubes": _cubes(
-        "In larger cubes SeqPE is ahead of the sinusoid and of axial RoPE",
-        against("seqpe", "sinusoidal, axial-rope", *LARGER, low=0.0),
+        "SeqPE tells directions alike at coordinates never seen", **moved("never-seen")
     ),
 }
 

@@ -14,7 +14,7 @@ of a kind are averaged before seeds are compared.
 
 **Where embeddings lie.** *Moved* is how far a window of the stream lies from the trained one, place by place,
 in units of the spread of the trained window: its own places in an order drawn at random have moved by 1.41.
-The unit shrinks with the resolution, so that the two are not independent. Rules on windows were written when
+The unit shrinks with the resolution. Rules on windows were written when
 the bits per byte of one seed in `seqpe_stream` were known, and the same measures of strict models of the size
 of a smoke test, trained for 240 steps with three seeds.
 
@@ -75,13 +75,11 @@ HEARD = Unless(
     "both are not 0.2 below the model without positions, which reads all of them alike",
 )
 
-
-def repairs(group: str, *modes: str) -> Unless:
-    """Digit strings alone cost more than 0.03 more at the starts of this group than from 0 on: else such a
-    model hardly uses its indices there, and to read them alike says nothing."""
-    plain = [f"{mode}-seqpe-plain" for mode in modes]
-    asks = changes(plain, [("+".join(far(group)), "native/1x")], low=0.03)
-    return Unless(tuple(asks), "digit strings alone cost less than 0.03 more there: nothing to repair")
+REPAIRS = Unless(
+    changes(each("{}-seqpe-plain", MODES), [("+".join(far("covered")), "native/1x")], low=0.03),
+    "digit strings alone cost less than 0.03 more there: nothing to repair",
+)
+"""Else such a model hardly uses the indices that training covers, and to read them alike says nothing."""
 
 
 def better_far_away(*of: str) -> dict:
@@ -99,11 +97,6 @@ def better_far_away(*of: str) -> dict:
     return {"asks": asks, "unless": unless}
 
 
-def starts(group: str) -> list[Ask]:
-    """The same bytes cost both models less than 0.03 more at the starts of a group than from 0 on."""
-    return changes(BOTH, [(column, "native/1x") for column in far(group)], high=0.03)
-
-
 _of = partial(Claim, experiment=TABLE, floors=(BAR._replace(but="none"),), derive=averaged_starts)
 _heard = partial(_of, beside=WITHOUT, unless=HEARD)
 _beside = partial(_of, beside=BESIDE)
@@ -113,27 +106,14 @@ IN_BITS = {
         "A position stream of SeqPE survives past the trained length",
         levels(BOTH, *gap("native"), high=SURVIVES),
     ),
-    "seqpe-and-a-window-survive": _heard(
-        "With a window a position stream of SeqPE survives",
-        levels(BOTH, *gap("native-window"), high=SURVIVES),
-    ),
     "seqpe-reads-covered-indices-alike": _heard(
         "SeqPE reads alike at all indices that its training covers",
-        starts("covered"),
-        unless=(HEARD, repairs("covered", "separated", "strict")),
-    ),
-    "seqpe-reaches-indices-never-seen": _heard(
-        "SeqPE reads alike at indices that no loss ever saw",
-        starts("never-seen"),
-        unless=(HEARD, repairs("never-seen", "separated", "strict")),
+        changes(BOTH, [(column, "native/1x") for column in far("covered")], high=0.03),
+        unless=(HEARD, REPAIRS),
     ),
     "seqpe-beats-the-sinusoid-at-far-indices": _of(
         "At far indices SeqPE is better than a sinusoid",
         **better_far_away(*each("{}-seqpe - {}-sinusoidal-shifts", MODES)),
-    ),
-    "seqpe-beats-the-sinusoid-past-the-length": _of(
-        "In longer texts SeqPE loses less than a sinusoid",
-        pairs(each("{}-seqpe - {}-sinusoidal-shifts", MODES), *gap("native"), high=0.0),
     ),
     "distillation-further-enhances-extrapolation": _of(
         "The distillation helps SeqPE as a term of the score in longer texts",
@@ -148,13 +128,6 @@ IN_BITS = {
     "seqpe-is-free-in-window": _beside(
         "Inside the trained length a stream of SeqPE costs nothing",
         pairs(each("{}-seqpe - {}-sinusoidal", MODES), high=0.02),
-    ),
-    "a-seqpe-stream-stands-beside-rope": _beside(
-        "A separated model with a stream of SeqPE matches RoPE",
-        [
-            Ask("separated-seqpe", "rope", high=0.02),
-            *(Ask(f"separated-seqpe:native/{k}", f"rope:native-window/{k}", high=0.02) for k in FAR),
-        ],
     ),
     "separation-helps-seqpe": _of(
         "The separation carries SeqPE further",
@@ -216,11 +189,6 @@ OF_EMBEDDINGS = {
         pairs("separated-seqpe - separated-seqpe-shifts", "log2 moved/covered-aligned", low=1.0),
         remark="One more is twice as far.",
     ),
-    "the-losses-cost-resolution": _geometry(
-        "The losses cost resolution in the trained window",
-        pairs("separated-seqpe - separated-seqpe-shifts", "resolution", high=0.0),
-        remark="Resolution is the spread of the window over the mean length of its embeddings.",
-    ),
     "seqpe-fails-where-its-curve-turns-back": _folds(
         "SeqPE fails where the curve of its embeddings turns back",
         changes(SCORE, [("bits/folded", "bits/others")], low=0.5),
@@ -233,15 +201,6 @@ OF_EMBEDDINGS = {
         rule="Of the same models: read from the first folded position on, at that index and with nothing "
         "before it, the bytes of its run of folded positions cost less than 0.1 bits per byte more than "
         "read from 0 on.",
-    ),
-    "positions-that-are-not-folded-mend-it": _folds(
-        "Read at positions that do not fold, the same models of SeqPE do not fail",
-        changes(SCORE, [("mended/past", "past")], high=0.0)
-        + changes(SCORE, [("mended/past", "bits/others")], high=0.05),
-        rule="Of the same models: where the text is read at the positions that are not folded, in their "
-        "order, all bytes past the trained length together cost less than as first read (difference below "
-        "0), and less than 0.05 bits per byte more than those that first stood at positions that are not "
-        "folded.",
     ),
     "the-encoder-is-lightweight": _cost(
         "SeqPE's encoder is lightweight",

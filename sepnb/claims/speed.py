@@ -14,13 +14,9 @@ from functools import partial
 
 import pandas as pd
 
-from sepnb.claims.asks import each, levels
+from sepnb.claims.asks import levels
 from sepnb.claims.claim import Claim
 from sepnb.claims.measured import by_rounds
-
-ENCODINGS = "experiment/encoding_speed"
-BESIDE = ("rope", "xpos", "alibi", "t5", "cope")
-"""What x-transformers has too, and is no control: all that `sepnb.experiments.peer` can time beside ours."""
 
 
 def at_each_length(table: pd.DataFrame) -> pd.DataFrame:
@@ -29,26 +25,17 @@ def at_each_length(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"method": names}, index=table.index)
 
 
-_of = partial(Claim, experiment=ENCODINGS, parts=True, derive=at_each_length, how=by_rounds)
+_reads = partial(Claim, experiment="experiment/reading_cost", how=by_rounds)
 
-OF_ENCODINGS = {
-    "compiled-rope-is-nearly-free": _of(
-        "On a CPU compiled RoPE is nearly free", levels("rope at 512, rope at 1024", "compiled", low=0.95)
+CLAIMS = {
+    "compiled-rope-is-nearly-free": Claim(
+        "On a CPU compiled RoPE is nearly free",
+        levels("rope at 512, rope at 1024", "compiled", low=0.95),
+        experiment="experiment/encoding_speed",
+        parts=True,
+        derive=at_each_length,
+        how=by_rounds,
     ),
-    "ahead-of-x-transformers": _of(
-        "On a CPU the encodings are faster than those of x-transformers",
-        levels(each("{} at 512", BESIDE) + each("{} at 1024", BESIDE), "ahead", low=1.0),
-        remark="The time of x-transformers, eager or compiled as a whole, whichever is faster, over ours, in "
-        "the same rounds. Attention without positions, the same fused kernel in both, is not judged.",
-    ),
-}
-
-
-READING = "experiment/reading_cost"
-
-_reads = partial(Claim, experiment=READING, how=by_rounds)
-
-OF_READING = {
     "a-longer-text-costs-more-a-token": _reads(
         "A token of a longer text costs more",
         levels("sinusoidal-at-32768, rope-at-32768", "growth", low=2.0),
@@ -61,5 +48,3 @@ OF_READING = {
         remark="The text is read alone: no other shares the position branch of the strict model.",
     ),
 }
-
-CLAIMS = OF_ENCODINGS | OF_READING

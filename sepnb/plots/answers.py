@@ -27,6 +27,8 @@ LIGHT_FROM = 0.55
 ABOVE_CHANCE = 0.03
 """A cell within this of the best guess is marked as one."""
 TIMES = (1, 2, 4, 8, 16)
+ACROSS = 4
+"""Maps side by side."""
 
 
 def cells(rows: pd.DataFrame, method: str, reader: str = "native") -> pd.DataFrame:
@@ -48,9 +50,7 @@ def best_guess(table: pd.DataFrame, times: int) -> float:
     return float(RunTable(table).guess(times).mean())
 
 
-def maps(
-    rows: pd.DataFrame, panels: Mapping[str, tuple[str, str]], *, chance: Mapping[int, float], across: int = 4
-) -> Figure:
+def maps(rows: pd.DataFrame, panels: Mapping[str, tuple[str, str]], *, chance: Mapping[int, float]) -> Figure:
     """A map of length by depth for each panel, the share found written in every cell, in per cent.
 
     The start of the text is above. A cell that is no better than the best guess is hatched, and the bar of
@@ -60,10 +60,9 @@ def maps(
         rows: as of `cells`.
         panels: title to method and reader. One that was not run says so.
         chance: the best guess by times L.
-        across: panels side by side.
     """
-    down = -(-len(panels) // across)
-    fig, axes = plt.subplots(down, across, figsize=(8.6, 0.4 + 2.15 * down), squeeze=False)
+    down = -(-len(panels) // ACROSS)
+    fig, axes = plt.subplots(down, ACROSS, figsize=(8.6, 0.4 + 2.15 * down), squeeze=False)
     image = None
     for place, (ax, title) in enumerate(zip(axes.flat, panels, strict=False)):
         found = cells(rows, *panels[title])
@@ -72,8 +71,8 @@ def maps(
             figures.not_run(ax)
             continue
         image = _map(ax, found, chance)
-        ax.set_xlabel("length / L" if place >= len(panels) - across else "")
-        ax.set_ylabel("depth" if place % across == 0 else "")
+        ax.set_xlabel("length / L" if place >= len(panels) - ACROSS else "")
+        ax.set_ylabel("depth" if place % ACROSS == 0 else "")
     for ax in axes.flat[len(panels) :]:
         ax.axis("off")
     if image is not None:

@@ -86,8 +86,8 @@ def own_scores(model: LanguageModel, tokens: torch.Tensor, monkeypatch) -> dict:
     return found
 
 
-def by_name(model, tokens, *at) -> dict:
-    return {(one.layer, one.heads): one for one in split_scores(model, tokens, *at)}
+def by_name(model, tokens) -> dict:
+    return {(one.layer, one.heads): one for one in split_scores(model, tokens)}
 
 
 def can_follow(kind: str, rule: str) -> bool:

@@ -6,14 +6,7 @@ import re
 import pytest
 
 from sepnb import experiments, extrapolators
-from sepnb.claims import (
-    CLAIMS,
-    context_extension,
-    extrapolation,
-    get,
-    images,
-    speed,
-)
+from sepnb.claims import CLAIMS, context_extension, extrapolation, get, images
 from sepnb.claims.claim import by_seeds
 from sepnb.claims.evidence import methods_of
 from sepnb.claims.rule import lines
@@ -88,9 +81,8 @@ MEANT = {
         "`contrastive` | `distillation` | distance (misaligned) | above 0.1",
         "`contrastive` | | distance (misaligned, minus drawn) | above 0.1",
     ],
-    "a-seqpe-stream-stands-beside-rope": [
-        "`separated-seqpe` | `rope` | bits per byte inside the trained length; native minus native window "
-        "(at 2x, 4x and 8x) | below 0.02"
+    "frozen-extension-beats-the-window": [
+        "`yarn` and `ntk-aware` | `rope` | frozen minus frozen window (at 4x) | below 0"
     ],
 }
 
@@ -151,9 +143,7 @@ def test_the_floors_of_images_are_above_what_the_place_of_one_thing_tells():
 
 def test_names_are_those_of_the_experiments():
     from sepnb.experiments import context_extension as extended
-    from sepnb.experiments import peer
 
     assert extrapolators.SOURCE_METHODS == extrapolation.FIVE
     assert extrapolators.CONTROLS == extrapolation.CONTROLS
     assert {*context_extension.EXTENSIONS, "rope"} == set(extended.METHODS)
-    assert set(speed.BESIDE) == set(peer.METHODS) - {"none"}

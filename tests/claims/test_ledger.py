@@ -89,7 +89,7 @@ def test_chapters_are_read_at_the_best_profile_they_ran_at(tmp_path, monkeypatch
     assert row_of(claims.evaluate("smoke", empty), invariant).verdict.word == "reproduced"
 
 
-def fake_row(claim_id="the-losses-cost-resolution", precedes=True, **changes) -> ledger.Row:
+def fake_row(claim_id="the-losses-order-positions", precedes=True, **changes) -> ledger.Row:
     claim = claims.get(claim_id)
     found = {"profile": "laptop", "records": 3, "seeds": (1,), "commits": {"": frozenset({"a" * 40})}}
     facts = {
@@ -124,7 +124,7 @@ def test_the_command_prints_a_table_or_a_list_of_objects(monkeypatch):
     (found,) = json.loads(CliRunner().invoke(cli.app, ["claims", "--json"]).stdout)
     assert found == {
         "id": row.claim.id,
-        "title": "The losses cost resolution in the trained window",
+        "title": "SeqPE's losses order the positions of a window",
         "source": "ours, written before the records",
         "verdict": "held",
         "numbers": {"a minus b": -0.5, "diverged": None},

@@ -7,14 +7,7 @@ import pandas as pd
 import pytest
 
 from sepnb import claims, paths
-from sepnb.claims import (
-    exact,
-    extrapolation,
-    images,
-    inside,
-    seqpe_stream,
-    speed,
-)
+from sepnb.claims import exact, extrapolation, images, inside, seqpe_stream, speed
 from sepnb.claims.asks import Ask
 from sepnb.claims.seqpe_stream import KINDS
 

@@ -84,35 +84,24 @@ LOUDER = "dense tables were trained anew at the best of three scales"
 BOTH = "far answers alone were not enough any more, and a mean below 90 % had to be so by a test"
 ALONE = "a method that had not learned the task voided its own comparisons alone, and not the whole claim"
 FIT = "a fit that misses its control no longer voided a comparison against which its faults work"
-KNOW = "a pair of which neither knows anything was dropped alone, and no longer voided the whole claim"
-EQUAL = "models of equal parameters were compared, whose losses meet"
 TURNED: dict[str, tuple[str, str]] = {
-    "yarn-wins-frozen": ("refuted", IN_PART),
     "tuning-plain-rope-is-enough": ("refuted", FAILED),
     "separation-costs-nothing-at-equal-width": ("partly", BUDGET),
     "separation-ahead-at-every-budget": ("refuted", IN_PART),
     "separation-makes-extrapolation-easier": ("not reproduced", FAILED),
     "separation-steadies-the-content": ("undecided", LOUDER),
-    "rope-leads-more-on-longer-sequences": ("not reproduced", FAILED),
     "random-offsets-survive": ("refuted", FAILED),
     "seqpe-is-ahead-on-a-larger-canvas-direction": ("refuted", IN_PART),
     "seqpe-is-ahead-of-an-interpolated-table": ("refuted", IN_PART),
-    "seqpe-is-ahead-in-larger-cubes": ("refuted", FAILED),
     "separation-helps-seqpe": ("refuted", FAILED),
     "seqpe-surpasses-strong-baselines": ("not reproduced", IN_PART),
     "seqpe-surpasses-them-past-the-length": ("not reproduced", FAILED),
     "splitting-makes-fitting-harder": ("held", FIT),
-    "the-geometry-reaches-positions-never-seen": ("undecided", KNOW),
-    "seqpe-is-ahead-on-upscaled-images-direction": ("refuted", KNOW),
-    "losses-and-shifts-carry-seqpe-direction": ("undecided", KNOW),
     "mqar-separation-finds-more": ("undecided", ALONE),
-    "mqar-dense-twins-do-as-well": ("undecided", ALONE),
-    "latest-value-separation-finds-more": ("held", ALONE),
     "needle-a-separated-model-uses": ("undecided", BOTH),
     "needle-separation-finds-more": ("refuted", ALONE),
     "needle-baselines-struggle": ("reproduced", ALONE),
     "needle-ntk-generalises": ("undecided", BOTH),
-    "the-constraint-makes-extrapolation-easier": ("undecided", EQUAL),
 }
 """Id of a claim: its verdict of today, and why it is another."""
 
