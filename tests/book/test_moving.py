@@ -44,15 +44,14 @@ def built(project, monkeypatch) -> Built:
         if (address := PAGES.get(shown[0])) is not None:
             return address
         drawn = notebook(
-            "# Drawn\n\n![what stands still](still.svg)",
+            "# Drawn\n\n![what stands still](picture.svg)",
             shows("moving.show(...)", {"data": {"text/html": shown[0]}}),
         )
-        still = '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30"><circle r="9"/></svg>'
         static = {
             "html_static_path": [str(paths.root() / "book" / "_static")],
             "html_css_files": ["sepnb.css"],
         }
-        made = project(book_of({"drawn": drawn}) | {"still.svg": still}, **static)
+        made = project(book_of({"drawn": drawn}), **static)
         assert made.warnings == []
         assert "moving.js" in made.page("drawn") and "moving.js" not in made.page("index")
         PAGES[shown[0]] = (made.html / "drawn.html").as_uri()
