@@ -113,7 +113,7 @@ def _interrupt_and_resume(checkout: Path, sign: int) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     assert done.stdout.strip() == f"[({6 - len(finished)}, {len(finished)})]"
