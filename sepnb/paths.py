@@ -6,6 +6,7 @@ no other switch.
 
 import os
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -66,6 +67,15 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def keep_only(folder: Path, pattern: str, files: Mapping[Path, str]) -> None:
+    """Make these the files of a folder that fit the pattern: what is new or changed is written, others go."""
+    for path, text in files.items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            write_atomically(path, text)
+    for old in set(folder.glob(pattern)) - set(files):
+        old.unlink()
 
 
 def try_writing(folder: Path, size: int) -> None:

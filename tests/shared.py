@@ -62,6 +62,29 @@ def split(place: Path, jobs: dict[str, Callable[[], Any]]) -> None:
                 time.sleep(0.1)
 
 
+def wait_until(true: Callable[[], object]) -> None:
+    """Look again and again until it is true; for two minutes, because a busy machine is slow, not wrong."""
+    end = time.monotonic() + 120
+    while not true():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+def alive(*processes: int) -> bool:
+    """Whether one of them has not ended; one that has ended and that nobody has asked about has."""
+    listed = subprocess.run(
+        ["ps", "-o", "stat=", "-p", ",".join(map(str, processes))], capture_output=True, text=True
+    )
+    return any(not state.startswith("Z") for state in listed.stdout.split())
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What git prints, under a name of its own."""
+    who = ["-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false"]
+    command = ["git", *who, *arguments]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
 def told_by(tmp_path_factory: pytest.TempPathFactory, script: str) -> dict[str, Any]:
     """The JSON that a script prints: run once in a session, without the hook that checks shapes."""
     place = folder(tmp_path_factory, "told")

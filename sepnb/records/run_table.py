@@ -132,13 +132,11 @@ class RunTable:
         """The mean over seeds; NaN where nothing was run."""
         return float(self.values(method, metric).mean())
 
-    def interval(self, method: str, metric: str) -> Summary:
-        """The mean over seeds with its interval; ValueError where no run of the method has this metric."""
-        return summarise(self.values(method, metric))
-
     def intervals(self, metric: str) -> dict[str, Summary]:
-        """`interval` of every method that was run, in the order of the table."""
-        return {method: self.interval(method, metric) for method in dict.fromkeys(self.made["method"])}
+        """The mean over seeds with its interval of every method that was run, in the order of the table;
+        ValueError where no run of one of them has this metric."""
+        ran = dict.fromkeys(self.made["method"])
+        return {method: summarise(self.values(method, metric)) for method in ran}
 
     def difference(self, a: str, b: str, metric: str) -> pd.Series:
         """The metric of method `a` minus that of `b`, for every seed that both have; KeyError where runs were

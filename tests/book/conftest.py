@@ -84,12 +84,13 @@ class Built:
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Built]:
     """`project({"index.md": text, ...}, **settings)`: these pages, built with the book's extension and math.
 
-    Called again it builds incrementally. Chapter numbers are looked for in `tmp_path/build`; `source` is the
-    folder of the pages.
+    Called again it builds incrementally. Chapter numbers are looked for in `tmp_path/build`. The pages may
+    show `/picture.svg`.
     """
     monkeypatch.setenv("SEPNB_BUILD", str(tmp_path / "build"))
     source, settings = tmp_path / "source", CONFIG["sphinx"]["config"]
     source.mkdir()
+    (source / "picture.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30"/>')
     settings = {key: settings[key] for key in ("mathjax_path", "mathjax3_config", "numfig", "numfig_format")}
 
     def build(pages: Mapping[str, str], **more: object) -> Built:
@@ -113,5 +114,4 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Bu
         faults = [line for line in text.splitlines() if "WARNING" in line or "ERROR" in line]
         return Built(tmp_path / "html", faults)
 
-    build.source = source
     return build

@@ -7,13 +7,11 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-import yaml
 
 from sepnb import paths
-from sepnb.companion.book import api_pages, moved, search
+from sepnb.companion.book import api_pages, languages, moved, search
 
 MOST_TEXT = 2_500_000  # bytes of the texts that the search page loads, whole as they are
-TOC = yaml.safe_load((paths.root() / "_toc.yml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +20,7 @@ def pages(site: Path) -> dict[str, str]:
 
 
 def test_every_page_of_the_contents_is_built_and_no_other(pages) -> None:
-    listed = [TOC["root"], *(page["file"] for part in TOC["parts"] for page in part["chapters"])]
+    listed = languages.contents(paths.root() / "_toc.yml")
     assert len(listed) == len(set(listed))
     listed += [
         f"{api_pages.FOLDER}/{name}" for name in api_pages.modules()
@@ -95,7 +93,7 @@ def test_every_figure_of_a_chapter_is_a_drawing_that_knows_both_modes(site, page
 
 def test_every_chapter_is_in_the_contents() -> None:
     sources = {path.stem for path in (paths.root() / "notebooks").glob("[0-9][0-9]_*.py")}
-    listed = {Path(page["file"]).name for part in TOC["parts"] for page in part["chapters"]}
+    listed = {Path(page).name for page in languages.contents(paths.root() / "_toc.yml")}
     assert sources and sources <= listed
 
 
@@ -116,8 +114,9 @@ def test_pages_carry_nothing_of_the_machine_that_built_them(site, pages) -> None
     assert not found
 
 
-def test_every_link_of_every_page_leads_to_a_place_that_is_there(pages) -> None:
-    """Numbers too: each to the cell that made it, or to its runs."""
+def test_every_link_of_every_page_leads_to_a_place_that_is_there(site, pages) -> None:
+    """Numbers too: each to the cell that made it, or to its runs. And the links of French pages, to the
+    English ones of what is not translated."""
     places = {name: {*re.findall(r'\bid="([^"]+)"', text), ""} for name, text in pages.items()}
     dead, numbers = [], 0
     for name, text in pages.items():
@@ -125,9 +124,9 @@ def test_every_link_of_every_page_leads_to_a_place_that_is_there(pages) -> None:
         if name.startswith("_modules/"):
             continue  # listings of source files link back by names that Sphinx makes
         for link in set(re.findall(r'<a\b[^>]*\bhref="([^":]+)"', text)):
-            page, _, place = html.unescape(link).partition("#")
+            page, _, place = unquote(html.unescape(link)).partition("#")
             page = posixpath.normpath(posixpath.join(posixpath.dirname(name), page)) if page else name
-            if page in places and unquote(place) not in places[page]:
+            if place not in places.get(page, {""}) or not (site / page).is_file():
                 dead.append(f"{name}: {link}")
     assert numbers > 500 and not dead, dead[:20]
 

@@ -69,19 +69,6 @@ def test_a_page_that_is_not_translated_offers_no_other_language(site) -> None:
     assert "sepnb-language" not in text(site, "fr/search")
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_link_of_a_french_page_leads_somewhere(site, page) -> None:
-    """To a French page, or to the English one of what is not translated; with its place on the page."""
-    here, broken = site / "fr" / f"{page}.html", []
-    for address in set(re.findall(r'<a\b[^>]*\shref="([^":]+)"', here.read_text(encoding="utf-8"))):
-        file, _, anchor = html.unescape(address).partition("#")
-        target = (here.parent / file).resolve() if file else here
-        held = target.read_text(encoding="utf-8", errors="ignore") if target.is_file() else ""
-        if not held or (anchor and not re.search(rf'\b(?:id|name)="{re.escape(anchor)}"', held)):
-            broken.append(address)
-    assert broken == []
-
-
 def test_the_switch_works_by_keyboard_from_a_folder(site, chromium) -> None:
     page = chromium.new_page(viewport=reading.PHONE)
     page.goto((site / f"{PAGES[1]}.html").as_uri())

@@ -88,7 +88,6 @@ def test_only_the_markdown_cells_of_a_chapter_are_prose_and_lines_are_those_of_t
     problems = lint(script)
     assert [(found.path, found.line) for found in problems] == [(str(script), 7), (str(script), 13)]
     assert problems[0].text == "# The loss is 2.34."
-    assert lint(CHAPTER, notebook=True)[1].line == 13
 
 
 def test_no_result_is_typed_into_the_book() -> None:

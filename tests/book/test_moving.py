@@ -44,15 +44,14 @@ def built(project, monkeypatch) -> Built:
         if (address := PAGES.get(shown[0])) is not None:
             return address
         drawn = notebook(
-            "# Drawn\n\n![what stands still](still.svg)",
+            "# Drawn\n\n![what stands still](picture.svg)",
             shows("moving.show(...)", {"data": {"text/html": shown[0]}}),
         )
-        still = '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30"><circle r="9"/></svg>'
         static = {
             "html_static_path": [str(paths.root() / "book" / "_static")],
             "html_css_files": ["sepnb.css"],
         }
-        made = project(book_of({"drawn": drawn}) | {"still.svg": still}, **static)
+        made = project(book_of({"drawn": drawn}), **static)
         assert made.warnings == []
         assert "moving.js" in made.page("drawn") and "moving.js" not in made.page("index")
         PAGES[shown[0]] = (made.html / "drawn.html").as_uri()
@@ -68,6 +67,12 @@ def opened(chromium: Browser, address: str, **options: object) -> Iterator[Page]
         page.goto(address)
         yield page
         assert traffic == []
+
+
+def fits_a_phone(page: Page) -> bool:
+    """Whether nothing of the figure sticks out of the screen."""
+    right = "all => all.map(one => one.getBoundingClientRect().right)"
+    return max(page.locator("#moving-one *").evaluate_all(right)) <= reading.PHONE["width"] + 1
 
 
 def tiny(mode: str, seed: int = 0) -> LanguageModel:
@@ -104,42 +109,29 @@ def slowed_down(model: LanguageModel, factor: int) -> LanguageModel:
     return model.extended(extension=NTKByParts(factor, LENGTH, **BANDS), log_scale=True)
 
 
-def test_the_page_computes_the_logits_of_torch(chromium, built) -> None:
-    """Of the same rounded weights, for every rule, at start indices on both sides of L, on all bytes."""
-    models = tiny("strict"), tiny("separated", 1)
-    address = built("model", panel_of(*models))
-    generator = np.random.default_rng(0)
-    with opened(chromium, address) as page:
-        for which, model in enumerate(map(rounded, models)):
-            for start in (0, 5, LENGTH, 8 * LENGTH):
-                tokens = generator.integers(0, 256, 3 * LENGTH)
-                assert (tokens > 127).any()
-                at, one = torch.arange(len(tokens)) + start, torch.from_numpy(tokens)[None]
-                with torch.no_grad():
-                    wanted = {
-                        "plain": model(one, at),
-                        "masked": model.extended(window=LENGTH)(one, at),
-                    }
-                for rule, logits in wanted.items():
-                    got = page.evaluate(COMPUTED, [which, rule, tokens.tolist(), start, 1])
-                    apart = np.abs(np.reshape(got, (-1, 256)) - logits[0].numpy()).max()
-                    assert apart < 1e-4, (which, rule, start, apart)
+def apart(page: Page, which: int, model: LanguageModel, rule: str, start: int, factor: int) -> float:
+    """How far at most the logits of a model on the page are from those of torch, on random bytes."""
+    tokens = np.random.default_rng(start).integers(0, 256, 3 * LENGTH)
+    assert (tokens > 127).any()
+    got = page.evaluate(COMPUTED, [which, rule, tokens.tolist(), start, factor])
+    read = model if rule == "plain" else model.extended(window=LENGTH)
+    with torch.no_grad():
+        wanted = read(torch.from_numpy(tokens)[None], torch.arange(len(tokens)) + start)[0]
+    return np.abs(np.reshape(got, (-1, 256)) - wanted.numpy()).max()
 
 
-def test_the_page_slows_positions_down_as_the_package_does(chromium, built) -> None:
-    """Of every mode, at every factor, for texts and start indices past L: the logits of `extended`."""
+def test_the_page_computes_the_logits_of_torch_also_slowed_down(chromium, built) -> None:
+    """Of the same rounded weights, for every rule and factor, at start indices on both sides of L."""
     models = tiny("strict"), tiny("separated", 1)
-    tokens = np.random.default_rng(2).integers(0, 256, 3 * LENGTH)
-    one = torch.from_numpy(tokens)[None]
     with opened(chromium, built("model", panel_of(*models))) as page:
-        for which, factor, start in itertools.product((0, 1), (1, 2, 3, 8, 16), (0, 5 * LENGTH)):
-            model, at = slowed_down(rounded(models[which]), factor), torch.arange(len(tokens)) + start
-            with torch.no_grad():
-                wanted = {"plain": model(one, at), "masked": model.extended(window=LENGTH)(one, at)}
-            for rule, logits in wanted.items():
-                got = page.evaluate(COMPUTED, [which, rule, tokens.tolist(), start, factor])
-                apart = np.abs(np.reshape(got, (-1, 256)) - logits[0].numpy()).max()
-                assert apart < 1e-4, (which, factor, start, rule, apart)
+        for which, factor in itertools.product((0, 1), (1, 2, 3, 8, 16)):
+            model = slowed_down(rounded(models[which]), factor)
+            for rule, start in itertools.product(("plain", "masked"), (0, 5, LENGTH, 8 * LENGTH)):
+                assert apart(page, which, model, rule, start, factor) < 1e-4, (which, factor, rule, start)
+
+
+def test_the_page_slows_waves_down_by_parts_as_the_package_does(chromium, built) -> None:
+    with opened(chromium, built("model", panel_of(tiny("strict")))) as page:
         for factor, (alpha, beta) in itertools.product((1.5, 16), ((1, 32), (0.5, 4))):
             told = {"factor": factor, "length": LENGTH, "alpha": alpha, "beta": beta}
             got = page.evaluate("told => [...sepnb.model.frequencies(32, 10000, told)]", told)
@@ -150,12 +142,8 @@ def test_the_page_slows_positions_down_as_the_package_does(chromium, built) -> N
 
 def test_a_model_that_was_packed_slowed_down_is_read_so(chromium, built) -> None:
     model = slowed_down(rounded(tiny("strict")), 4)
-    tokens = np.random.default_rng(3).integers(0, 256, 3 * LENGTH)
     with opened(chromium, built("model", panel_of(model))) as page:
-        got = page.evaluate(COMPUTED, [0, "plain", tokens.tolist(), 0, 0])
-    with torch.no_grad():
-        wanted = model(torch.from_numpy(tokens)[None])[0]
-    assert np.abs(np.reshape(got, (-1, 256)) - wanted.numpy()).max() < 1e-4
+        assert apart(page, 0, model, "plain", start=0, factor=0) < 1e-4
 
 
 def test_the_sliding_window_of_the_page_is_that_of_the_package(chromium, built) -> None:
@@ -273,10 +261,7 @@ def test_nothing_sticks_out_of_a_phone_and_colours_follow_the_mode(chromium, bui
     with opened(chromium, address, viewport=reading.PHONE) as page:
         page.add_style_tag(content="body { margin: 0 }")
         page.evaluate(reading.SETTLED)
-        parts = page.locator("#moving-one *").evaluate_all(
-            "all => all.map(e => e.getBoundingClientRect().right)"
-        )
-        assert max(parts) <= reading.PHONE["width"] + 1
+        assert fits_a_phone(page)
         colour = "() => getComputedStyle(document.querySelector('.moving-chart .line')).stroke"
         light = page.evaluate(colour)
         page.evaluate("() => { document.documentElement.dataset.theme = 'dark'; }")
@@ -302,8 +287,12 @@ RECALL = {"keys": 4, "values": 4, "noise": 2, "pairs": 3}
 TIMES = (1, 2)
 
 
-def recall_of(model: LanguageModel) -> tuple[dict, list]:
-    """What the page carries of a model and of texts of 16 and 32 symbols; and the texts."""
+def recall() -> tuple[LanguageModel, dict, list]:
+    """A model of a vocabulary that is no bytes, what the page carries of it and of texts of 16 and 32
+    symbols; and the texts."""
+    torch.manual_seed(4)
+    streams = Streams(pos=8, sem=16)
+    model = LanguageModel(TransformerConfig(streams, 2, 3, "sinusoidal", max_length=LENGTH), vocab_size=10)
     drawn = [mqar(2, times * LENGTH, seed=times, **RECALL) for times in TIMES]
     texts = [
         [
@@ -319,15 +308,12 @@ def recall_of(model: LanguageModel) -> tuple[dict, list]:
     kinds = ["key"] * 4 + ["value"] * 4 + ["noise"] * 2
     asked = {"times": TIMES, "factors": (1, 8), "kinds": kinds, "names": list("ABCD0123-."), "bands": BANDS}
     shares = {1: [0.9, 0.25], 8: [0.8, 0.75]}
-    return {"packed": packed(model), "texts": texts, **asked, "shares": shares, "many": 9}, drawn
+    return model, {"packed": packed(model), "texts": texts, **asked, "shares": shares, "many": 9}, drawn
 
 
 def test_the_page_recalls_the_values_that_the_model_recalls(chromium, built) -> None:
-    """Of a vocabulary that is no bytes: its likeliest value at every question, as trained and slowed down."""
-    torch.manual_seed(4)
-    streams = Streams(pos=8, sem=16)
-    model = LanguageModel(TransformerConfig(streams, 2, 3, "sinusoidal", max_length=LENGTH), vocab_size=10)
-    data, drawn = recall_of(model)
+    """Its likeliest value at every question, as trained and slowed down."""
+    model, data, drawn = recall()
     with opened(chromium, built("recall", data)) as page:
         for chosen, samples in enumerate(drawn):
             for factor, n in itertools.product((1, 8), (0, 1)):
@@ -339,10 +325,7 @@ def test_the_page_recalls_the_values_that_the_model_recalls(chromium, built) -> 
 
 
 def test_a_longer_text_and_slower_positions_change_what_is_said(chromium, built) -> None:
-    torch.manual_seed(4)
-    streams = Streams(pos=8, sem=16)
-    model = LanguageModel(TransformerConfig(streams, 2, 3, "sinusoidal", max_length=LENGTH), vocab_size=10)
-    with opened(chromium, built("recall", recall_of(model)[0]), viewport=reading.PHONE) as page:
+    with opened(chromium, built("recall", recall()[1]), viewport=reading.PHONE) as page:
         assert page.locator(".recall-asked > *").count() == 3 and page.locator(".recall-key").count() == 3
         page.get_by_label("Make the text longer").focus()
         page.keyboard.press("ArrowRight")
@@ -351,10 +334,7 @@ def test_a_longer_text_and_slower_positions_change_what_is_said(chromium, built)
         page.keyboard.press("ArrowRight")
         page.locator(".moving-said", has_text="With positions 8 times slower").wait_for()
         page.locator(".moving-said", has_text="it finds 75 % of the values").wait_for()
-        parts = page.locator("#moving-one *").evaluate_all(
-            "all => all.map(e => e.getBoundingClientRect().right)"
-        )
-        assert max(parts) <= reading.PHONE["width"] + 1
+        assert fits_a_phone(page)
 
 
 # --- small figures
@@ -406,15 +386,8 @@ def test_the_formulas_of_the_page_are_those_of_the_package(chromium, built) -> N
             for s, length, (alpha, beta) in itertools.product(
                 (1, 8, 32), (128, 2048, 2**17), ((0.25, 9), (8, 64))
             ):
-                told = {
-                    "d": d,
-                    "base": base,
-                    "s": s,
-                    "L": length,
-                    "alpha": alpha,
-                    "beta": beta,
-                    "w": w.tolist(),
-                }
+                told = {"d": d, "base": base, "w": w.tolist()}
+                told |= {"s": s, "L": length, "alpha": alpha, "beta": beta}
                 for name, extension in {
                     "pi": PositionInterpolation(s),
                     "ntk": NTKAware(s),
@@ -455,10 +428,7 @@ def test_every_slider_of_a_small_figure_moves_by_keys_and_changes_what_it_says(k
                     "all => all.map(one => one.outerHTML).join()"
                 )
                 assert drawn and "NaN" not in drawn and "Infinity" not in drawn and "undefined" not in drawn
-        parts = page.locator("#moving-one *").evaluate_all(
-            "all => all.map(e => e.getBoundingClientRect().right)"
-        )
-        assert max(parts) <= reading.PHONE["width"] + 1
+        assert fits_a_phone(page)
 
 
 def test_the_grid_shows_products_and_counts_neighbours_among_the_most_similar(chromium, built) -> None:

@@ -52,7 +52,6 @@ def book(*first: str) -> dict[str, str]:
 
 
 def test_captions_and_links_agree_and_no_title_gets_a_second_number(project) -> None:
-    (project.source / "picture.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
     built = project(book())
     assert built.warnings == []
     page = built.page(SECOND)

@@ -16,6 +16,8 @@ from sepnb.companion.book import build as book
 from sepnb.companion.run.chapters import Chapter
 from sepnb.records import numbers
 
+from ..shared import wait_until
+
 
 def notebook(started: str, cell_id: str) -> dict:
     """An executed notebook as papermill leaves it."""
@@ -185,13 +187,6 @@ def test_a_build_that_failed_is_not_taken_for_current(executed, builds, checkout
     assert book.build("laptop") is True
 
 
-def until(happens: Callable[[], bool], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not happens():
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.02)
-
-
 WRITES = """
 import os, time
 which = "worker.txt" if os.fork() == 0 else "book.txt"
@@ -216,7 +211,7 @@ def test_jupyter_book_and_its_workers_end_with_a_build_that_is_killed(checkout, 
     written = [checkout / "book.txt", checkout / "worker.txt"]
     with subprocess.Popen([sys.executable, "-c", BUILD], cwd=checkout) as build:
         try:
-            until(lambda: all(file.exists() for file in written))
+            wait_until(lambda: all(file.exists() for file in written))
         finally:
             build.send_signal(by)
     assert build.returncode == -by
@@ -226,7 +221,7 @@ def test_jupyter_book_and_its_workers_end_with_a_build_that_is_killed(checkout, 
         time.sleep(0.5)
         return [file.stat().st_size for file in written] == before
 
-    until(quiet, 10)
+    wait_until(quiet)
     with book.alone(lambda told: pytest.fail(told)):
         pass  # the lock went with its holder
 

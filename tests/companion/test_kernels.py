@@ -7,15 +7,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from sepnb.companion.run import kernels
 from sepnb.companion.run.execute import Job, execute
 from sepnb.records import numbers
+
+from ..shared import alive, wait_until
 
 BEGUN = """
 # %%
@@ -113,24 +113,8 @@ def test_a_kernel_leaves_with_a_build_that_is_killed(write_chapter, checkout) ->
         f"execute(Job(Chapter(Path({str(chapter.path)!r})), 'smoke'))"
     )
     with subprocess.Popen([sys.executable, "-c", program]) as build:
-        within(60, pid.exists)
+        wait_until(pid.exists)
         kernel = int(pid.read_text(encoding="utf-8"))
-        assert lives(kernel)
+        assert alive(kernel)
         build.send_signal(signal.SIGKILL)
-    within(20, lambda: not lives(kernel))
-
-
-def lives(pid: int) -> bool:
-    """A process that has ended and that nobody has asked about counts as gone."""
-    stat = Path(f"/proc/{pid}/stat")
-    try:
-        return stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def within(seconds: float, holds) -> None:
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until, f"not within {seconds} s"
-        time.sleep(0.1)
+    wait_until(lambda: not alive(kernel))

@@ -1,6 +1,6 @@
 """Published runs are trained again: what a checksum and the first steps cannot see is seen."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -13,8 +13,10 @@ from sepnb.records.store import Record, Store
 def texts(fake) -> type:
     """A fake experiment on texts: its runs have losses per byte, `off` by so much."""
 
+    @dataclass(frozen=True)
     class Texts(fake):
-        off, found = 0.0, None
+        off: float = 0.0
+        found: dict | None = field(default=None, hash=False)
 
         def run(self, config, *, device="cpu", progress=None) -> Record:
             record = super().run(config, device=device, progress=progress)
@@ -54,8 +56,7 @@ def test_on_its_own_processor_a_record_of_any_kind_is_drawn_and_held_to_its_own_
     import torch
 
     here = {"device_name": processor_name(), "torch": torch.__version__}
-    measured = texts()
-    object.__setattr__(measured, "found", {kind: 0.5, "train_cpu_s": 3.0})
+    measured = texts(found={kind: 0.5, "train_cpu_s": 3.0})
     for config in measured.grid("laptop"):
         record = measured.run(config)
         store.write(replace(record, provenance=record.provenance | here))
@@ -65,8 +66,7 @@ def test_on_its_own_processor_a_record_of_any_kind_is_drawn_and_held_to_its_own_
     assert len(ended) == 4 and [key for key, one in ended.items() if one.status == "stale"] == ["a-seed1"]
     told = f"{kind} is 0.5020 in the record and 0.5000 here (allowed 0.001)"
     assert ended["a-seed1"].detail == told, "times may differ"
-    object.__setattr__(measured, "alone", True)
-    assert retrained.drawn([measured], 9) == [], "no two times are alike"
+    assert retrained.drawn([replace(measured, alone=True)], 9) == [], "no two times are alike"
 
 
 def test_what_a_text_alone_gives_may_be_missing_in_the_run_of_today_and_nothing_else(texts):
@@ -78,9 +78,8 @@ def test_what_a_text_alone_gives_may_be_missing_in_the_run_of_today_and_nothing_
 
 @pytest.mark.parametrize(("off", "status"), [(0.02, "equal"), (0.04, "stale"), (float("nan"), "stale")])
 def test_rounding_is_allowed_and_no_more(texts, store, off: float, status: str) -> None:
-    other = texts()
-    object.__setattr__(other, "off", off)
-    assert {one.status for one in retrained.check(retrained.drawn([other], 9))} == {status}
+    ended = retrained.check(retrained.drawn([texts(off=off)], 9))
+    assert {one.status for one in ended} == {status}
 
 
 def test_a_run_that_fails_ends_itself_only(texts, store) -> None:

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +11,8 @@ import pytest
 
 from sepnb.companion.run import runs, workers
 from sepnb.records.store import Store
+
+from ..shared import alive, git, wait_until
 
 HERE = Path(__file__).parent
 GRID = """
@@ -102,7 +103,7 @@ def _interrupt_and_resume(checkout: Path, sign: int) -> None:
     assert first.returncode != 0
     assert 2 <= len(finished) < 6
     assert len(workers_of_first) >= 2
-    wait_until(lambda: not alive(workers_of_first))
+    wait_until(lambda: not alive(*workers_of_first))
     assert sorted(held.load("laptop", "fake")) == finished  # nothing went on in the dark
     assert not [file for file in held.root.rglob("*") if file.is_file() and file.suffix != ".json"]
 
@@ -112,7 +113,7 @@ def _interrupt_and_resume(checkout: Path, sign: int) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     assert done.stdout.strip() == f"[({6 - len(finished)}, {len(finished)})]"
@@ -252,23 +253,6 @@ def test_a_published_grid_needs_a_clean_checkout(checkout) -> None:
     runs.check_clean(private)
 
 
-def git(folder: Path, *arguments: str) -> None:
-    who = ["-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false"]
-    subprocess.run(["git", *who, *arguments], cwd=folder, check=True)
-
-
-def children(parent: int) -> list[str]:
+def children(parent: int) -> list[int]:
     listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True, text=True)
-    return listed.stdout.split()
-
-
-def alive(pids: list[str]) -> bool:
-    listed = subprocess.run(["ps", "-o", "stat=", "-p", ",".join(pids)], capture_output=True, text=True)
-    return any(not state.startswith("Z") for state in listed.stdout.split())
-
-
-def wait_until(true, seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
+    return [int(process) for process in listed.stdout.split()]

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import platform
-import subprocess
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -17,17 +16,13 @@ import sepnb
 from sepnb.records import provenance
 from sepnb.records.provenance import Clock, code_state, git_state, peak_memory_mb, processor_name
 
+from ..shared import git
+
 FACTS = {
     *("device", "device_name", "driver", "torch", "numpy", "python", "platform", "lock_sha256"),
     *("commit", "dirty", "seed", "data", "bytes_seen", "wall_s", "cpu_s", "peak_memory_mb", "threads"),
     *("started", "sepnb", "tree"),
 }
-
-
-def git(root: Path, *arguments: str) -> str:
-    identity = ["-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false"]
-    command = ["git", *identity, *arguments]
-    return subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture(autouse=True)

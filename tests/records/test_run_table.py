@@ -84,13 +84,13 @@ def test_where_nothing_has_run_there_are_no_differences_and_it_says_so():
 def test_a_table_tells_mean_interval_and_text_of_a_method():
     table = RunTable(runs(a={1: 1.0, 2: 3.0}))
     assert table.mean("a", "score") == 2.0 and np.isnan(table.mean("b", "score"))
-    assert table.interval("a", "score") == summarise([1.0, 3.0])
+    assert table.intervals("score") == {"a": summarise([1.0, 3.0])}
     assert (
         table.text("a", "score", ".1f") == text_of([1.0, 3.0], ".1f")
         and table.text("b", "score") == "not run"
     )
     with pytest.raises(ValueError, match="nothing to summarise"):
-        table.interval("b", "score")
+        table.intervals("other")
 
 
 def test_a_metric_of_one_method_minus_another_of_another_and_how_many_times_it_is():

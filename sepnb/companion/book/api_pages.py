@@ -102,11 +102,7 @@ def write_pages(app, config) -> None:
         return
     back = "{doc}`The package <../api>`, {}"
     wanted = {folder / f"{one.name}.md": one.page(back.replace("{}", one.room)) for one in modules().values()}
-    for gone in set(folder.glob("*.md")) - set(wanted):
-        gone.unlink()
-    for path, text in wanted.items():
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            paths.write_atomically(path, text)
+    paths.keep_only(folder, "*.md", wanted)
     # Jupyter Book leaves out what the contents do not name; these pages are reached from their own list.
     config.exclude_patterns = [
         pattern for pattern in config.exclude_patterns if not pattern.startswith(f"{FOLDER}/")

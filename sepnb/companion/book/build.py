@@ -86,25 +86,21 @@ def stage(chapters: Iterable[Chapter], profile: str) -> list[Path]:
     What differs between two runs of the same content (cell ids, times, paths of this machine) is left out,
     so that a chapter that ran again without a change does not rebuild its page.
     """
-    folder, staged = paths.root() / "notebooks" / "executed", []
+    folder, staged = paths.root() / "notebooks" / "executed", {}
     narrow: dict[str, str] = {}
     for chapter in chapters:
         source = chapter.output(profile)
         if not source.exists():
             raise BuildError(f"{chapter.name} has not run at {profile}; run `sepnb run {chapter.name}`")
-        target = folder / f"{chapter.name}.ipynb"
         try:
             notebook = with_setup(clean(json.loads(source.read_text(encoding="utf-8")), narrow))
         except ValueError as error:
             raise BuildError(f"{chapter.name}: {error}") from error
         text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
-        if not target.exists() or target.read_text(encoding="utf-8") != text:
-            paths.write_atomically(target, text)
-        staged.append(target)
-    for old in set(folder.glob("*.ipynb")) - set(staged):
-        old.unlink()
+        staged[folder / f"{chapter.name}.ipynb"] = text
+    paths.keep_only(folder, "*.ipynb", staged)
     phone.keep(narrow)
-    return staged
+    return [*staged]
 
 
 def clean(notebook: dict[str, Any], narrow: dict[str, str] | None = None) -> dict[str, Any]:

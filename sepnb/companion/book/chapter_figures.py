@@ -70,21 +70,27 @@ class ShownAgain(nodes.figure):
     """A figure without a number of its own: Sphinx numbers the class itself, and no class made of it."""
 
 
-class ChapterFigure(SphinxDirective):
-    """`{chapter-figure} <chapter>/<figure>`. What cannot be shown is one located warning: `-W` fails."""
+class OfChapter(SphinxDirective):
+    """`{chapter-figure} <chapter>/<figure>` or `{chapter-panel} <chapter>/<name>`. What cannot be shown is
+    one located warning: `-W` fails."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         chapter, _, name = self.arguments[0].partition("/")
-        home = f"notebooks/executed/{chapter}"
-        notebook = Path(self.env.srcdir, f"{home}.ipynb")
+        notebook = Path(self.env.srcdir, f"notebooks/executed/{chapter}.ipynb")
         self.env.note_dependency(str(notebook))
         try:
-            content, suffix, about = find(notebook, name)
+            if self.name == "chapter-panel":
+                return [nodes.raw("", find_panel(notebook, name), format="html")]
+            return [self.figure(chapter, name, *find(notebook, name))]
         except ValueError as problem:
             logger.warning("%s", problem, location=self.get_location(), type="sepnb", subtype="figure")
             return [nodes.warning("", nodes.paragraph("", str(problem)))]
+
+    def figure(
+        self, chapter: str, name: str, content: bytes, suffix: str, about: dict[str, str]
+    ) -> nodes.figure:
         # A file beside the doctrees, from where Sphinx takes it as it takes any other picture.
         file = Path(self.env.app.doctreedir, "chapter_figures", f"{chapter}-{name}{suffix}")
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -95,29 +101,12 @@ class ChapterFigure(SphinxDirective):
         figure = ShownAgain("", nodes.image(uri=uri, alt=alt, classes=classes), align="center")
         words, _ = self.parse_inline(f"{caption} ")
         link = nodes.inline("", f"({name})")
-        if translated.known(home, self.env):
+        if translated.known(f"notebooks/executed/{chapter}", self.env):
             target = {"refdomain": "std", "reftype": "numref", "reftarget": name, "refdoc": self.env.docname}
             shown = nodes.inline("", "Figure %s")
             link = addnodes.pending_xref("", shown, refexplicit=True, refwarn=True, **target)
         figure += nodes.caption("", "", *words, link)
-        return [figure]
-
-
-class ChapterPanel(SphinxDirective):
-    """`{chapter-panel} <chapter>/<name>`. What cannot be shown is one located warning: `-W` fails."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        chapter, _, name = self.arguments[0].partition("/")
-        notebook = Path(self.env.srcdir, f"notebooks/executed/{chapter}.ipynb")
-        self.env.note_dependency(str(notebook))
-        try:
-            page = find_panel(notebook, name)
-        except ValueError as problem:
-            logger.warning("%s", problem, location=self.get_location(), type="sepnb", subtype="figure")
-            return [nodes.warning("", nodes.paragraph("", str(problem)))]
-        return [nodes.raw("", page, format="html")]
+        return figure
 
 
 def setup(app) -> None:
@@ -126,5 +115,5 @@ def setup(app) -> None:
         ShownAgain,
         html=(lambda page, node: page.visit_figure(node), lambda page, node: page.depart_figure(node)),
     )
-    app.add_directive("chapter-figure", ChapterFigure)
-    app.add_directive("chapter-panel", ChapterPanel)
+    for name in ("chapter-figure", "chapter-panel"):
+        app.add_directive(name, OfChapter)

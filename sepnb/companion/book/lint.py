@@ -53,12 +53,12 @@ class Problem:
         return f"{self.path}:{self.line}: {self.why}\n    {self.text}"
 
 
-def lint(source: Path | str, *, notebook: bool | None = None) -> list[Problem]:
-    """The typed numbers of a Markdown page or a percent script, a file (`Path`) or a text (`str`); `notebook`
-    says which, by default the path's `.py`."""
+def lint(source: Path | str) -> list[Problem]:
+    """The typed numbers of a file, a Markdown page or a percent script (`.py`), or of a Markdown text
+    (`str`)."""
     path = str(source) if isinstance(source, Path) else "<text>"
     text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
-    page = _markdown_cells(text) if (path.endswith(".py") if notebook is None else notebook) else text
+    page = _markdown_cells(text) if path.endswith(".py") else text
     given, lines, problems = _given(page), text.splitlines(), []
 
     def tell(line: int, why: str) -> None:

@@ -11,8 +11,6 @@ import shutil
 import sys
 from pathlib import Path
 
-import yaml
-
 from sepnb import claims, paths
 from sepnb.companion.book import chapter_figures, lint
 from sepnb.companion.book.number_role import number
@@ -97,9 +95,8 @@ def stage(folder: Path) -> Path:
         # Paper is white, unlike the ground of the book's figures.
         (folder / f"{figure}{suffix}").write_bytes(content.replace(GROUND.encode(), b"#ffffff"))
         data["figures"][name] = {"file": f"{figure}{suffix}", "alt": meta["alt"]}
-    cited = yaml.safe_load((paths.root() / "CITATION.cff").read_text(encoding="utf-8"))
     state = about()
-    data["authors"] = [one["name"] for one in cited["authors"]]
+    data["authors"] = state.authors
     data["state"] = f"sepnb {state.version} · commit {state.commit} · {state.day}"
     (folder / "numbers.json").write_text(json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8")
     shutil.copy(paths.root() / "book" / "references.bib", folder)

@@ -46,12 +46,8 @@ def take(about: dict[str, Any], held: dict[str, str]) -> str:
 
 def keep(held: dict[str, str]) -> None:
     """Write the drawings of all chapters, by name; files of others go."""
-    for name, drawing in held.items():
-        file = folder() / f"{name}.svg"
-        if not file.exists():
-            paths.write_atomically(file, drawing)
-    for old in set(folder().glob("*.svg")) - {folder() / f"{name}.svg" for name in held}:
-        old.unlink()
+    drawings = {folder() / f"{name}.svg": drawing for name, drawing in held.items()}
+    paths.keep_only(folder(), "*.svg", drawings)
 
 
 def offer(app, pagename: str, templatename: str, context: dict, doctree) -> None:

@@ -69,16 +69,6 @@ def _content(notebook: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(cells).encode()).hexdigest()
 
 
-def _made(chapter: Chapter) -> dict[str, Any]:
-    import jupytext
-    import nbformat
-
-    notebook = json.loads(nbformat.writes(jupytext.read(chapter.path, fmt="py:percent")))
-    notebook = with_setup(notebook)
-    notebook["metadata"]["sepnb"] = {"content": _content(notebook)}
-    return notebook
-
-
 def edited(copy: Path) -> bool:
     """Whether cells of a copy have changed since it was written; True for a file that is not ours."""
     try:
@@ -107,12 +97,12 @@ def write(chapters: Iterable[Chapter], say: Callable[[str], None] = print) -> bo
                 "them the chapter (leave out the first cell), deleting the copy gives them up"
             )
             continue
-        notebook = nbformat.reads(json.dumps(_made(chapter)), as_version=4)
+        notebook = nbformat.from_dict(with_setup(jupytext.read(chapter.path, fmt="py:percent")))
+        about = {"content": _content(notebook)}
         if copy.exists():
             old = nbformat.read(copy, as_version=4)
-            about = notebook.metadata["sepnb"]
             notebook = jupytext.combine.combine_inputs_with_outputs(notebook, old)
-            notebook.metadata["sepnb"] = about
+        notebook.metadata["sepnb"] = about
         paths.write_atomically(copy, nbformat.writes(notebook))
     return good
 

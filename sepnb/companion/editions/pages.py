@@ -24,6 +24,8 @@ from sepnb import paths
 from sepnb.companion.run.doctor import CHROMIUM
 from sepnb.records.provenance import git_state
 
+TITLE = "Position in its own dimensions"
+QUESTION = "What happens when position gets its own dimensions?"
 LEFT_OUT = ("book/api",)  # a list of pages that an edition does not have
 _ARTICLE = re.compile(r'<article class="bd-article">(.*)</article>', re.S)
 _SCRIPT = re.compile(r"<script\b.*?</script>", re.S)
@@ -51,11 +53,9 @@ class Page:
 
 @dataclass(frozen=True)
 class About:
-    """What the first page says."""
+    """The state of the sources."""
 
-    title: str
-    question: str
-    facts: tuple[str, ...]
+    authors: tuple[str, ...]
     version: str
     commit: str
     day: str
@@ -77,27 +77,16 @@ def pages(site: Path, toc: Path | None = None) -> list[Page]:
 
 
 def about() -> About:
-    """The title, the state of the sources, and the licences."""
+    """Who wrote this version, and the commit that is checked out."""
     cited = yaml.safe_load((paths.root() / "CITATION.cff").read_text(encoding="utf-8"))
-    authors = ", ".join(one["name"] for one in cited["authors"])
+    authors = tuple(one["name"] for one in cited["authors"])
     commit, changed = git_state()
     state = f"{(commit or 'unknown')[:9]}{' with changes' if changed else ''}"
     log = subprocess.run(
         ["git", "log", "-1", "--format=%cs"], cwd=paths.root(), capture_output=True, text=True
     )
     day = log.stdout.strip() or time.strftime("%Y-%m-%d")
-    return About(
-        title="Position in its own dimensions",
-        question="What happens when position gets its own dimensions?",
-        facts=(
-            f"{authors} · version {cited['version']} · commit {state} · {day}",
-            "Text and figures: Creative Commons Attribution 4.0 International. Code: Apache License 2.0.",
-            "Figures that move, the code of figures, and the tables of all runs are in the web edition.",
-        ),
-        version=str(cited["version"]),
-        commit=state,
-        day=day,
-    )
+    return About(authors, str(cited["version"]), state, day)
 
 
 def joined(found: Sequence[Page], site: Path, target: Path) -> None:
@@ -115,16 +104,21 @@ def joined(found: Sequence[Page], site: Path, target: Path) -> None:
         sections.append(f"<section {where}>{body}</section>")
     settings = _MATHJAX.search(found[0].file.read_text(encoding="utf-8"))
     assets = paths.root() / "book" / "_edition"
-    facts = "".join(f"<p>{escape(fact)}</p>" for fact in first.facts)
+    facts = (
+        f"{', '.join(first.authors)} · version {first.version} · commit {first.commit} · {first.day}",
+        "Text and figures: Creative Commons Attribution 4.0 International. Code: Apache License 2.0.",
+        "Figures that move, the code of figures, and the tables of all runs are in the web edition.",
+    )
+    told = "".join(f"<p>{escape(fact)}</p>" for fact in facts)
     target.parent.mkdir(parents=True, exist_ok=True)
     text = f"""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{escape(first.title)}</title>
+<html lang="en"><head><meta charset="utf-8"><title>{escape(TITLE)}</title>
 <link rel="stylesheet" href="{up}/_static/pygments.css">
 <style>{(assets / "edition.css").read_text(encoding="utf-8")}</style>
 {settings[0] if settings else ""}
 <script>{(assets / "prepare.js").read_text(encoding="utf-8")}</script></head>
-<body><main><div class="edition-title"><h1>{escape(first.title)}</h1>
-<p class="question">{escape(first.question)}</p><div class="facts">{facts}</div></div>
+<body><main><div class="edition-title"><h1>{escape(TITLE)}</h1>
+<p class="question">{escape(QUESTION)}</p><div class="facts">{told}</div></div>
 <nav class="edition-contents"><h1>Contents</h1></nav>
 {"".join(sections)}</main></body></html>"""
     paths.write_atomically(target, text)

@@ -13,7 +13,6 @@ from sepnb.claims.rule import conditions, lines
 from sepnb.claims.sources import Document, Statement, load
 from sepnb.companion.evidence.headlines import headlines
 from sepnb.records.markup import code, said, table, within
-from sepnb.records.markup import row as table_row
 from sepnb.records.verdicts import NOT_RUN, OF_OURS, PARTLY
 
 SHORT = 9
@@ -89,12 +88,14 @@ def source_map_page(rows: Sequence[Row]) -> str:
         count = Counter(statement.kind for statement in document.statements)
         counts = ", ".join(f"{n} {KINDS[kind]}" for kind, n in count.most_common())
         lines += [f"## {document.title}", "", f"{len(document.statements)} statements: {counts}.", ""]
-        lines += [table_row("what it says", "what becomes of it"), table_row("---", "---")]
-        for statement in document.statements:
-            note = f" *{statement.note}*" if statement.note else ""
-            lines.append(table_row(statement.says + note, where(statement, verdicts)))
-        lines.append("")
+        cells = [(worded(statement), where(statement, verdicts)) for statement in document.statements]
+        lines += table(("what it says", "what becomes of it"), cells)
     return "\n".join(lines)
+
+
+def worded(statement: Statement) -> str:
+    """What a statement says, and the note on it."""
+    return f"{statement.says} *{statement.note}*" if statement.note else statement.says
 
 
 def where(statement: Statement, verdicts: dict[str, str]) -> str:

@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from sepnb.claims.ledger import Row, load
-from sepnb.claims.sources import Document, Statement
+from sepnb.claims.sources import Document
 from sepnb.claims.sources import load as source_map
 from sepnb.claims.verdict import Cause, Tables, Verdict
-from sepnb.companion.evidence.ledger_page import KINDS, badge, link, where
+from sepnb.companion.evidence.ledger_page import KINDS, badge, link, where, worded
 from sepnb.companion.evidence.reason import because
 from sepnb.companion.evidence.verdict_table import FIXED, needs, verdict_table
 from sepnb.records.markup import said, table, within
@@ -41,7 +41,7 @@ def scoreboard(rows: Sequence[Row]) -> str:
 def _judged(document: Document, judged: dict[str, Row]) -> list[str]:
     """The statements that claims judge, in their order."""
     cells = [
-        (f"{one.says} {_note(one)}".strip(), badge(judged[one.target]), _why(judged[one.target]))
+        (worded(one), badge(judged[one.target]), _why(judged[one.target]))
         for one in document.statements
         if one.kind == "claim"
     ]
@@ -53,13 +53,9 @@ def _rest(document: Document) -> list[str]:
     rest = [one for one in document.statements if one.kind != "claim"]
     counts = Counter(KINDS[one.kind] for one in rest)
     kinds = ", ".join(f"{n} {kind}" for kind, n in counts.most_common())
-    cells = [(f"{one.says} {_note(one)}".strip(), where(one, {})) for one in rest]
+    cells = [(worded(one), where(one, {})) for one in rest]
     fold = [f"````{{dropdown}} {len(rest)} statements that no claim judges: {kinds}", ""]
     return [*fold, *table(("what it says", "what becomes of it"), cells)[:-1], "````", ""] if rest else []
-
-
-def _note(statement: Statement) -> str:
-    return f"*{statement.note}*" if statement.note else ""
 
 
 def _why(row: Row) -> str:

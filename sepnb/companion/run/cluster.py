@@ -24,7 +24,7 @@ from typing import Any
 
 from sepnb import paths
 from sepnb.companion.run.runs import Ended, Run, TaskError, compute, written
-from sepnb.companion.run.workers import THREAD_VARIABLES
+from sepnb.companion.run.workers import THREAD_VARIABLES, at_most_every
 from sepnb.records.provenance import code_tree, running_tree
 
 RESTARTS = 2
@@ -209,19 +209,11 @@ class Task:
 
             if not torch.cuda.is_available():
                 raise RuntimeError(f"torch {torch.__version__} finds no GPU here; ask for one with --gpus 1")
-        return compute(run, _Report())
+        return compute(run, at_most_every(30, _log))
 
 
-class _Report:
-    """Writes into a task's log how far it is, twice a minute."""
-
-    def __init__(self) -> None:
-        self.last = 0.0
-
-    def __call__(self, done: int, total: int) -> None:
-        if done >= total or time.monotonic() - self.last > 30:
-            self.last = time.monotonic()
-            print(f"{done} of {total} steps", flush=True)
+def _log(done: int, total: int) -> None:
+    print(f"{done} of {total} steps", flush=True)
 
 
 def _reported(job: Any) -> bool:

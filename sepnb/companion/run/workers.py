@@ -149,12 +149,17 @@ def _leave_with_parent(lifeline: Any) -> None:
 
 
 def _call(function: Callable[[Any, Report], Any], index: int, job: Any) -> Any:
+    return function(job, at_most_every(0.2, lambda done, total: _messages.put((index, done, total))))
+
+
+def at_most_every(seconds: float, tell: Report) -> Report:
+    """`tell` at most once in so many seconds, and at the end."""
     last = 0.0
 
     def report(done: int, total: int) -> None:
         nonlocal last
-        if done >= total or time.monotonic() - last > 0.2:
+        if done >= total or time.monotonic() - last > seconds:
             last = time.monotonic()
-            _messages.put((index, done, total))
+            tell(done, total)
 
-    return function(job, report)
+    return report
