@@ -148,9 +148,6 @@ def test_a_window_is_the_mask_of_the_last_tokens_and_the_sinks(built, text, mode
     torch.testing.assert_close(other(tokens, gaps), expected, **TIGHT)  # it counts tokens, not positions
 
 
-# --- frequencies
-
-
 # --- rules together
 
 

@@ -131,6 +131,3 @@ def test_two_position_streams_do_not_hear_each_other_either(query_key):
 
 def content_for_width(width: int) -> Tensor:
     return torch.randn(1, TOKENS, width, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-
-
-# --- heads that share a value head
