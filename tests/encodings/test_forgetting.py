@@ -9,6 +9,7 @@ from sepnb.encodings import Forgetting, Heads, PositionInterpolation, YaRN, forg
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 
+from ..models.trained import in_pieces
 from .drawn import random
 
 
@@ -44,9 +45,7 @@ def test_a_slowed_model_gives_with_a_cache_what_it_gives_without_and_leaves_the_
     tokens = torch.randint(20, (2, 32))
     before, slowed = model(tokens), model.extended(extension=PositionInterpolation(4.0), log_scale=True)
     whole = slowed(tokens)
-    cache = slowed.make_cache(2)
-    parts = [slowed(part, cache=cache) for part in tokens.split((20, 1, 11), dim=1)]
-    torch.testing.assert_close(torch.cat(parts, dim=1), whole, rtol=0, atol=1e-12)
+    torch.testing.assert_close(in_pieces(slowed, tokens, [20, 1, 11]), whole, rtol=0, atol=1e-12)
     assert (whole - before).abs().max() > 1e-3
     assert torch.equal(model(tokens), before)
 

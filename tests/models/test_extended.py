@@ -11,10 +11,10 @@ from sepnb.models import LanguageModel, extension
 from sepnb.streams import Streams
 from sepnb.training import next_token_losses
 
+from ..encodings.drawn import TIGHT
 from .plain import Plain
 
 L = 8
-TIGHT = {"rtol": 0, "atol": 1e-10}
 DENSE, SEPARATED = Streams.dense(32), Streams(pos=8, sem=24)
 MODES = {
     "dense": {"streams": DENSE},

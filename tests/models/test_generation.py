@@ -10,8 +10,7 @@ from sepnb import encodings
 from sepnb.models import LanguageModel
 from sepnb.models.generation import drawn
 
-from ..encodings.cases import IN_SHAPES, ON_TEXTS, STREAMS, model, tokens
-from .trained import TIGHT
+from ..encodings.cases import IN_SHAPES, ON_TEXTS, STREAMS, TIGHT, model, tokens
 
 L = 8
 SEPARATED = STREAMS["strict"][0]

@@ -13,12 +13,10 @@ from sepnb.models.image import with_origin
 from sepnb.seqpe import SeqPE
 from sepnb.streams import Streams
 
-from ..encodings.drawn import loud
+from ..encodings.drawn import F64, TIGHT, loud
 
-F64 = torch.float64
 PATCH, CLASSES, CHANNELS = 4, 5, 2
 GRID = (3, 4)
-TIGHT = {"rtol": 0, "atol": 1e-10}
 TWO = {
     "none": "none",
     "sinusoidal": Sinusoidal(dims=2),

@@ -20,12 +20,13 @@ from sepnb.models import LanguageModel
 from sepnb.models.extension import extension_of
 from sepnb.streams import Streams
 
+from ..encodings.drawn import TIGHT
 from .plain import F64, Plain
+from .trained import in_pieces
 
 L, S = 64, 4.0
 """The trained length, and a factor."""
 
-TIGHT = {"rtol": 0, "atol": 1e-10}
 EXTENSIONS = [
     PositionInterpolation(S),
     RaisedBase(50_000.0),
@@ -276,9 +277,7 @@ def test_prefill_and_token_by_token_is_one_full_pass(made, text, kind, extension
     with torch.no_grad():
         full = model(tokens)
         for chunks in (1, 7, 20):
-            cache = model.make_cache(2)
-            pieces = [model(piece, cache=cache) for piece in tokens.split(chunks, dim=1)]
-            torch.testing.assert_close(torch.cat(pieces, dim=1), full, **TIGHT)
+            torch.testing.assert_close(in_pieces(model, tokens, chunks), full, **TIGHT)
 
 
 @pytest.mark.parametrize("kind", ["strict", "constant", "untied"])
