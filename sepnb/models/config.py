@@ -272,7 +272,7 @@ def _check_heads(config: TransformerConfig) -> None:
     if config.n_kv_heads is not None and heads % config.n_kv_heads:
         fitting = [n for n in range(1, heads + 1) if heads % n == 0]
         raise ValueError(
-            f"{config.n_kv_heads} key and value heads do not divide {heads} heads; "
+            f"{validation.shown(config.n_kv_heads)} key and value heads do not divide {heads} heads; "
             f"use one of {', '.join(map(str, fitting))}"
         )
 
