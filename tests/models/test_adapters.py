@@ -15,6 +15,7 @@ from sepnb.records import sealed
 from sepnb.streams import Streams
 
 from .test_extended import Interpolation
+from .trained import weights
 
 SEPARATED = Streams(pos=8, sem=24)
 RULE = {"extension": NTKByParts(8.0, 64, 0.5, 4), "log_scale": True}
@@ -42,10 +43,6 @@ def tuned(base: LanguageModel, *parts: str, rule=RULE) -> LanguageModel:
                 noise = 1 + torch.rand(weight.shape, generator=generator).to(weight.dtype)
                 weight.add_(noise * mask[name])
     return model
-
-
-def weights(model: LanguageModel) -> dict[str, torch.Tensor]:
-    return {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
 
 def same(one: LanguageModel, other: LanguageModel, tokens: torch.Tensor) -> None:

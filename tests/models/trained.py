@@ -24,3 +24,8 @@ def in_pieces(
     """The logits of a text that is read through one cache, so many tokens at a time."""
     cache = reader.make_cache(len(text), length)
     return torch.cat([reader(piece, cache=cache) for piece in text.split(sizes, dim=1)], dim=1)
+
+
+def weights(made: LanguageModel) -> dict[str, torch.Tensor]:
+    """Copies of all parameters, by name."""
+    return {name: weight.detach().clone() for name, weight in made.named_parameters()}

@@ -14,6 +14,7 @@ from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, checkpoints, optimiser, train
 
+from ..models.trained import weights
 from .test_training import Nothing
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -30,10 +31,6 @@ def batches() -> Iterator[np.ndarray]:
     generator = np.random.default_rng(0)
     while True:
         yield (generator.integers(7, size=(4, 1)) + np.arange(9)) % 7
-
-
-def weights(of: LanguageModel) -> dict[str, Tensor]:
-    return {name: value.detach().clone() for name, value in of.state_dict().items()}
 
 
 def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
