@@ -232,8 +232,7 @@ class TransformerConfig:
 
 
 def _check_fields(config: TransformerConfig) -> None:
-    if not isinstance(config.streams, Streams):
-        raise TypeError(f"streams must be Streams, such as Streams.dense(128), got {config.streams!r}")
+    validation.instance("streams", config.streams, Streams, "Streams.dense(128)")
     validation.whole("the model width", config.streams.d_model, 1, WIDEST)
     for field, allowed in (
         ("mode", tuple(MODES)),
