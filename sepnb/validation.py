@@ -11,7 +11,7 @@ Types, shapes and dtypes cost nothing. Only `within` reads the values of tensors
 compiled, and only with `wait` where the host would wait for a GPU.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from difflib import get_close_matches
@@ -332,18 +332,25 @@ def within(
 
 
 @contextmanager
+def restored(modules: Iterable[Any], attribute: str) -> Iterator[None]:
+    """Afterwards, also after an error, each of these has the value of an attribute that it has now."""
+    before = [(module, getattr(module, attribute)) for module in modules]
+    try:
+        yield
+    finally:
+        for module, value in before:
+            setattr(module, attribute, value)
+
+
+@contextmanager
 def vouched(model: nn.Module, so: bool = True) -> Iterator[None]:
     """Inside, if `so`, the modules of a model do not read positions on a GPU: these were checked before the
     transfer, and the host would wait for all queued work."""
     asked = [module for module in model.modules() if hasattr(module, "vouched")]
-    before = [module.vouched for module in asked]
-    for module in asked:
-        module.vouched = so
-    try:
+    with restored(asked, "vouched"):
+        for module in asked:
+            module.vouched = so
         yield
-    finally:
-        for module, earlier in zip(asked, before, strict=True):
-            module.vouched = earlier
 
 
 def unread(positions: Tensor, vouched: bool = False) -> bool:

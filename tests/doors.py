@@ -268,7 +268,10 @@ DOORS |= {
     "TransformerConfig": (
         TransformerConfig,
         {"streams": CONFIG.streams, "n_layers": 1, "n_heads": 2, "encoding": "sinusoidal"}
-        | {"mode": "separated", "norm": "split", "readout": "sem", "max_length": 16},
+        | {"mode": "separated", "norm": "split", "readout": "sem", "max_length": 16}
+        | {"causal": True, "expansion": 2, "activation": "gelu", "norm_kind": "rms", "bias": False}
+        | {"embedding_std": 0.4, "tie_embeddings": False, "query_key": "joint", "split": ("norm", "mlp")}
+        | {"pos_stream": "evolving", "n_kv_heads": 2, "dropout": 0.25, "axes": 1, "window": None},
     ),
     "LanguageModel": (LanguageModel, {"config": CONFIG, "vocab_size": 5}),
     "LanguageModel, a call": (
@@ -522,6 +525,12 @@ TAKEN: dict[str, dict[str, set[str]]] = {
     },
     "adapt": {"text": {"axis 0 longer"}},
     "LanguageModel.extended, waves": {"extension": {"None"}},
+    "TransformerConfig": {
+        **{key: {"None"} for key in ("query_key", "split", "n_kv_heads")},
+        "embedding_std": NUMBERS,
+        "dropout": {"0", "0.5"},
+        "window": HUGE,
+    },
     "LanguageModel, a call": {"tokens": {"axis 0 longer", "axis 0 empty"}, "positions": {"None"}},
     "LanguageModel.make_cache": {"length": HUGE | {"None"}},
     "LanguageModel.extended": {"window": HUGE, "sinks": HUGE | {"0"}, "n_components": {"None"}},

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..validation import at_least
+from ..validation import at_least, one_of
 
 
 def uniform(generator: np.random.PCG64, count: int) -> np.ndarray:
@@ -33,6 +33,5 @@ def generator_of(seed: int, use: str) -> np.random.PCG64:
         ValueError: an unknown use.
     """
     at_least(0, seed=seed)
-    if not use or use not in USES:
-        raise ValueError(f"unknown use {use!r}; use one of {', '.join(USES[1:])}")
+    one_of("use", use, USES[1:])
     return np.random.PCG64([seed, USES.index(use)])

@@ -232,8 +232,7 @@ class TransformerConfig:
 
 
 def _check_fields(config: TransformerConfig) -> None:
-    if not isinstance(config.streams, Streams):
-        raise TypeError(f"streams must be Streams, such as Streams.dense(128), got {config.streams!r}")
+    validation.instance("streams", config.streams, Streams, "Streams.dense(128)")
     validation.whole("the model width", config.streams.d_model, 1, WIDEST)
     for field, allowed in (
         ("mode", tuple(MODES)),
@@ -272,7 +271,7 @@ def _check_heads(config: TransformerConfig) -> None:
     if config.n_kv_heads is not None and heads % config.n_kv_heads:
         fitting = [n for n in range(1, heads + 1) if heads % n == 0]
         raise ValueError(
-            f"{config.n_kv_heads} key and value heads do not divide {heads} heads; "
+            f"{validation.shown(config.n_kv_heads)} key and value heads do not divide {heads} heads; "
             f"use one of {', '.join(map(str, fitting))}"
         )
 

@@ -116,14 +116,9 @@ def _check_cache(model: nn.Module, cache: KVCache, batch: int, count: int) -> No
 def _evaluated(model: nn.Module) -> Iterator[None]:
     """The model as in evaluation, then every module in the mode that it was in. Not `inference_mode`: what it
     leaves in a cache, or in a continued table, could be read by no training."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
+    with validation.restored(model.modules(), "training"), torch.no_grad():
+        model.eval()
+        yield
 
 
 def _last_logits(model: nn.Module, tokens: Tensor, cache: KVCache) -> Float[Tensor, "B V"]:

@@ -59,14 +59,10 @@ def attention_hook(model: nn.Module, hook: PatternHook) -> Iterator[int]:
     validation.instance("model", model, nn.Module)
     validation.function("hook", hook)
     layers = [module for module in own_modules(model) if hasattr(module, "pattern_hook")]
-    before = [layer.pattern_hook for layer in layers]
-    for number, layer in enumerate(layers):
-        layer.pattern_hook = partial(hook, number)
-    try:
+    with validation.restored(layers, "pattern_hook"):
+        for number, layer in enumerate(layers):
+            layer.pattern_hook = partial(hook, number)
         yield len(layers)
-    finally:
-        for layer, held in zip(layers, before, strict=True):
-            layer.pattern_hook = held
 
 
 @contextmanager

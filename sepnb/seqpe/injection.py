@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from ..encodings.base import Heads, InputModule, Place, QueryKeyModule
+from ..validation import restored
 from .digits import LARGEST, as_grid, check_range
 from .encoder import SequentialPositionEncoder
 
@@ -98,14 +99,10 @@ def held_embeddings(model: nn.Module) -> Iterator[None]:
     """Inside this context, passes without gradients encode every position only once. The weights, their dtype
     and device, and the precision of the passes must not change."""
     modules = [module for module in model.modules() if isinstance(module, Embeddings)]
-    before = [module.held for module in modules]
-    for module in modules:
-        module.held = Rows(module.encoder.output.out_features)
-    try:
+    with restored(modules, "held"):
+        for module in modules:
+            module.held = Rows(module.encoder.output.out_features)
         yield
-    finally:
-        for module, held in zip(modules, before, strict=True):
-            module.held = held
 
 
 class EmbeddedInput(InputModule):

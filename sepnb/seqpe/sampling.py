@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..data.draws import uniform
-from ..validation import at_least, number
+from ..validation import at_least, number, one_of
 from .digits import edited, numeral_of, value_of
 
 KINDS = ("uniform", "edited", "window", "around")
@@ -71,8 +71,8 @@ class CandidateSampler:
     def __post_init__(self) -> None:
         at_least(1, anchors=self.anchors, candidates=self.candidates)
         at_least(2, base=self.base, **{f"ranges[{axis}]": count for axis, count in enumerate(self.ranges)})
-        if unknown := [kind for kind, _ in self.kinds if kind not in KINDS]:
-            raise ValueError(f"unknown kind {unknown[0]!r}; use {', '.join(KINDS)}")
+        for kind, _ in self.kinds:
+            one_of("kind", kind, KINDS)
         shares = [share for _, share in self.kinds]
         if min(shares, default=-1) < 0 or abs(sum(shares) - 1) > 1e-9:
             raise ValueError(f"kinds={self.kinds} are no shares; give numbers of at least 0 that sum to 1")

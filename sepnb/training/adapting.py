@@ -148,7 +148,7 @@ def tune(
             )
         batches = _stretched(model, batches, config, seed)
     try:
-        with _only(model, masks):
+        with only(model, masks):
             return train(model, batches, config, **how)
     finally:
         if isinstance(config.positions, DrawnFactors):
@@ -167,8 +167,8 @@ def _stretched(
 
 
 @contextmanager
-def _only(model: nn.Module, masks: Masks | None) -> Iterator[None]:
-    """Inside, what the masks do not hold has no gradient, or one of 0."""
+def only(model: nn.Module, masks: Masks | None) -> Iterator[None]:
+    """Inside, what the masks do not hold has no gradient, or one of 0; None: all is as it was."""
     trained = {name: one for name, one in model.named_parameters() if one.requires_grad}
     hooks = []
     for name, parameter in trained.items() if masks is not None else ():

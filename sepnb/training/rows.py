@@ -12,12 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from ..encodings import Learned
 from ..encodings.learned import LearnedInput
 from ..models import LanguageModel
 from ..validation import whole
+from .adapting import only
 from .config import TrainingConfig
 from .loop import train
 
@@ -87,18 +87,8 @@ def fit_rows(
     rows = table_of(model).table
     if not 0 <= known < len(rows):
         raise ValueError(f"known is {known}; the table has {len(rows)} rows, give 0 to {len(rows) - 1}")
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-
-    def kept(gradient: Tensor) -> Tensor:
-        """A number whose gradients are all 0 stays as it is, without weight decay."""
-        return torch.cat([torch.zeros_like(gradient[:known]), gradient[known:]])
-
-    hook = rows.register_hook(kept)
-    try:
-        for parameter in trained:
-            parameter.requires_grad_(parameter is rows)
+    masks = {name: torch.zeros_like(one, dtype=torch.bool) for name, one in model.named_parameters()}
+    (own,) = (name for name, one in model.named_parameters() if one is rows)
+    masks[own][known:] = True
+    with only(model, masks):  # a table does not decay: a number whose gradients are all 0 stays as it is
         return train(model, batches, config, **how)
-    finally:
-        hook.remove()
-        for parameter in trained:
-            parameter.requires_grad_(True)

@@ -11,10 +11,9 @@ from sepnb.encodings import Encoding, Site, coordinates
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import Streams
 
-from .drawn import F64, loud
+from .drawn import F64, TIGHT, loud
 
 N, HEADS, WIDTH, LENGTH, VOCABULARY = 9, 4, 32, 128, 11
-TIGHT = {"rtol": 0, "atol": 1e-10}
 STREAMS = {
     "dense": (Streams.dense(WIDTH), {}),
     "straddling": (Streams(pos=12, sem=20), {"readout": "both"}),
@@ -90,7 +89,9 @@ def model(encoding: str | Encoding, shape: str = "dense", **fields) -> LanguageM
     encoding = encodings.build(encoding) if isinstance(encoding, str) else encoding
     alone = Site.INPUT in encoding.sites or shape in ("dense", "twelve heads")
     axes = 1 if encoding.axes is None or 1 in encoding.axes else encoding.axes[0]
-    settings = {"max_length": LENGTH, "axes": axes, **more, **fields}
+    # Layers that share what a head has must have the same heads, the last those of the pos stream too.
+    tied = {"readout": "both"} if getattr(encoding, "tie", False) else {}
+    settings = {"max_length": LENGTH, "axes": axes, **more, **tied, **fields}
     torch.manual_seed(0)
     heads = settings.pop("n_heads", HEADS)
     config = TransformerConfig(streams, 2, heads, encoding if alone else ("sinusoidal", encoding), **settings)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 F64 = torch.float64
+TIGHT = {"rtol": 0, "atol": 1e-10}
 GAPS = torch.tensor([0, 1, 2, 5, 9, 30, 31])
 UNSORTED = torch.tensor([7, 3, 3, 40, 0, 21, 8])
 ROWS = torch.tensor([[0, 1, 2, 3, 4, 5, 6], [9, 4, 6, 1, 0, 70, 2]])

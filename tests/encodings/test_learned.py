@@ -12,12 +12,6 @@ from .drawn import random
 LENGTH = 6
 
 
-def model(streams: Streams | None = None) -> LanguageModel:
-    torch.manual_seed(0)
-    config = TransformerConfig(streams or Streams.dense(8), 1, 2, "learned", max_length=LENGTH)
-    return LanguageModel(config, vocab_size=11)
-
-
 def test_rows_are_drawn_with_the_declared_spread():
     torch.manual_seed(0)
     for std in (0.02, 0.5):

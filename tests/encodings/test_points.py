@@ -142,9 +142,6 @@ def test_a_stream_for_each_coordinate_is_filled_by_it_alone(name):
     assert (before["col"] - after["col"]).abs().max() > 1e-3
 
 
-# --- counting, cutting, joining
-
-
 # --- what is refused
 
 

@@ -11,10 +11,10 @@ from sepnb.encodings import DynamicNTK, RoPE, YaRN
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 
-from .drawn import F64, loud
+from ..models.trained import in_pieces
+from .drawn import F64, TIGHT, loud
 
 SHARE, WIDTH, HEADS, N = 0.5, 32, 4, 9
-TIGHT = {"rtol": 0, "atol": 1e-10}
 SHAPES = {
     "dense": (Streams.dense(WIDTH), {}),
     "shared keys and values": (Streams.dense(WIDTH), {"n_kv_heads": 2}),
@@ -74,6 +74,5 @@ def test_it_is_rope_on_a_share_of_the_columns_with_the_same_key_rows_in_every_he
             one, other = (m.extended(**rule) if rule else m for m in (ours, theirs))
             for at in (torch.arange(N), rows):
                 torch.testing.assert_close(one(tokens(), at), other(tokens(), at), **TIGHT)
-            cache = one.make_cache(2, length=N) if "extension" in rule else one.make_cache(2)
-            pieces = [one(tokens()[:, a:b], cache=cache) for a, b in ((0, 4), (4, 5), (5, N))]
-            torch.testing.assert_close(torch.cat(pieces, dim=1), other(tokens(), torch.arange(N)), **TIGHT)
+            pieces = in_pieces(one, tokens(), [4, 1, 4], N if "extension" in rule else None)
+            torch.testing.assert_close(pieces, other(tokens(), torch.arange(N)), **TIGHT)

@@ -29,6 +29,3 @@ def test_the_released_single_precision_formula_agrees_at_the_default():
     large = 16 + (torch.log(n.float() / 16) / math.log(128 / 16) * 16).to(torch.long)
     expected = torch.where(n < 16, n, large.clamp(max=31))
     assert torch.equal(t5_buckets(-n), expected)
-
-
-# --- without d^-1/2

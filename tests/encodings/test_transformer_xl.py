@@ -1,4 +1,4 @@
-"""Transformer-XL's score against a double loop, its shift, and the two ways in which it is computed."""
+"""Transformer-XL: where its parameters start, and what its layers share."""
 
 import pytest
 import torch

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from sepnb.models import LanguageModel, TransformerConfig
+from sepnb.models import LanguageModel, TransformerConfig, attention_core
 from sepnb.streams import Streams
 
 from ..encodings.drawn import loud
@@ -25,6 +25,20 @@ def built() -> Callable[..., LanguageModel]:
         return loud(model, seed).to(dtype)
 
     return build
+
+
+@pytest.fixture
+def calls(monkeypatch) -> list[tuple[int, int]]:
+    """Queries and keys of every call that computes some rows."""
+    found, rows = [], attention_core.AttentionCore.attend
+
+    def watched(self, span, q, k, v, context):
+        assert k.shape[-2] == v.shape[-2] == context.n_keys
+        found.append((q.shape[-2], k.shape[-2]))
+        return rows(self, span, q, k, v, context)
+
+    monkeypatch.setattr(attention_core.AttentionCore, "attend", watched)
+    return found
 
 
 @pytest.fixture

@@ -289,3 +289,13 @@ class Plain:
         if self.config.readout == "sem":
             x = x[..., self.config.streams.slices["sem"]]
         return x @ self.leaves.get("head.weight", self.leaves["embedding.weight"]).T
+
+    def check(self, model, *given: Tensor, bound: float = 1e-10) -> None:
+        """The model gives these logits, and every parameter has the gradient of its copy."""
+        ours, expected = model(*given), self(*given)
+        torch.testing.assert_close(ours, expected, rtol=0, atol=bound)
+        for logits in (ours, expected):
+            logits.square().mean().backward()
+        for name, parameter in model.named_parameters():
+            assert self.leaves[name].grad is not None, name
+            torch.testing.assert_close(parameter.grad, self.leaves[name].grad, rtol=0, atol=bound, msg=name)

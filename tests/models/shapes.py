@@ -5,7 +5,11 @@ from functools import cache
 
 import numpy as np
 
+from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
+
+from ..encodings.drawn import loud
+from .conftest import VOCABULARY
 
 STREAMS = {
     "dense": Streams.dense(16),
@@ -87,6 +91,11 @@ def covering(**allowed: list) -> list[dict]:
 def fields(shape: dict) -> dict:
     """The fields of a config of this shape."""
     return {**shape, "streams": STREAMS[shape["streams"]], "n_layers": 2, "n_heads": 4, "max_length": 12}
+
+
+def model(shape: dict, **changes) -> LanguageModel:
+    """A model of this shape in float64, every parameter drawn anew."""
+    return loud(LanguageModel(TransformerConfig(**fields(shape) | changes), VOCABULARY).double())
 
 
 def name(shape: dict) -> str:

@@ -4,16 +4,12 @@ import pytest
 import torch
 
 from sepnb import encodings
-from sepnb.models import KVCache, LanguageModel, TransformerConfig
+from sepnb.models import KVCache
 from sepnb.streams import Streams
 
-from ..encodings.cases import KINDS, NAMES
-from ..encodings.drawn import loud
+from ..encodings.cases import KINDS, NAMES, TIGHT
 from . import shapes
-from .conftest import VOCABULARY
-from .trained import TIGHT
-
-LENGTH = 11
+from .trained import in_pieces
 
 
 def with_input(name: str) -> str | tuple[str, str]:
@@ -21,41 +17,15 @@ def with_input(name: str) -> str | tuple[str, str]:
     return name if at_input else ("sinusoidal", name)
 
 
-CASES = [
-    *((Streams.dense(32), {"encoding": name}) for name in KINDS),
-    *((Streams(pos=8, sem=24), {"encoding": with_input(name), "mode": "strict"}) for name in KINDS),
-    (Streams(pos=16, sem=16), {"query_key": "content", "n_kv_heads": 2, "readout": "both"}),
-    (Streams.dense(32), {"encoding": "rope", "n_kv_heads": 1}),
-    (Streams(pos=12, sem=20), {"encoding": ("learned", "alibi")}),
-    (Streams(pos=12, sem=20), {"norm": "joint", "readout": "both"}),
-]
-
-
-def in_chunks(model, tokens, chunks) -> torch.Tensor:
-    cache, pieces = model.make_cache(tokens.shape[0]), []
-    for piece in tokens.split(chunks, dim=1):
-        pieces.append(model(piece, cache=cache))
-    assert len(cache) == tokens.shape[1]
-    return torch.cat(pieces, dim=1)
-
-
-@pytest.mark.parametrize(("streams", "fields"), CASES, ids=str)
-def test_prefill_and_token_by_token_is_one_full_pass_in_float32_too(built, text, streams, fields):
-    model, tokens = built(streams, dtype=torch.float32, **fields), text(2, LENGTH)
-    with torch.no_grad():
-        for parameter in model.parameters():  # float32 promises 1e-5 of numbers about 1
-            parameter.mul_(0.7)
-        cached = in_chunks(model, tokens, [5, 3, 1, 1, 1])
-        torch.testing.assert_close(cached, model(tokens), rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("shape", shapes.covering(), ids=shapes.name)
-def test_a_cache_gives_every_shape_its_full_pass(text, shape):
-    model = LanguageModel(TransformerConfig(**shapes.fields(shape)), VOCABULARY).double()
-    loud(model, seed=0)
-    tokens = text(2, 7)
+def test_a_cache_gives_every_shape_its_full_pass_in_float32_too(text, shape):
+    model, tokens = shapes.model(shape), text(2, 7)
     with torch.no_grad():
-        torch.testing.assert_close(in_chunks(model, tokens, [3, 1, 2, 1]), model(tokens), **TIGHT)
+        torch.testing.assert_close(in_pieces(model, tokens, [3, 1, 2, 1]), model(tokens), **TIGHT)
+        for parameter in model.float().parameters():  # float32 promises 1e-5 of numbers about 1
+            parameter.mul_(0.7)
+        cached = in_pieces(model, tokens, [3, 1, 2, 1])
+        torch.testing.assert_close(cached, model(tokens), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,10 @@ from sepnb.encodings import (
 )
 from sepnb.streams import Streams
 
+from ..encodings.drawn import TIGHT
+from .trained import in_pieces
+
 L, LENGTH = 8, 24
-TIGHT = {"rtol": 0, "atol": 1e-10}
 EXTENSIONS = [
     PositionInterpolation(3.0),
     RaisedBase(500_000.0),
@@ -43,11 +45,6 @@ def make(built, kind: str = "dense", **options):
     return built(fields.pop("streams"), encoding=encoding, **fields).eval()
 
 
-def in_chunks(model, tokens, chunks, length) -> torch.Tensor:
-    cache = model.make_cache(len(tokens), length=length)
-    return torch.cat([model(piece, cache=cache) for piece in tokens.split(chunks, dim=1)], dim=1)
-
-
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("extension", EXTENSIONS, ids=str)
 def test_a_model_that_is_read_with_an_extension_is_one_that_was_built_with_it(built, text, kind, extension):
@@ -69,7 +66,7 @@ def test_prefill_and_token_by_token_is_one_full_pass(built, text, kind, extensio
     with torch.no_grad():
         full = model(tokens)
         for chunks in (1, 5, LENGTH):
-            torch.testing.assert_close(in_chunks(model, tokens, chunks, LENGTH), full, **TIGHT)
+            torch.testing.assert_close(in_pieces(model, tokens, chunks, LENGTH), full, **TIGHT)
 
 
 @pytest.mark.parametrize("extension", FOLLOWING, ids=str)

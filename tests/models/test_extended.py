@@ -11,10 +11,10 @@ from sepnb.models import LanguageModel, extension
 from sepnb.streams import Streams
 from sepnb.training import next_token_losses
 
+from ..encodings.drawn import TIGHT
 from .plain import Plain
 
 L = 8
-TIGHT = {"rtol": 0, "atol": 1e-10}
 DENSE, SEPARATED = Streams.dense(32), Streams(pos=8, sem=24)
 MODES = {
     "dense": {"streams": DENSE},
@@ -146,9 +146,6 @@ def test_a_window_is_the_mask_of_the_last_tokens_and_the_sinks(built, text, mode
     gaps = torch.tensor([0, 2, 3, 9, 10, 11, 30, 31, 40, 41, 60])
     expected = Plain(model)(tokens, gaps, seen=visible(11, window, sinks))
     torch.testing.assert_close(other(tokens, gaps), expected, **TIGHT)  # it counts tokens, not positions
-
-
-# --- frequencies
 
 
 # --- rules together

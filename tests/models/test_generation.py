@@ -10,8 +10,7 @@ from sepnb import encodings
 from sepnb.models import LanguageModel
 from sepnb.models.generation import drawn
 
-from ..encodings.cases import IN_SHAPES, ON_TEXTS, STREAMS, model, tokens
-from .trained import TIGHT
+from ..encodings.cases import IN_SHAPES, ON_TEXTS, STREAMS, TIGHT, model, tokens
 
 L = 8
 SEPARATED = STREAMS["strict"][0]
@@ -227,9 +226,6 @@ def test_a_length_that_a_cache_was_not_told_is_refused_before_anything_is_comput
 
 
 REFUSED = [
-    ({"n": -1}, "n is -1; it must be at least 0"),
-    ({"temperature": float("nan")}, "temperature is nan; it must be finite and at least 0"),
-    ({"top_k": 14}, "top_k is 14; it must be at most 13"),
     ({"tokens": torch.zeros(2, 0, dtype=torch.int64)}, "tokens have shape [2, 0]; give at least"),
     ({"tokens": torch.full((2, 3), 13)}, "token 13 is outside the vocabulary 0 to 12"),
 ]

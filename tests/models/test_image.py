@@ -13,12 +13,10 @@ from sepnb.models.image import with_origin
 from sepnb.seqpe import SeqPE
 from sepnb.streams import Streams
 
-from ..encodings.drawn import loud
+from ..encodings.drawn import F64, TIGHT, loud
 
-F64 = torch.float64
 PATCH, CLASSES, CHANNELS = 4, 5, 2
 GRID = (3, 4)
-TIGHT = {"rtol": 0, "atol": 1e-10}
 TWO = {
     "none": "none",
     "sinusoidal": Sinusoidal(dims=2),
@@ -147,18 +145,6 @@ def test_at_the_trained_resolution_the_two_rules_are_one_and_at_others_two(name)
         torch.testing.assert_close(fitted(images()), made(images()), **TIGHT)
         if name in ("sinusoidal", "axial-rope"):
             assert (fitted(larger) - made(larger)).abs().max() > 1e-3
-
-
-@pytest.mark.parametrize("interpolation", ["bicubic", "bilinear"])
-def test_a_fitted_learned_grid_is_the_table_that_torch_resizes(interpolation):
-    made = classifier(name="learned", encoding=Learned(grid=GRID, interpolation=interpolation))
-    larger = classifier(name="learned", encoding=Learned(grid=(6, 7)))
-    weights, key = made.state_dict(), "transformer.input_encodings.0.table"
-    cells = weights[key].movedim(-1, 0)[None]
-    resized = torch.nn.functional.interpolate(cells, size=(6, 7), mode=interpolation, align_corners=True)
-    larger.load_state_dict({**weights, key: resized[0].movedim(0, -1)})
-    with torch.no_grad():
-        torch.testing.assert_close(made.extended(fit=GRID)(images(6, 7)), larger(images(6, 7)), **TIGHT)
 
 
 def test_an_extended_model_shares_its_weights_and_follows_what_is_trained_later():

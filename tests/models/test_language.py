@@ -10,7 +10,7 @@ from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training import next_token_losses
 
-DENSE, WHOLE, STRADDLING = Streams.dense(32), Streams(pos=8, sem=24), Streams(pos=12, sem=20)
+DENSE, WHOLE = Streams.dense(32), Streams(pos=8, sem=24)
 
 
 @pytest.mark.parametrize("streams", [DENSE, WHOLE], ids=repr)

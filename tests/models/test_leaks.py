@@ -9,29 +9,17 @@ from torch import Tensor
 
 from sepnb.analysis.isolation import jacobian
 from sepnb.analysis.isolation import leak as leak_between
-from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.models import LanguageModel, frozen_attention
 
-from ..encodings.drawn import loud
+from ..encodings.drawn import random
 from . import shapes
-from .conftest import VOCABULARY
 
 TOKENS = 3
 ALL_SPLIT = {"split": [shapes.WHOLE], "streams": shapes.SEPARATED}
 
 
 def shaped(shape: dict, dtype: torch.dtype = torch.float64, **changes) -> LanguageModel:
-    fields = {**shapes.fields(shape), "n_layers": 3, **changes}
-    model = LanguageModel(TransformerConfig(**fields), VOCABULARY)
-    loud(model, seed=0)
-    return model.to(dtype).eval()
-
-
-def content_for(model: LanguageModel, seed: int = 0) -> Tensor:
-    width = model.config.streams.widths["sem"]
-    content = torch.randn(
-        1, TOKENS, width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
-    )
-    return content.to(model.embedding.weight.dtype)
+    return shapes.model(shape, n_layers=3, **changes).to(dtype).eval()
 
 
 def position_states(model: LanguageModel, content: Tensor) -> Tensor:
@@ -53,7 +41,7 @@ def position_states(model: LanguageModel, content: Tensor) -> Tensor:
 
 def leak(model: LanguageModel, *, frozen: bool) -> float | None:
     """The largest absolute derivative of any position state by the content; None where there is no path."""
-    content = content_for(model)
+    content = random(1, TOKENS, model.config.streams.widths["sem"]).to(model.embedding.weight.dtype)
     with frozen_attention(model) if frozen else nullcontext():
         outputs = position_states(model, content).shape[1]  # records the weights, when frozen
         copies = content.repeat(max(outputs, 1), 1, 1).requires_grad_()
@@ -119,7 +107,7 @@ def test_each_split_that_lacks_leaks_although_attention_is_frozen(lacking, strea
 def test_two_position_streams_do_not_hear_each_other_either(query_key):
     shape = {"streams": "three", "encoding": "sinusoidal", "query_key": query_key, "readout": "both"}
     transformer = shaped({**shape, "split": shapes.WHOLE}).transformer
-    state = transformer.input_state(content_for_width(8), torch.arange(TOKENS))
+    state = transformer.input_state(random(1, TOKENS, 8), torch.arange(TOKENS))
     for frozen in (True, False):
         between = jacobian(transformer, state, frozen=frozen)
         for source, target in (("row", "col"), ("col", "row"), ("sem", "row"), ("sem", "col")):
@@ -127,10 +115,3 @@ def test_two_position_streams_do_not_hear_each_other_either(query_key):
             read = {"joint": ("row", "col", "sem"), "strict": (), "content": ("sem",)}[query_key]
             assert (heard > 1e-3) == (not frozen and source in read)
             assert heard == 0.0 or heard > 1e-3
-
-
-def content_for_width(width: int) -> Tensor:
-    return torch.randn(1, TOKENS, width, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-
-
-# --- heads that share a value head

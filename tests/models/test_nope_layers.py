@@ -27,13 +27,7 @@ ACTING = [
 @pytest.mark.parametrize("name", ACTING)
 def test_the_second_of_two_layers_is_that_of_a_model_without_encoding_in_output_and_every_gradient(name):
     made, at = model(ON_TEXTS[name], nope_every=2), heard(ON_TEXTS[name], GAPS)
-    written = Written(made)
-    ours, expected = made(tokens(), at), written(tokens(), at)
-    torch.testing.assert_close(ours, expected, rtol=0, atol=EXACT)
-    for logits in (ours, expected):
-        logits.square().mean().backward()
-    for key, parameter in made.named_parameters():
-        torch.testing.assert_close(parameter.grad, written.leaves[key].grad, rtol=0, atol=EXACT, msg=key)
+    Written(made).check(made, tokens(), at, bound=EXACT)
 
 
 @pytest.mark.parametrize("name", ACTING)

@@ -6,10 +6,9 @@ import torch
 from sepnb import encodings
 from sepnb.streams import Streams
 
-from ..encodings.cases import heard
+from ..encodings.cases import TIGHT, heard
 
 DENSE, SEPARATED = Streams.dense(32), Streams(pos=12, sem=20)
-TIGHT = {"rtol": 0, "atol": 1e-10}
 
 
 BIDIRECTIONAL = [name for name in encodings.names(axes=1) if not encodings.build(name).causal_only]

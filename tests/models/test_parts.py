@@ -6,21 +6,15 @@ import torch
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.models.parts import PARTS, counted, reading_maps
 
-from ..encodings.drawn import loud
 from . import shapes
 
 SHAPES = shapes.covering()
 POSITIONS = torch.tensor([0, 2, 3, 7, 8, 11])
 
 
-def model_of(shape: dict) -> LanguageModel:
-    model = LanguageModel(TransformerConfig(**shapes.fields(shape)), 13)
-    return loud(model).double().eval()
-
-
 @pytest.mark.parametrize("shape", SHAPES, ids=shapes.name)
 def test_every_number_is_in_one_part(shape):
-    model = model_of(shape)
+    model = shapes.model(shape)
     masks = model.parts()
     assert tuple(masks) == PARTS
     for name, parameter in model.named_parameters():
@@ -38,7 +32,7 @@ ISOLATED = [shape for shape in SHAPES if TransformerConfig(**shapes.fields(shape
 @pytest.mark.parametrize("shape", ISOLATED, ids=shapes.name)
 def test_position_tables_are_made_of_the_position_part_to_the_number(shape):
     """By their gradients. Left out: the norm behind the last block, and rows of a learned table."""
-    model = model_of(shape)
+    model = shapes.model(shape)
     tables = model.position_tables(POSITIONS)
     made = [one for one in (*tables.tables, *tables.streams.values()) if one is not None]
     generator = torch.Generator().manual_seed(0)
@@ -59,7 +53,7 @@ JOINT = shapes.covering(streams=shapes.SEPARATED, readout=["sem"], split=[shapes
     "shape", [one for one in JOINT if not {"rope", "alibi"} & set(one["encoding"])], ids=shapes.name
 )
 def test_without_the_columns_that_read_positions_no_position_matters(built, text, shape):
-    model, tokens = model_of(shape), text(2, len(POSITIONS))
+    model, tokens = shapes.model(shape), text(2, len(POSITIONS))
     before = model(tokens, POSITIONS)
     columns, masks = reading_maps(model, model.config.position_streams), model.parts()["position"]
     with torch.no_grad():
@@ -78,7 +72,7 @@ def test_without_the_columns_that_read_positions_no_position_matters(built, text
 @pytest.mark.parametrize("shape", [shape for shape in ISOLATED if shape["readout"] == "sem"], ids=shapes.name)
 def test_what_reads_position_tables_is_made_of_the_content_part_to_the_number(shape):
     """By the gradients of the logits, the tables given: the other side of what makes them."""
-    model, tokens = model_of(shape), torch.arange(2 * 12).reshape(2, 12) % 13
+    model, tokens = shapes.model(shape), torch.arange(2 * 12).reshape(2, 12) % 13
     with torch.no_grad():
         tables = model.position_tables(12)
     model(tokens, tables=tables).square().sum().backward()
@@ -92,7 +86,7 @@ def test_what_reads_position_tables_is_made_of_the_content_part_to_the_number(sh
 def test_under_the_attention_that_it_has_each_part_computes_its_own_streams(shape):
     """With the weights of attention held, another position part changes nothing of the content, and another
     content part nothing of the position streams, as the last block is given and gives them."""
-    model, tokens, states = model_of(shape), torch.arange(2 * 6).reshape(2, 6), {}
+    model, tokens, states = shapes.model(shape), torch.arange(2 * 6).reshape(2, 6), {}
 
     def note(_, given: tuple, found: dict) -> None:
         states.update({name: x.clone() for name, x in {**given[0], **found}.items()})

@@ -8,7 +8,7 @@ import torch
 
 from sepnb import encodings
 from sepnb.analysis.flops import products_of
-from sepnb.models import LanguageModel, attention_core, compile_formulas
+from sepnb.models import LanguageModel, compile_formulas
 from sepnb.models.fast import kernels
 from sepnb.streams import Streams
 from sepnb.training.memory import SegmentMemory
@@ -29,19 +29,6 @@ BIASED = [
 def small_pieces(monkeypatch):
     monkeypatch.setattr(kernels, "LEAST_ROWS", ROWS)
     monkeypatch.setattr(kernels.Compiler, "compiled", lambda self, formula: formula)
-
-
-@pytest.fixture
-def calls(monkeypatch) -> list[tuple[int, int]]:
-    """Queries and keys of every call that computes some rows."""
-    found, rows = [], attention_core.AttentionCore.attend
-
-    def watched(self, span, q, k, v, context):
-        found.append((q.shape[-2], k.shape[-2]))
-        return rows(self, span, q, k, v, context)
-
-    monkeypatch.setattr(attention_core.AttentionCore, "attend", watched)
-    return found
 
 
 def same(model: LanguageModel, tokens: torch.Tensor, **given) -> None:

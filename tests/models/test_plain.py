@@ -3,22 +3,12 @@
 import pytest
 import torch
 
-from sepnb.models import LanguageModel, TransformerConfig
-
-from ..encodings.drawn import loud
 from . import shapes
-from .conftest import VOCABULARY
 from .plain import Plain
 
 LENGTH = 6
 SHARED = torch.arange(LENGTH)
 ROWS = torch.tensor([[0, 1, 2, 3, 4, 5], [7, 3, 9, 1, 11, 2]])
-
-
-def shaped(shape: dict) -> LanguageModel:
-    model = LanguageModel(TransformerConfig(**shapes.fields(shape)), VOCABULARY).double()
-    loud(model, seed=0)
-    return model
 
 
 @pytest.mark.parametrize("shape", shapes.covering(), ids=shapes.name)
@@ -27,18 +17,10 @@ def test_every_shape_is_its_masked_dense_form_in_output_and_every_gradient(text,
 
     Noise in every entry that the config allows and the model did not build is heard by nobody.
     """
-    model, tokens = shaped(shape), text(2, LENGTH)
+    model, tokens = shapes.model(shape), text(2, LENGTH)
     for positions in (SHARED, ROWS):
         model.zero_grad()
-        plain = Plain(model)
-        ours, expected = model(tokens, positions), plain(tokens, positions)
-        torch.testing.assert_close(ours, expected, rtol=0, atol=1e-10)
-        ours.square().mean().backward()
-        expected.square().mean().backward()
-        for name, parameter in model.named_parameters():
-            there = plain.leaves[name].grad
-            assert there is not None, name
-            torch.testing.assert_close(parameter.grad, there, rtol=0, atol=1e-10)
+        Plain(model).check(model, tokens, positions)
     with torch.no_grad():
         noisy = Plain(model, unbuilt=1.0)(tokens, ROWS)
         torch.testing.assert_close(noisy, model(tokens, ROWS), rtol=0, atol=1e-10)

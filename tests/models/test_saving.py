@@ -110,31 +110,30 @@ RULES = [
 ]
 
 
+OTHER_WAVES = ("sinusoidal", ("learned", "phase"), ("sinusoidal", "rope"))
+SLOWED = [
+    {"extension": encodings.YaRN(4.0, 8), "log_scale": True},
+    {"extension": encodings.NTKAware(2)},
+    {"extrapolator": "clamp", "extension": encodings.YaRN(4.0, 8)},
+]
+
+
 @pytest.mark.parametrize("mode", ["separated", "strict"])
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: "-".join(rule))
-def test_a_model_is_kept_with_the_rule_by_which_it_is_read(built, text, path, mode, rule):
-    made = built(SEPARATED, encoding=("learned", "rope"), mode=mode, max_length=8)
+@pytest.mark.parametrize(
+    ("encoding", "rule"),
+    [
+        *((("learned", "rope"), rule) for rule in RULES),
+        *((encoding, rule) for encoding in OTHER_WAVES for rule in SLOWED),
+    ],
+    ids=lambda given: "-".join([given] if isinstance(given, str) else given),
+)
+def test_a_model_is_kept_with_the_rule_by_which_it_is_read(built, text, path, mode, encoding, rule):
+    made = built(SEPARATED, encoding=encoding, mode=mode, max_length=8)
     read = made.extended(**rule)
     again = kept(read, path)
     same(read, again, text(2, 20 if "extrapolator" in rule else 8))
     assert again.transformer.rules == read.transformer.rules
     same(made, kept(made, path), text(2, 8))
-
-
-@pytest.mark.parametrize("mode", ["separated", "strict"])
-@pytest.mark.parametrize("encoding", ["sinusoidal", ("learned", "phase"), ("sinusoidal", "rope")], ids=str)
-def test_models_with_other_slowed_waves_than_rope_are_saved_too(built, text, path, mode, encoding):
-    made = built(SEPARATED, encoding=encoding, mode=mode, max_length=8)
-    for rule in (
-        {"extension": encodings.YaRN(4.0, 8), "log_scale": True},
-        {"extension": encodings.NTKAware(2)},
-    ):
-        read = made.extended(**rule)
-        again = kept(read, path)
-        same(read, again, text(2, 8))
-        assert again.transformer.rules == read.transformer.rules
-    read = made.extended("clamp", extension=encodings.YaRN(4.0, 8))
-    same(read, kept(read, path), text(2, 12))
 
 
 def test_rules_that_were_added_one_by_one_are_kept_together_and_can_be_added_to(built, text, path):

@@ -9,11 +9,10 @@ from sepnb.encodings import DynamicNTK, Learned
 from sepnb.streams import Streams
 from sepnb.training.memory import SegmentMemory, in_segments
 
+from ..encodings.cases import NAMES
 from .plain import Plain
 
 DENSE, SEPARATED = Streams.dense(16), Streams(pos=8, sem=16)
-ENCODINGS = ["none", "sinusoidal", "learned", "rope", "xpos", "alibi", "phase", "t5", "kerple", "sandwich"]
-ENCODINGS += ["fire", "shaw", "transformer-xl", "distance-aware", "cope", "forgetting"]
 KINDS = {
     "separated": {},
     "reinjected": {"pos_stream": "reinjected", "readout": "both"},
@@ -21,6 +20,7 @@ KINDS = {
     "strict": {"mode": "strict"},
     "untied": {"query_key": "untied"},
     "shared keys": {"streams": Streams(pos=16, sem=16), "n_kv_heads": 2},
+    **{name: {"streams": DENSE, "encoding": name} for name in NAMES},
 }
 
 
@@ -57,18 +57,8 @@ def seen_by(n: int, length: int, size: int) -> Tensor:
     return (at <= at[:, None]) & (at >= (at // length * length - size)[:, None])
 
 
-@pytest.mark.parametrize("name", ENCODINGS)
-def test_a_memory_with_room_for_the_text_is_the_kv_cache(built, text, name):
-    model, tokens = built(DENSE, encoding=name), text(2, 11)
-    cache = model.make_cache(2)
-    cached = torch.cat([model(piece, cache=cache) for piece in tokens.split(4, dim=1)], dim=1)
-    read = in_segments(model, tokens, length=4, size=11)
-    torch.testing.assert_close(read, cached, rtol=0, atol=1e-10)
-    torch.testing.assert_close(read, model(tokens), rtol=0, atol=1e-10)
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_model_reads_with_a_memory_as_with_a_cache(built, text, kind):
+def test_with_a_memory_that_has_room_for_the_text_a_model_reads_it_as_in_one_pass(built, text, kind):
     fields = {"streams": SEPARATED, **KINDS[kind]}
     model, tokens = built(fields.pop("streams"), **fields).eval(), text(2, 11)
     with torch.no_grad():

@@ -20,12 +20,14 @@ from sepnb.models import LanguageModel
 from sepnb.models.extension import extension_of
 from sepnb.streams import Streams
 
+from ..encodings.drawn import TIGHT
+from ..encodings.waves import attention_factor, slowed
 from .plain import F64, Plain
+from .trained import in_pieces
 
 L, S = 64, 4.0
 """The trained length, and a factor."""
 
-TIGHT = {"rtol": 0, "atol": 1e-10}
 EXTENSIONS = [
     PositionInterpolation(S),
     RaisedBase(50_000.0),
@@ -35,33 +37,6 @@ EXTENSIONS = [
     YaRN(S, L, 4, 0.5, ramp="rotations"),
     Llama3(S, L),
 ]
-
-
-def slowed(extension, plain: list[float], dim: int, base: float) -> list[float]:
-    """Frequencies w_m = w_0 base^(-2m/dim) under an extension, wave by wave in Python's floats."""
-    last, answer = len(plain) - 1, []
-
-    def place(turns: float) -> float:
-        """The m, not a whole number, at which a wave makes so many turns in L."""
-        return dim / 2 * math.log(L * plain[0] / (2 * math.pi * turns), base)
-
-    for m, w in enumerate(plain):
-        turns, name = L * w / (2 * math.pi), extension.name
-        if name == "position-interpolation":
-            answer.append(w / S)
-        elif name == "raised-base":
-            answer.append(plain[0] * extension.base ** (-2 * m / dim))
-        elif name == "ntk-aware":
-            answer.append(w * S ** (-m / last))
-        elif name == "yarn" and extension.ramp == "dimension":
-            first, end = max(math.floor(place(4)), 0), min(math.ceil(place(0.5)), dim - 1)
-            divided = min(max((m - first) / (end - first), 0), 1)
-            answer.append(divided * w / S + (1 - divided) * w)
-        else:
-            low, high = (1, 4) if name == "llama3" else (0.5, 4)
-            kept = min(max((turns - low) / (high - low), 0), 1)
-            answer.append((1 - kept) * w / S + kept * w)
-    return answer
 
 
 def columns(extension, width: int, layout: str = "interleaved", base: float = 10_000.0):
@@ -87,7 +62,7 @@ class Slowed(Plain):
     def __init__(self, model: LanguageModel, extension, log_scale: bool = False) -> None:
         super().__init__(model)
         self.extension, self.log_scale = extension, log_scale
-        self.heat = 0.1 * math.log(S) + 1 if extension.name == "yarn" else 1.0
+        self.heat = attention_factor(extension)
 
     def codes(self, positions: torch.Tensor) -> torch.Tensor:
         streams, total = self.config.streams, torch.zeros(len(positions), self.full.stop, dtype=F64)
@@ -276,9 +251,7 @@ def test_prefill_and_token_by_token_is_one_full_pass(made, text, kind, extension
     with torch.no_grad():
         full = model(tokens)
         for chunks in (1, 7, 20):
-            cache = model.make_cache(2)
-            pieces = [model(piece, cache=cache) for piece in tokens.split(chunks, dim=1)]
-            torch.testing.assert_close(torch.cat(pieces, dim=1), full, **TIGHT)
+            torch.testing.assert_close(in_pieces(model, tokens, chunks), full, **TIGHT)
 
 
 @pytest.mark.parametrize("kind", ["strict", "constant", "untied"])

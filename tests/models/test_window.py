@@ -8,14 +8,13 @@ import dataclasses
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from sepnb import encodings
+from sepnb.analysis.memory import MemoryWatch
 from sepnb.encodings import Site, fire
 from sepnb.models import (
     LanguageModel,
     TransformerConfig,
-    attention_core,
     compile_formulas,
     windows,
 )
@@ -24,8 +23,8 @@ from sepnb.models.fast import kernels
 from sepnb.streams import Streams
 from sepnb.training.memory import in_segments
 
-from ..encodings.cases import CASES, IN_SHAPES, KINDS, STREAMS, N, heard, model, tokens
-from .trained import TIGHT, close, outcome
+from ..encodings.cases import CASES, IN_SHAPES, KINDS, STREAMS, TIGHT, N, heard, model, tokens
+from .trained import close, outcome
 
 W = 3
 GAPS = torch.tensor([0, 2, 3, 9, 10, 11, 30, 31, 40])
@@ -51,24 +50,8 @@ def behind_a_mask(monkeypatch):
     return called
 
 
-@pytest.fixture
-def calls(monkeypatch) -> list[tuple[int, int]]:
-    """Queries and keys of every call that computes some rows."""
-    found, rows = [], attention_core.AttentionCore.attend
-
-    def watched(self, span, q, k, v, context):
-        assert k.shape[-2] == v.shape[-2] == context.n_keys
-        found.append((q.shape[-2], k.shape[-2]))
-        return rows(self, span, q, k, v, context)
-
-    monkeypatch.setattr(attention_core.AttentionCore, "attend", watched)
-    return found
-
-
 def of_shape(name: str, shape: str = "dense", window: int | None = W, **fields) -> LanguageModel:
-    """Layers that share what a head has must have the same heads, the last those of the pos stream too."""
-    shared = {"readout": "both"} if getattr(CASES[name], "tie", False) else {}
-    return model(CASES[name], shape, window=window, **shared, **fields)
+    return model(CASES[name], shape, window=window, **fields)
 
 
 # --- what it means
@@ -172,20 +155,6 @@ def test_compiled_formulas_take_them_too(behind_a_mask, calls, monkeypatch):
         assert not kernels.flexible(made)
 
 
-class Largest(TorchDispatchMode):
-    """How many numbers the largest tensor has that is made inside."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.numel = 0
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        made = function(*args, **(kwargs or {}))
-        for x in made if isinstance(made, tuple | list) else (made,):
-            self.numel = max(self.numel, x.numel() if isinstance(x, torch.Tensor) else 0)
-        return made
-
-
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("name", [*KINDS, "fire", "transformer-xl"])
 def test_no_tensor_grows_faster_than_the_text(name, grad, behind_a_mask, monkeypatch):
@@ -193,11 +162,11 @@ def test_no_tensor_grows_faster_than_the_text(name, grad, behind_a_mask, monkeyp
     made = of_shape(name, window=4)
 
     def largest(length: int) -> int:
-        with torch.set_grad_enabled(grad), Largest() as found:
+        with torch.set_grad_enabled(grad), MemoryWatch() as watch:
             logits = made(tokens(1, length))
             if grad:
                 logits.sum().backward()
-        return found.numel
+        return watch.largest
 
     assert largest(128) <= 2.05 * largest(64)
     if Site.SCORE in CASES[name].sites:  # the mask has heads then, or all scores are held

@@ -1,4 +1,6 @@
-"""SeqPE inside a model: what each site computes, what it leaves alone, and what is encoded how often."""
+"""SeqPE inside a model: what each site leaves alone, and what is encoded how often.
+
+What each site computes, `test_every_encoding` says."""
 
 from contextlib import nullcontext
 
@@ -65,46 +67,13 @@ def captured(made: LanguageModel, at: Tensor, monkeypatch) -> list[tuple[Tensor,
     return seen
 
 
-# --- what a site computes
-
-
-@pytest.mark.parametrize("per_layer", [False, True])
-@pytest.mark.parametrize("site", ["score", "add", "multiply"])
-def test_queries_and_keys_are_changed_by_the_formula_and_values_by_nothing(site, per_layer, monkeypatch):
-    made = model(site, per_layer=per_layer, **({"factor": 0.7} if site == "score" else {}))
-    bare = loaded(model(site, encoding="none"), made)
-    (module,) = made.transformer.query_key_encodings
-    embeddings = module.embeddings.encoder.plain(GAPS)
-    # In the first layer nothing was averaged before, and both models have the same queries and keys.
-    (q, k, v), *_ = captured(made, GAPS, monkeypatch)
-    (plain_q, plain_k, plain_v), *_ = captured(bare, GAPS, monkeypatch)
-    p_q, p_k = (
-        maps[0](embeddings).unflatten(-1, (HEADS, D)).transpose(0, 1).expand(2, -1, -1, -1)
-        for maps in (module.queries, module.keys)
-    )
-    wanted = {
-        "score": lambda x, p, a: torch.cat([x, a * p], dim=-1),
-        "add": lambda x, p, a: x + p,
-        "multiply": lambda x, p, a: x * p,
-    }[site]
-    torch.testing.assert_close(q, wanted(plain_q, p_q, 0.7), rtol=0, atol=1e-12)
-    torch.testing.assert_close(k, wanted(plain_k, p_k, 1.0), rtol=0, atol=1e-12)
-    assert torch.equal(v, plain_v), "values hear no position"
-
-
-@pytest.mark.parametrize("site", ["score", "add", "multiply"])
-def test_the_residual_state_is_not_touched_and_at_the_input_it_is_the_sum_or_a_stream(site):
-    made, content = model(site), torch.ones(2, N, WIDTH, dtype=F64)
-    assert torch.equal(made.transformer.input_state(content, GAPS)["sem"], content)
-    added = model("input")
-    state = added.transformer.input_state(content, GAPS)["sem"]
-    expected = content + encoder_of(added).plain(GAPS)
-    torch.testing.assert_close(state, expected, rtol=0, atol=1e-12)
+def test_at_the_input_the_embeddings_are_the_position_stream_and_the_content_stays_as_it_is():
+    content = torch.ones(2, N, 8, dtype=F64)
     separated = model("input", Streams(pos=8, sem=8), fields={"mode": "strict"}.items())
-    state = separated.transformer.input_state(content[..., :8], GAPS)
+    state = separated.transformer.input_state(content, GAPS)
     expected = encoder_of(separated).plain(GAPS).expand(2, -1, -1)
     torch.testing.assert_close(state["pos"], expected, rtol=0, atol=1e-12)
-    assert torch.equal(state["sem"], content[..., :8])
+    assert torch.equal(state["sem"], content)
 
 
 # --- every shape

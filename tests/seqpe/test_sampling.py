@@ -97,7 +97,7 @@ def test_a_seed_gives_the_same_positions_and_a_state_resumes_them():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"kinds": (("near", 1.0),)}, "unknown kind 'near'; use uniform, edited, window, around"),
+        ({"kinds": (("near", 1.0),)}, "unknown kind 'near'; use one of uniform, edited, window, around"),
         ({"kinds": (("uniform", 0.5),)}, "sum to 1"),
         ({"window": (4, 4)}, "give a side for each"),
         ({"ranges": (32,)}, r"ranges \(32,\) hold 32 positions, too few for 32 candidates"),

@@ -18,6 +18,7 @@ from sepnb.training.batch import Batch
 from sepnb.training.positions import DrawnFactors
 
 from ..encodings.drawn import loud
+from ..models.trained import weights
 
 L, LENGTH, FACTORS = 8, 12, (2, 3)
 SLOWED = {"extension": NTKByParts(2.0, L, 0.1, 1), "log_scale": True}
@@ -38,10 +39,6 @@ def made(shape: str = "separated", vocabulary: int = 13, slowed: bool = True, **
     told |= SHAPES.get(shape, {}) | fields
     model = loud(LanguageModel(TransformerConfig(n_layers=2, n_heads=4, **told), vocabulary)).eval()
     return model.extended(**SLOWED) if slowed else model
-
-
-def weights(model: LanguageModel) -> dict[str, torch.Tensor]:
-    return {name: one.detach().clone() for name, one in model.named_parameters()}
 
 
 def same(one: LanguageModel, other: LanguageModel) -> bool:

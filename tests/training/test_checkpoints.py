@@ -13,7 +13,9 @@ from torch import Tensor
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, checkpoints, optimiser, train
-from sepnb.training.losses import AuxiliaryLoss, BoundLoss
+
+from ..models.trained import weights
+from .test_training import Nothing
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 CONFIG = TrainingConfig(steps=12, batch_size=4, length=8, learning_rate=1e-2)
@@ -29,10 +31,6 @@ def batches() -> Iterator[np.ndarray]:
     generator = np.random.default_rng(0)
     while True:
         yield (generator.integers(7, size=(4, 1)) + np.arange(9)) % 7
-
-
-def weights(of: LanguageModel) -> dict[str, Tensor]:
-    return {name: value.detach().clone() for name, value in of.state_dict().items()}
 
 
 def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
@@ -155,15 +153,6 @@ def test_names_of_a_command_line_are_kept_as_the_text_they_are(tmp_path, halfway
     for asked in (about, {"profile": "smoke", "sizes": [1, 2]}):
         assert checkpoints.kept(tmp_path / "one.safetensors", asked).steps == 1
     assert checkpoints.kept(tmp_path / "one.safetensors", {"profile": "laptop", "sizes": [1, 2]}) is None
-
-
-class Nothing(AuxiliaryLoss):
-    """An auxiliary loss of zero, which notes how it was bound."""
-
-    name = "nothing"
-
-    def bind(self, seed, start=0):
-        return BoundLoss(lambda model: next(model.parameters()).new_zeros(()), seed, start)
 
 
 def test_an_auxiliary_loss_that_draws_from_another_step_or_by_another_seed_is_refused():

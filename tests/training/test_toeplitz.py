@@ -9,13 +9,10 @@ from sepnb.seqpe import SeqPE
 from sepnb.streams import Streams
 from sepnb.training.toeplitz import ToeplitzClamp, clamp_loss, position_logits, toeplitz_fit
 
-F64 = torch.float64
+from ..encodings.drawn import F64, random
+
 LENGTH = 12
 CLAMP = ToeplitzClamp(weight=0.5, reach=40, farthest=1000, samples=9)
-
-
-def random(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, dtype=F64, generator=torch.Generator().manual_seed(seed))
 
 
 def model(seed: int = 0, streams: Streams = Streams(pos=8, sem=24), **fields) -> LanguageModel:  # noqa: B008

@@ -76,14 +76,9 @@ def compile_formulas(model: nn.Module, backend: str | None = "inductor") -> bool
 @contextmanager
 def formulas_by(model: nn.Module, compiler: "Compiler") -> Iterator[None]:
     """Inside, the formulas of a model are compiled by this compiler; then by what it had before."""
-    stacks = _stacks(model)
-    before = [stack.compiler for stack in stacks]
-    _given(model, compiler)
-    try:
+    with validation.restored(_stacks(model), "compiler"):
+        _given(model, compiler)
         yield
-    finally:
-        for stack, earlier in zip(stacks, before, strict=True):
-            stack.compiler = earlier
 
 
 def _stacks(model: nn.Module) -> list[nn.Module]:
