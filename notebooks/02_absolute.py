@@ -580,8 +580,9 @@ numbers["cosine_untrained"] = alike.diagonal(1)[short:].mean().item()
 assert numbers["cosine_neighbours"] > 0.1 > abs(numbers["cosine_untrained"])
 
 # %% tags=["hide-input"]
-of_rows = f"{numbers['cosine_neighbours']:.2f} one row apart and "
-of_rows += f"{numbers['cosine_32_apart']:.2f} at 32 rows".replace("-", "\N{MINUS SIGN}")
+near, far_apart = (
+    text_of([numbers[f"cosine_{key}"]], ".2f") for key in ("neighbours", "32_apart")
+)
 fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.4), width_ratios=(1.1, 1))
 axes[0].plot(trained.norm(dim=1), "s", color=figures.METHODS["learned"].colour)
 axes[0].plot(before.cpu().norm(dim=1), "_", color=figures.INK, markersize=7)
@@ -601,7 +602,7 @@ figures.show(
     caption=f"A table of {L} rows after training on texts of {short} tokens. Left: the "
     f"first {short} rows have grown, and the last {L - short} are as they were drawn. "
     f"Right: near rows have become alike, and early rows differ from late ones. The "
-    f"cosine is {of_rows}. One seed.",
+    f"cosine is {near} one row apart and {far_apart} at 32 rows. One seed.",
 )
 
 # %% [markdown]
@@ -717,40 +718,31 @@ figures.show_table(
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(6.8, 2.6))
-ax.axvline(0, color=figures.FAINT, linewidth=1.2)
-shown = list(reversed(COMPARED))
-for row, (_, _, reference, label) in enumerate(shown):
-    look = figures.METHODS[reference]
-    figures.seed_row(ax, row, differences[label], look, missing="not run")
-ax.set_yticks(range(len(shown)), [label for *_, label in shown])
-ax.set(xlabel="bits per byte minus added once (left is better)", ylim=(-0.6, 3.6))
+rows = {
+    label: [(differences[label], figures.METHODS[reference])]
+    for _, _, reference, label in COMPARED
+}
+figures.seed_rows(ax, rows, missing="not run")
+ax.set_xlabel("bits per byte minus added once (left is better)")
 ax.set_xlim(right=max(0.03, ax.get_xlim()[1]))
 run = {label: values.mean() for label, values in differences.items() if len(values)}
-ahead = [f"*{label}* ({mean:+.3f})" for label, mean in run.items() if mean < 0]
-found = (
-    f"Of {len(run)} ways to add positions again or elsewhere, "
-    f"{' and '.join(ahead) or 'none'} {'are' if len(ahead) > 1 else 'is'} better on "
-    "average than adding them once at the input."
-)
+ahead = [f"*{label}* ({text_of([mean])})" for label, mean in run.items() if mean < 0]
 figures.show(
     fig,
     name="fig-absolute-layers",
     alt="Dot plot with four rows, one for each way of adding the embedding: the "
     "difference in bits per byte from the model that adds it once, with one tick per "
     "seed and a line at zero.",
-    caption=f"{found} Each tick is a seed; bars are 95 % t intervals.".replace(
-        "(-", "(\N{MINUS SIGN}"
-    )
-    if run
-    else figures.NOT_RUN,
+    caption=f"Of {len(run)} ways to add positions again or elsewhere, "
+    f"{' and '.join(ahead) or 'none'} {'are' if len(ahead) > 1 else 'is'} better on "
+    "average than adding them once at the input. Each tick is a seed; bars are 95 % t "
+    "intervals.",
 )
 
 # %% tags=["hide-input"]
-rates = {
-    name: {run.method: run.training.learning_rate for run in one.grid("laptop")}
-    for name, one in ((name, experiments.get(name)) for name in runs)
-}
-assert len({rates["ablation"][m] for n, *pair, _ in COMPARED[:2] for m in pair}) == 1
+grid = experiments.get("ablation").grid("laptop")
+rates = {run.method: run.training.learning_rate for run in grid}
+assert len({rates[method] for _, *pair, _ in COMPARED[:2] for method in pair}) == 1
 
 # %% [markdown]
 # | instead of once at the input | bits per byte |

@@ -122,11 +122,10 @@ for ax in axes:
 axes[0].set_ylabel("bits per byte")
 axes[1].set_ylabel("bits per byte over its own window")
 axes[1].axhline(SURVIVES, color=figures.FAINT, linewidth=1, linestyle=":")
-if levels:
-    axes[1].set_ylim(min(map(min, above.values())) - 0.02, cut)
-    figures.entropy_lines(axes[0], in_all, at=-0.1)
-    for ax in axes:
-        figures.label_lines(ax)
+axes[1].set_ylim(min(map(min, above.values()), default=0) - 0.02, cut)
+figures.entropy_lines(axes[0], in_all, at=-0.1)
+for ax in axes:
+    figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-biases-encodings",
@@ -135,16 +134,12 @@ figures.show(
     "climbs steeply past L, T5 and FIRE slowly. Right, over the model's own sliding "
     "window: ALiBi, KERPLE, Sandwich and CoPE stay near zero. Without records: the "
     "words not run.",
-    caption=(
-        f"{len(level_past)} methods stay within {SURVIVES:g} bits per byte of their "
-        f"own sliding window in every bin past L: {'; '.join(level_past) or 'none'}. "
-        "The first panel shows the loss of every method, the second how far this loss "
-        f"is above that window (dotted: the bound). Trained at L = {trained_at} "
-        "bytes, all keys visible, means over seeds. With three seeds, methods next to "
-        "each other cannot be ranked."
-        if levels
-        else figures.NOT_RUN
-    ),
+    caption=f"{len(level_past)} methods stay within {SURVIVES:g} bits per byte of "
+    f"their own sliding window in every bin past L: {'; '.join(level_past) or 'none'}. "
+    "The first panel shows the loss of every method, the second how far this loss "
+    f"is above that window (dotted: the bound). Trained at L = {trained_at} "
+    "bytes, all keys visible, means over seeds. With three seeds, methods next to "
+    "each other cannot be ranked.",
 )
 
 # %% [markdown]

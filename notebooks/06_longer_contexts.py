@@ -91,38 +91,15 @@ def over(method, metric, other, bar):
     return (scores_of(method, metric) - scores_of(other, bar)).dropna()
 
 
-to_4L = {
-    stage: pd.Series({name: curve(name, stage)[2] for name in LOOKS}).dropna()
-    for stage in ("frozen", "tuned")
-}
-
-
 def extremes(stage):
     """The lowest and the highest loss between 2L and 4L, in words."""
-    of = to_4L[stage]
-    ends = of.idxmin(), of.idxmax()
-    least, most = (f"{LOOKS[name].label} {of[name]:.2f}" for name in ends)
-    return f"{stage}, from {least} to {most}"
+    of = {look.label: curve(name, stage)[2] for name, look in LOOKS.items()}
+    ends = min(of, key=of.get), max(of, key=of.get)
+    return f"{stage}, from " + " to ".join(f"{label} {of[label]:.2f}" for label in ends)
 
 
-measured_to = figures.NOT_RUN
-if all(len(of) for of in to_4L.values()):
-    window = curve("rope", "frozen-window")[2]
-    measured_to = ""
-    tuned_past = pd.Series({n: curve(n, "tuned")[4] for n in to_4L["tuned"].index})
-    frozen = to_4L["frozen"].reindex([name for name in LOOKS if name != "rope"])
-    if (frozen > window).all():  # not so if one of them was not run
-        measured_to = "Without tuning, every extension loses more than the window"
-        reach = to_4L["tuned"].drop("rope") - window < SURVIVES
-        measured_to += (
-            f". Tuned, {reach.sum()} of {len(reach)} come within {SURVIVES:g} of it up "
-            "to 4L, but they lose more past that. "
-            if (tuned_past > to_4L["tuned"]).all()
-            else ". "
-        )
-    measured_to += f"Bits per byte between 2L and 4L: {extremes('frozen')}; "
-    measured_to += f"{extremes('tuned')}; plain RoPE with a window of L, {window:.2f}. "
-    measured_to += "Means over seeds."
+window = curve("rope", "frozen-window")[2]
+reach = [curve(n, "tuned")[2] - window < SURVIVES for n in LOOKS if n != "rope"]
 
 # %% tags=["hide-input"]
 masked = {"linestyle": (0, (2, 1.5)), "markerfacecolor": figures.GROUND}
@@ -140,8 +117,7 @@ for ax, stage in zip(axes, ("frozen", "tuned"), strict=True):
     }
     lines["rope", "oracle-coarse"] = oracle
     for (method, reading), look in lines.items():
-        if np.isfinite(values := curve(method, reading)).any():
-            ax.plot(range(5), values, **look)
+        ax.plot(range(5), curve(method, reading), **look)
     ax.set_ylabel("bits per byte")
 axes[0].set_title("frozen: old weights")
 axes[1].set_title("tuned at 4L for a twentieth of the steps")
@@ -158,7 +134,11 @@ figures.show(
     "at 4L: all but PI are near the window up to 4L and rise past it, more than plain "
     "RoPE with the same tuning. A thick line, the sliding window of the model that was "
     "not tuned, stays flat.",
-    caption=measured_to,
+    caption="Without tuning, every extension loses more than the window. Tuned, "
+    f"{sum(reach)} of {len(reach)} come within {SURVIVES:g} of it up to 4L, but they "
+    f"lose more past that. Bits per byte between 2L and 4L: {extremes('frozen')}; "
+    f"{extremes('tuned')}; plain RoPE with a window of L, {window:.2f}. Means over "
+    "seeds.",
 )
 
 # %% [markdown]
@@ -801,29 +781,18 @@ figures.show_table(
 # What does each extension cost or gain against the rivals?
 
 # %% tags=["hide-input"]
-BESIDE = {  # a reading, minus another one of RoPE or of the method itself
-    "frozen, cost inside L": ("frozen/1x", "rope", "frozen/1x"),
-    "frozen, minus the window": ("frozen/4x", "rope", "frozen-window/4x"),
-    "tuned, minus RoPE tuned": ("tuned/4x", "rope", "tuned/4x"),
-    "tuned, minus its own window": ("tight/tuned/4x", "", "tight/tuned-oracle/4x"),
-    "tuned, minus its own window, to 16L": (
-        "tight/tuned/16x",
-        "",
-        "tight/tuned-oracle/16x",
-    ),
+OWN = "tight/tuned-oracle"
+BESIDE = {
+    "frozen, cost inside L": "{}:frozen/1x - rope:frozen/1x",
+    "frozen, minus the window": "{}:frozen/4x - rope:frozen-window/4x",
+    "tuned, minus RoPE tuned": "{}:tuned/4x - rope:tuned/4x",
+    "tuned, minus its own window": f"{{}}:tight/tuned/4x - {{}}:{OWN}/4x",
+    "tuned, minus its own window, to 16L": f"{{}}:tight/tuned/16x - {{}}:{OWN}/16x",
+    "its window, minus the plain one": f"{{}}:{OWN}/4x - rope:tight/oracle/4x",
 }
-last = "its window, minus the plain one"
-BESIDE[last] = ("tight/tuned-oracle/4x", "rope", "tight/oracle/4x")
-compared = pd.DataFrame(
-    {"frequencies": look.label}
-    | {
-        column: text_of(over(name, metric, other or name, bar))
-        for column, (metric, other, bar) in BESIDE.items()
-    }
-    for name, look in LOOKS.items()
-)
+labels = {look.label: name for name, look in LOOKS.items()}
 figures.show_table(
-    compared,
+    RunTable(runs).grid(labels, BESIDE, "+.3f", head="frequencies"),
     caption="Differences in bits per byte, seed by seed; negative is better. In the "
     "bin that ends at 4L unless another is named. A tuned model that uses "
     "more than L bytes of context would be below zero in the columns that "
@@ -879,6 +848,7 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
         assert name == "rope" or (lead > 0).all(), "plain RoPE, tuned, reads on best"
         behind_it = over(name, "frozen/4x", "rope", "frozen-window/4x")
         assert (behind_it > 0).all(), "the window is ahead, in every seed"
+        assert curve(name, "tuned")[4] > curve(name, "tuned")[2], "they lose more past"
     assert (over("rope", "tuned-window/16x", "rope", "tuned/16x") < 0).all()
     for name in LATE:
         assert (over("rope", "tuned/4x", name, "tuned/4x") > 0).all()

@@ -97,10 +97,8 @@ FAMILIES = {
     "learned tables": "learned",
     "SeqPE, none": "seqpe",
 }
-rows = len(shown) or 6
-fig, axes = plt.subplots(
-    *(1, 2), figsize=(7.4, 1.5 + 0.235 * rows), sharey=True, width_ratios=(1, 1.25)
-)
+size = (7.4, 1.5 + 0.235 * len(shown))
+fig, axes = plt.subplots(1, 2, figsize=size, sharey=True, width_ratios=(1, 1.25))
 apart = max(  # the row on which the three dots are named
     shown, key=lambda one: min(np.diff(np.log(np.maximum(gaps(one), 0.01)))), default=""
 )
@@ -116,27 +114,23 @@ for height, name in enumerate(reversed(shown)):
         if name == apart:
             above = {"textcoords": "offset points", "ha": "center", "fontsize": 8.5}
             axes[1].annotate(f"{place[:-1]}L", (gap, height), (0, 6), **above)
-if shown:
-    axes[0].set_yticks(range(rows), map(label, reversed(shown)), fontsize=9)
-    axes[0].set(xlabel="bits per byte up to L", ylim=(-0.7, rows - 0.3))
-    axes[0].xaxis.set_major_locator(plt.MultipleLocator(0.2))
-    axes[1].set_xscale("symlog", linthresh=SURVIVES, linscale=0.6)
-    ticks = (0, 0.1, 0.3, 1, 3)
-    axes[1].set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes[1].minorticks_off()
-    axes[1].set_xlabel("bits per byte above its own window", loc="right")
-    axes[1].set_xlim(-0.035, 1.25 * max(max(gaps(name)) for name in shown))
-    shapes.mark(axes[1], SURVIVES, f"{SURVIVES:g}", height=1.0)
-    if "rope" in shown:
-        shapes.mark(axes[0], of.mean("rope", "bits_per_byte"), "RoPE", height=1.0)
-    for ax in axes:
-        ax.grid(axis="y", color=figures.FAINT, alpha=0.25, linewidth=0.8)
-        ax.tick_params(axis="y", length=0)
-    colours = {figures.METHODS[name].colour for name in shown}
-    for family, one in FAMILIES.items():
-        if (colour := figures.METHODS[one].colour) in colours:
-            axes[0].plot([], [], "o", color=colour, label=family)
-    fig.legend(loc="outside upper center", ncols=2, handletextpad=0.1)  # as on phones
+axes[0].set_yticks(range(len(shown)), list(map(label, reversed(shown))), fontsize=9)
+axes[0].set(xlabel="bits per byte up to L", ylim=(-0.7, len(shown) - 0.3))
+axes[0].xaxis.set_major_locator(plt.MultipleLocator(0.2))
+axes[1].set_xscale("symlog", linthresh=SURVIVES, linscale=0.6)
+ticks = (0, 0.1, 0.3, 1, 3)
+axes[1].set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+axes[1].minorticks_off()
+axes[1].set_xlabel("bits per byte above its own window", loc="right")
+axes[1].set_xlim(-0.035, 1.25 * max((max(gaps(name)) for name in shown), default=1))
+shapes.mark(axes[1], SURVIVES, f"{SURVIVES:g}", height=1.0)
+shapes.mark(axes[0], of.mean("rope", "bits_per_byte"), "RoPE", height=1.0)
+for ax in axes:
+    ax.grid(axis="y", color=figures.FAINT, alpha=0.25, linewidth=0.8)
+    ax.tick_params(axis="y", length=0)
+for family, one in FAMILIES.items():
+    axes[0].plot([], [], "o", color=figures.METHODS[one].colour, label=family)
+fig.legend(loc="outside upper center", ncols=2, handletextpad=0.1)  # as on phones
 figures.show(
     fig,
     name="fig-every-encoding",
@@ -150,9 +144,7 @@ figures.show(
     "encoding's own sliding window, in the bins that end at 2L (small dots), 4L and "
     "8L (large dots), as means over seeds; past the dashed line the scale is "
     "logarithmic. These encodings stay left of that line in all three bins: "
-    f"{numbers['level_names']}."
-    if shown
-    else figures.NOT_RUN,
+    f"{numbers['level_names']}.",
 )
 
 # %% [markdown]
@@ -188,7 +180,7 @@ figures.show_table(
     "training, measured while other programs ran. Means over seeds with 95 % "
     "t intervals. Survives: the verdict over the three bins. Four encodings "
     "have six seeds in chapter 12. The others have three and are not judged.",
-    formats={"more parameters": ",.0f"} if shown else None,
+    formats={"more parameters": ",.0f"},
 )
 
 # %% [markdown]
@@ -426,17 +418,13 @@ at_an_end = [
     label(name) for name in shown if swept[name][1] in swept[name][0].at_an_end(SWEPT)
 ]
 figures.show_table(
-    rates if shown else pd.DataFrame(),
+    rates,
     caption="The sweep of learning rates: bits per byte on validation text, one seed, "
     "and the rate that the runs used. Rows cannot be compared with each "
     "other, because some sweeps are short and others take the whole schedule. "
     "A learned table has the best of its scales. The best rate is at an end "
     f"for: {'; '.join(at_an_end) or 'none'}.",
-    formats={
-        column: ".3f" for column in rates.columns if column not in ("encoding", "used")
-    }
-    if shown
-    else None,
+    formats=dict.fromkeys(rates.columns[1:-1], ".3f"),
 )
 
 # %% [markdown]

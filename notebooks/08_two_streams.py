@@ -30,7 +30,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from matplotlib.colors import LogNorm
 from torch import nn
 
 from sepnb.analysis.isolation import jacobian, join_streams, leak, through_blocks
@@ -107,29 +106,8 @@ separated = measured["d_pos = 8"][0]["jacobians"]
 joined = measured["control: full W_V and W_O"][0]["jacobians"]
 pictures = {"separated, frozen": separated[0], "separated, live": separated[1]}
 pictures["full $W_V$ and $W_O$, frozen"] = joined[0]
-fig, axes = plt.subplots(1, 3, figsize=(8.0, 3.0), sharey=True)
-colours = plt.get_cmap("Blues").copy()
-colours.set_bad(figures.GROUND)
-for ax, (title, jac) in zip(axes, pictures.items(), strict=True):
-    size = jac.abs().amax(dim=(0, 2)).cpu().numpy()  # [D_out, D]: over token pairs
-    seen = np.ma.masked_equal(size, 0.0)
-    image = ax.imshow(seen, cmap=colours, norm=LogNorm(1e-2, 10))
-    ax.axhline(7.5, color=figures.INK, linewidth=1)
-    ax.axvline(7.5, color=figures.INK, linewidth=1)
-    ax.set_title(title)
-    ax.set_xticks([3.5, 19.5], ["pos", "sem"])
-    ax.set_yticks([3.5, 19.5], ["pos", "sem"])
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(True)
-    ax.set_xlabel("input column")
-    for (x, y), here in {(19.5, 3.5): size[:8, 8:], (3.5, 19.5): size[8:, :8]}.items():
-        if not here.any():
-            word = "0" if x < 8 else "exactly 0"
-            ax.text(x, y, word, ha="center", va="center", color=shapes.ON_CELLS)
-axes[0].set_ylabel("output column")
-fig.colorbar(image, ax=axes, shrink=0.75, label="largest derivative", extend="min")
 figures.show(
-    fig,
+    shapes.jacobians({name: one.cpu() for name, one in pictures.items()}, pos=8),
     name="fig-streams-jacobian",
     alt="Three thirty-two by thirty-two heat maps of derivatives. Separated with "
     "frozen attention: the two blocks that lead from stream to stream are empty, "

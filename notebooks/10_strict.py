@@ -35,7 +35,7 @@ import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from matplotlib.colors import LogNorm, PowerNorm
+from matplotlib.colors import PowerNorm
 
 from sepnb import experiments
 from sepnb.analysis import flops
@@ -47,7 +47,7 @@ from sepnb.experiments.methods import model_config
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.plots import diagrams, figures, shapes
 from sepnb.records import numbers as chapter_numbers
-from sepnb.records.run_table import NOT_RUN, RunTable
+from sepnb.records.run_table import RunTable, text_of
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 
@@ -283,27 +283,10 @@ for kind, index in (("live_jacobian", 0), ("text_difference", 2)):
 numbers["joint_norm_live_jacobian"] = lowest["strict, joint norm"][0]
 
 # %% tags=["hide-input"]
-fig, axes = plt.subplots(1, 3, figsize=(8.0, 3.0), sharey=True)
-colours = plt.get_cmap("Blues").copy()
-colours.set_bad(figures.GROUND)
-for ax, (title, runs) in zip(axes, measured.items(), strict=True):
-    size = runs[0][3].abs().amax(dim=(0, 2)).cpu().numpy()  # [D_out, D]
-    drawn = np.ma.masked_equal(size, 0.0)
-    image = ax.imshow(drawn, cmap=colours, norm=LogNorm(1e-2, 10))
-    ax.axhline(7.5, color=figures.INK, linewidth=1)
-    ax.axvline(7.5, color=figures.INK, linewidth=1)
-    ax.set_title(title)
-    ax.set_xticks([3.5, 19.5], ["pos", "sem"])
-    ax.set_yticks([3.5, 19.5], ["pos", "sem"])
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(True)
-    ax.set_xlabel("input column")
-    if not size[:8, 8:].any():
-        ax.text(19.5, 3.5, "exactly 0", ha="center", va="center", color=shapes.ON_CELLS)
-axes[0].set_ylabel("output column")
-fig.colorbar(image, ax=axes, shrink=0.75, label="largest derivative", extend="min")
 figures.show(
-    fig,
+    shapes.jacobians(
+        {name: runs[0][3].cpu() for name, runs in measured.items()}, pos=8
+    ),
     name="fig-strict-jacobian",
     alt="Three thirty-two by thirty-two heat maps of derivatives with live attention. "
     "Separated: all four blocks are filled. Strict: the block from sem to pos is "
@@ -985,14 +968,14 @@ for name, fields in wrong.items():
 
 # %% tags=["hide-input"]
 table = experiments.get("extrapolation").table(profile)
-have = table[table.status != "not run"]
+of = RunTable(table)
 pairs = {
     "learned": ("strict-learned", "separated-learned"),
     "sinusoidal": ("strict-sinusoidal", "separated-sinusoidal"),
 }
-minus = RunTable(table).difference
-differences = {name: minus(*pair, "bits_per_byte") for name, pair in pairs.items()}
-means = {name: values.mean() for name, values in differences.items()}
+differences = {
+    name: of.difference(*pair, "bits_per_byte") for name, pair in pairs.items()
+}
 rows = {
     name: [(values, figures.METHODS[f"strict-{name}"])]
     for name, values in differences.items()
@@ -1001,10 +984,7 @@ fig, ax = plt.subplots(figsize=(6.8, 2.1))
 figures.seed_rows(ax, rows, margin=0.02, missing="not run")
 ax.set_xlabel("strict minus separated (bits per byte)")
 listed = "; ".join(
-    f"{name} {mean:+.3f}".replace("-", "\N{MINUS SIGN}")
-    if np.isfinite(mean)
-    else f"{name} {NOT_RUN}"
-    for name, mean in means.items()
+    f"{name} {text_of([values.mean()])}" for name, values in differences.items()
 )
 figures.show(
     fig,
@@ -1023,18 +1003,19 @@ figures.show(
 
 # %% tags=["hide-input"]
 size = lm.SIZES[profile]
-shown = [name for name in dict.fromkeys(have.method) if not name.endswith("-long")]
-shown = [
-    name for name in shown if name != "none"
-]  # far above: it would flatten the rest
+shown = [  # none is far above: it would flatten the rest
+    name
+    for name in dict.fromkeys(of.made.method)
+    if name != "none" and not name.endswith("-long")
+]
 cost = {
     name: flops.per_token(model_config(name, size), size.length, size.batch_size)
-    for name in shown
+    for name in (*shown, "strict-sinusoidal", "rope")
 }
 fig, ax = plt.subplots(figsize=(6.8, 4.2))
-means = {name: have.loc[have.method == name, "bits_per_byte"].mean() for name in shown}
+means = {name: of.mean(name, "bits_per_byte") for name in cost}
 for name in shown:
-    look, scores = figures.METHODS[name], have.loc[have.method == name, "bits_per_byte"]
+    look, scores = figures.METHODS[name], of.values(name, "bits_per_byte")
     ax.plot([cost[name]] * len(scores), scores, "_", color=look.colour, alpha=0.6)
     ax.plot(cost[name], means[name], **look.line(linestyle="", markersize=8))
 ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
@@ -1043,7 +1024,7 @@ ax.margins(x=0.4, y=0.1)
 ax.set_xlabel(f"multiply-adds a token, batch of {size.batch_size}")
 ax.set_ylabel("test bits per byte")
 fig.draw_without_rendering()  # settles the layout, which the labels need
-for at in sorted({round(value, -3) for value in cost.values()}):
+for at in sorted({round(cost[name], -3) for name in shown}):
     group = sorted((n for n in shown if round(cost[n], -3) == at), key=means.get)
     wanted = np.array([ax.transData.transform((cost[n], means[n]))[1] for n in group])
     levels = figures.spread(wanted, 11 * fig.dpi / 72)
@@ -1053,20 +1034,8 @@ for at in sorted({round(value, -3) for value in cost.values()}):
         look, left = figures.METHODS[name], name.startswith("strict")
         about |= {"ha": "right" if left else "left", "color": look.colour}
         ax.annotate(look.label, place, (-8 if left else 8, 0), **about)
-if not shown:
-    figures.not_run(ax)
-absent = [name for name in dict.fromkeys(table.method) if name not in set(have.method)]
-said = "Means over seeds, with every seed as a tick."
-if {"strict-sinusoidal", "rope"} <= set(shown):
-    share = cost["strict-sinusoidal"] / cost["rope"]
-    apart = means["strict-sinusoidal"] - means["rope"]
-    apart = f"{apart:+.3f}".replace("-", "\N{MINUS SIGN}")
-    said = (
-        f"Strict with a sinusoid needs {share:.0%} of RoPE's multiply-adds; its loss "
-        f"minus RoPE's is {apart} bits per byte. {said}"
-    )
-if absent:
-    said = f"Not run: {', '.join(absent)}."
+share = cost["strict-sinusoidal"] / cost["rope"]
+apart = text_of([means["strict-sinusoidal"] - means["rope"]])
 figures.show(
     fig,
     name="fig-strict-bargain",
@@ -1074,7 +1043,9 @@ figures.show(
     "one tick per seed. Dense models are on the right, separated ones in the middle, "
     "strict ones on the left.",
     caption="Loss and arithmetic of every model with an encoding, inside the trained "
-    f"length. Left and low is better. {said}",
+    f"length. Left and low is better. Strict with a sinusoid needs {share:.0%} of "
+    f"RoPE's multiply-adds; its loss minus RoPE's is {apart} bits per byte. Means over "
+    "seeds, with every seed as a tick.",
 )
 
 # %% [markdown]

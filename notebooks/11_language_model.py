@@ -85,15 +85,11 @@ bytes_read = ", ".join(f"{n}x: {bytes_:,} bytes read" for n, bytes_ in read.item
 
 def over_budgets(ax, seeds: dict[int, pd.Series], look: figures.Method, **line) -> None:
     """The means over seeds at each budget as a line, and every seed as a tick."""
-    if seeds:
-        at = [read[n] for n in seeds]
-        ax.plot(at, [values.mean() for values in seeds.values()], **look.line(**line))
+    means = [values.mean() for values in seeds.values()]
+    ax.plot([read[n] for n in seeds], means, **look.line(**line))
     for n, values in seeds.items():
         ticks = {"color": look.colour, "markersize": 10}
         ax.plot([read[n]] * len(values), values, "_", **ticks)
-
-
-def budget_axis(ax) -> None:
     ax.set_xscale("log")
     ax.minorticks_off()
     labels = [f"{n}x\n{bytes_ / 1e6:.2g} MB" for n, bytes_ in read.items()]
@@ -119,14 +115,10 @@ gaps = {
 fig, ax = plt.subplots(figsize=(6.8, 3.2))
 ax.axhline(0, color=figures.FAINT, linewidth=1.2)
 for name, (a, _) in GAPS.items():
-    own = {n: gaps[name, n] for n in read if len(gaps[name, n])}
+    own = {n: gaps[name, n] for n in read}
     over_budgets(ax, own, figures.METHODS[a], label=name)
 ax.set(ylabel="difference (bits per byte)")
-if ax.get_legend_handles_labels()[0]:
-    budget_axis(ax)
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=9)
-else:
-    figures.not_run(ax)
+ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=9)
 at_first, at_last = (
     f"at {text_of(gaps.get((EQUAL_WIDTH, n), []))}" for n in (BUDGETS[0], BUDGETS[-1])
 )
@@ -487,16 +479,14 @@ rows = {
 figures.seed_rows(ax, rows, margin=0.03)
 ax.set(xlabel="separated minus dense (bits per byte)")
 listed = "; ".join(
-    f"{name} {values.mean():+.3f}".replace("-", "\N{MINUS SIGN}")
-    for name, values in differences.items()
-    if len(values)
+    f"{name} {text_of([values.mean()])}" for name, values in differences.items()
 )
 figures.show(
     fig,
     name="fig-price",
     alt="Differences in bits per byte between separated and dense models, four rows, "
     "one tick per seed, with lines at zero and at the margin of the rule.",
-    caption=f"Separated minus dense, seed by seed: {listed or 'not run'}. "
+    caption=f"Separated minus dense, seed by seed: {listed}. "
     "Left of zero the separated model is better. Separation counts as free up to the "
     "dashed line, and {numref}`fig-budget-gap` shows what more training changes.",
 )
@@ -530,7 +520,7 @@ ax.xaxis.set_major_formatter("{x:.0f}")
 ax.set(xlabel="least bytes of context in the bin (log scale)")
 ax.set(ylabel="test bits per byte")
 figures.label_lines(ax)
-bare = f"{gain['none']:+.2f}".replace("-", "\N{MINUS SIGN}")
+bare = text_of([gain["none"]], "+.2f")
 figures.show(
     fig,
     name="fig-by-position",
@@ -541,9 +531,7 @@ figures.show(
     f"{first.max() - first.min():.2f} bits per byte, and they part over the next few "
     "bytes. From eight bytes of context to the second half of the window RoPE gains "
     f"only {gain['rope']:.2f}, and the model without an encoding {bare} "
-    "(negative: more context hurts it). Means over seeds."
-    if score
-    else figures.NOT_RUN,
+    "(negative: more context hurts it). Means over seeds.",
 )
 
 # %% [markdown]
@@ -619,15 +607,15 @@ def finding(named: dict[str, str]) -> str:
     means = {label: effect(name).mean() for label, name in named.items()}
     found = {label: mean for label, mean in means.items() if np.isfinite(mean)}
     if not found:
-        return "None of these variants has run at this profile."
+        return figures.NOT_RUN
     low, high = min(found, key=found.get), max(found, key=found.get)
     inside = sum(abs(value) < MARGIN for value in found.values())
     return (
         f"{inside} of the {len(found)} means are within {MARGIN} bits per byte of the "
-        "reference (the band). The lowest is "
-        f"*{low}* ({found[low]:+.3f}), the highest *{high}* ({found[high]:+.3f}). The "
-        "axis is logarithmic beyond ±0.05."
-    ).replace("(-", "(\N{MINUS SIGN}")
+        f"reference (the band). The lowest is *{low}* ({text_of([found[low]])}), the "
+        f"highest *{high}* ({text_of([found[high]])}). The axis is logarithmic beyond "
+        "±0.05."
+    )
 
 
 def effects_around(*references: str) -> dict[str, str]:
@@ -845,28 +833,19 @@ fig, ax = plt.subplots(figsize=(6.8, 4.0))
 for method in KEY_MODELS:
     over = {n: RunTable(trained[trained.budget == n]) for n in read}
     own = {n: of.difference(method, "rope", "bits_per_byte") for n, of in over.items()}
-    own = {n: values for n, values in own.items() if len(values)}
     over_budgets(ax, own, figures.METHODS[method])
 ax.set(ylabel="bits per byte minus RoPE's")
-if levels:
-    budget_axis(ax)
-    figures.label_lines(ax)
-else:
-    figures.not_run(ax)
+figures.label_lines(ax)
 figures.show(
     fig,
     name="fig-budget",
     alt="Bits per byte minus those of RoPE against bytes read in training, one line "
     "for each of seven models, every seed a tick, at three budgets.",
-    caption=(
-        f"With more training {len(settled)} of {math.comb(len(whole), 2)} pairs "
-        f"exchange places beyond their intervals: {pairs_in_words(settled)}. In "
-        f"{len(turned)} pairs the means change order. Each line shows the loss of a "
-        "model minus that of RoPE, paired by seed; ticks are single seeds. The wide "
-        "model is in no pair."
-        if whole
-        else "None of the models has run at every budget."
-    ),
+    caption=f"With more training {len(settled)} of {math.comb(len(whole), 2)} pairs "
+    f"exchange places beyond their intervals: {pairs_in_words(settled)}. In "
+    f"{len(turned)} pairs the means change order. Each line shows the loss of a "
+    "model minus that of RoPE, paired by seed; ticks are single seeds. The wide "
+    "model is in no pair.",
 )
 
 # %% [markdown]
@@ -1016,9 +995,7 @@ figures.show(
     "equal width ends earlier because its steps are cheaper.",
     caption="The same trainings against CPU seconds. At equal width the separated "
     f"model takes {share:.2f} times the seconds of the dense one. The cores were "
-    "shared, so this is only an indication. Means over seeds."
-    if score
-    else figures.NOT_RUN,
+    "shared, so this is only an indication. Means over seeds.",
 )
 
 # %% [markdown]
@@ -1055,9 +1032,7 @@ figures.show(
     name="fig-per-novel",
     alt="For each of the four pairs, the difference in bits per byte in every held-out "
     "document, sorted.",
-    caption=f"The separated model predicts {told} Means over seeds."
-    if len(novels)
-    else figures.NOT_RUN,
+    caption=f"The separated model predicts {told} Means over seeds.",
 )
 
 # %% [markdown]

@@ -113,9 +113,7 @@ figures.show(
     "does through its sliding window (thick; stride L/2). Four to eight lengths into a "
     f"text the separated model is at {min(ends):.2f} to {max(ends):.2f} bits per byte, "
     f"and at {end:.2f} through the window. Means over seeds, on "
-    f"{numbers['kilobytes_all']:,.0f} kB of novels."
-    if np.isfinite(end)
-    else figures.NOT_RUN,
+    f"{numbers['kilobytes_all']:,.0f} kB of novels.",
 )
 
 # %% [markdown]
@@ -452,9 +450,7 @@ figures.show(
     "of the separated model at eight lengths is larger than that of the dense "
     "one. Filled: its gap minus that of the dense model; open: the same for "
     "the strict model. Left of zero separation helps. Markers are means, bars "
-    "95 % t intervals, ticks seeds."
-    if known
-    else figures.NOT_RUN,
+    "95 % t intervals, ticks seeds.",
 )
 
 # %% [markdown]
@@ -495,19 +491,16 @@ def nearest_of(method, readings):
     return min(values, key=lambda one: one.mean() if len(one) else np.inf)
 
 
-have = {k: name for k, name in TABLES.items() if len(of_fits.values(name, "recovered"))}
 fig, ax = plt.subplots(figsize=(6.8, 5.0))
 rows = {
     label: [
         (nearest_of(method, readings), replace(figures.METHODS[method], label=short))
-        for short, method in have.items()
+        for short, method in TABLES.items()
     ]
     for label, readings in FITTED.items()
 }
 figures.seed_rows(ax, rows, size=6, margin=0.03, labelled=True)
-handles, labels = ax.get_legend_handles_labels()
-entries = dict(zip(labels, handles, strict=True))
-ax.legend(entries.values(), entries.keys(), fontsize=9, loc="lower right")
+ax.legend(fontsize=9, loc="lower right")
 ax.set_xlabel("bits per byte above the sliding window, L to 2L")
 at_2x = {k: of_fits.text(name, "gap/fitted/2x", "+.2f") for k, name in TABLES.items()}
 figures.show(
@@ -522,9 +515,7 @@ figures.show(
     f"further ({at_2x['dense']} bits per byte above its window). The separated model "
     f"does not ({at_2x['separated']}), nor the strict one ({at_2x['strict']}); the "
     f"concatenated one is at {at_2x['concatenated']}. Last row: the control, against "
-    "the trained rows. Dashed: the margin of *survives*. Bars: 95 % t intervals."
-    if have
-    else figures.NOT_RUN,
+    "the trained rows. Dashed: the margin of *survives*. Bars: 95 % t intervals.",
 )
 
 # %% [markdown]
@@ -585,9 +576,7 @@ figures.show(
     "length L if all keys are visible. With a window of L keys RoPE stays level, and "
     "no other line does. Two of the others have sinusoids, which are then read at "
     "indices that training never showed, and learned tables hold their last row. Means "
-    "over seeds."
-    if ran
-    else figures.NOT_RUN,
+    "over seeds.",
 )
 rises = [after_long(name, "8x") - after_long(name, "1x") for name in ran]
 numbers["rise_least"] = f"{min(rises):.1f}" if rises else NOT_RUN

@@ -185,9 +185,7 @@ figures.show(
     "Panel *at 16 L*: frequencies divided by 16, attention sharpened in every row, "
     "also where no pair is slowed. Dotted: a guess among the values of the text "
     "(written once) or of the key (latest). Large: means of twelve seeds with 95 % t "
-    "intervals; small: each seed."
-    if ran
-    else figures.NOT_RUN,
+    "intervals; small: each seed.",
 )
 
 # %% [markdown]
@@ -457,9 +455,7 @@ figures.show(
     "further and with nothing changed; of several values it finds the last one less "
     "often. Values found by RoPE on shares of the columns, and by FoX, by the length "
     "of the text in trained lengths L. Thin line: a guess among the values of the key. "
-    "Means of twelve seeds."
-    if axes[0].lines
-    else figures.NOT_RUN,
+    "Means of twelve seeds.",
 )
 
 # %% [markdown]
@@ -559,9 +555,7 @@ figures.show(
     "but explains neither RoPE in one layer nor the separated models. Values recalled "
     "at 16L, nothing changed, against how far positions are on average from the "
     "nearest trained one. RoPE: triangles; separated: circles. Large: means of twelve "
-    "seeds; small: each seed."
-    if ax.lines
-    else figures.NOT_RUN,
+    "seeds; small: each seed.",
 )
 
 # %% [markdown]
@@ -721,9 +715,7 @@ figures.show(
     caption="Slow down all pairs but the fastest one or two. Values found at 16 L by "
     "RoPE with two, four and eight pairs in each head, weights unchanged, with "
     "attention sharpened. At 0 all pairs are slowed down sixteen times, at the right "
-    "end of a line none. Means of twelve seeds."
-    if axes[1].lines
-    else figures.NOT_RUN,
+    "end of a line none. Means of twelve seeds.",
 )
 
 # %% [markdown]
@@ -855,9 +847,7 @@ figures.show(
     "the loss in the bin that ends at 8L, unchanged (dashed, and FoX) and slowed down "
     "(solid). Right: what it costs there if the words further back than L are "
     "shuffled. Large: means of six seeds; small: each seed. In a separated model the "
-    "share is of the whole width."
-    if made
-    else figures.NOT_RUN,
+    "share is of the whole width.",
 )
 
 # %% tags=["hide-input"]

@@ -52,9 +52,8 @@ F64 = torch.float64
 numbers = {}
 sweep = experiments.get("seqpe_geometry").table(profile)
 fresh = experiments.get("seqpe_distances").table(profile)
-of, there = RunTable(sweep), RunTable(sweep).made
-again = RunTable(fresh)
-numbers["runs"], numbers["runs_declared"] = len(there), len(sweep)
+of, again = RunTable(sweep), RunTable(fresh)
+numbers["runs"], numbers["runs_declared"] = len(of.made), len(sweep)
 PLACES = tuple(geo.starts(10))
 GROUPS = (*PLACES, geo.SPREAD)
 
@@ -68,18 +67,17 @@ LOOKS = {
 DRAWN = figures.Method("before training", figures.FAINT, marker="o", filled=False)
 
 
-def rows_of_seeds(ax, runs, measure, groups, looks):
+def rows_of_seeds(ax, runs, measure, groups, looks, *, labelled=False):
     """For each group a row of the untrained encoder, then one of each variant."""
-    ax.axvline(0, color=figures.FAINT, linewidth=0.8)
-    for place, group in enumerate(reversed(groups)):
-        column, how = f"{measure}/{group}", {"size": 5, "labelled": place == 0}
-        values = runs.values(geo.BOTH, f"drawn/{column}")
-        figures.seed_row(ax, place + 0.32, values, DRAWN, **how)
-        for number, (variant, look) in enumerate(looks.items()):
-            height, values = place + 0.16 - 0.16 * number, runs.values(variant, column)
-            figures.seed_row(ax, height, values, look, **how)
-    ax.set_yticks(range(len(groups)), list(reversed(groups.values())))
-    ax.set_ylim(-0.6, len(groups) - 0.4)
+    rows = {
+        says: [(runs.values(geo.BOTH, f"drawn/{measure}/{group}"), DRAWN)]
+        + [
+            (runs.values(one, f"{measure}/{group}"), look)
+            for one, look in looks.items()
+        ]
+        for group, says in groups.items()
+    }
+    figures.seed_rows(ax, rows, size=5, labelled=labelled)
 
 
 SHORT = {
@@ -90,25 +88,11 @@ SHORT = {
 }
 THREE = {name: look for name, look in LOOKS.items() if name != "around"}
 fig, axes = plt.subplots(1, 2, figsize=(8.6, 4.2), sharey=True)
-for ax, measure in zip(axes, ("distance", "order"), strict=True):
-    rows_of_seeds(ax, again, measure, SHORT, THREE)
+rows_of_seeds(axes[0], again, "distance", SHORT, THREE, labelled=True)
+rows_of_seeds(axes[1], again, "order", SHORT, THREE)
 axes[0].set(title="distances of embeddings", xlabel="rank correlation with distance")
 axes[1].set(title="inner products", xlabel="rank correlation with nearness")
-told = "Records of this experiment are missing at this profile."
-if again.made.empty:
-    for ax in axes:
-        figures.not_run(ax)
-else:
-    entries = axes[0].get_legend_handles_labels()
-    fig.legend(*entries, loc="outside upper center", ncols=4, fontsize=8.5)
-if len(again.values("contrastive", "distance/misaligned")):
-    told = (
-        "With the contrastive loss, alone or with the distillation, distances of "
-        "embeddings follow distances of positions in every group. Inner "
-        "products follow nearness clearly only for positions spread over the whole "
-        "range. Windows elsewhere begin below 20,000, not at round numbers. "
-        "Markers: means; bars: 95 % t intervals; ticks: seeds."
-    )
+fig.legend(loc="outside upper center", ncols=4, fontsize=8.5)
 figures.show(
     fig,
     name="fig-losses-distances",
@@ -117,7 +101,11 @@ figures.show(
     "trainings with the contrastive loss are right of the others in every group. On "
     "the right, for inner products, they clearly are only for spread positions, and "
     "in the trained window they are left of the others.",
-    caption=told,
+    caption="With the contrastive loss, alone or with the distillation, distances of "
+    "embeddings follow distances of positions in every group. Inner products follow "
+    "nearness clearly only for positions spread over the whole range. Windows "
+    "elsewhere begin below 20,000, not at round numbers. Markers: means; bars: 95 % t "
+    "intervals; ticks: seeds.",
 )
 
 # %% [markdown]
@@ -551,33 +539,23 @@ BLUE = figures.Method("trained window", "#0072b2", marker="o")
 ORANGE = figures.Method("windows elsewhere", "#d55e00", marker="s", filled=False)
 says = {"before training": (geo.BOTH, "drawn/")}
 says |= {method.says: (name, "") for name, method in geo.METHODS.items()}
-ran = [name for name in geo.METHODS if len(of.values(name, "distance/trained"))]
+rows = {
+    one: [
+        (of.values(name, f"{at}distance/{group}"), look)
+        for group, look in (("trained", BLUE), ("misaligned", ORANGE))
+    ]
+    for one, (name, at) in says.items()
+    if len(of.values(name, "distance/trained"))
+}
+rows = dict(sorted(rows.items(), key=lambda row: -row[1][0][0].mean()))
 fig, ax = plt.subplots(figsize=(7.6, 4.2))
-told = "Records of this experiment are missing at this profile."
-if ran:
-    rows = {one: about for one, about in says.items() if about[0] in ran}
-    by = {
-        one: of.mean(name, f"{at}distance/trained") for one, (name, at) in rows.items()
-    }
-    for height, one in enumerate(sorted(rows, key=by.get)):
-        name, at = rows[one]
-        ends = (("trained", BLUE), ("misaligned", ORANGE))
-        for move, (group, look) in zip((0.16, -0.16), ends, strict=True):
-            values = of.values(name, f"{at}distance/{group}")
-            how = {"size": 5, "labelled": not height}
-            figures.seed_row(ax, height + move, values, look, **how)
-    ax.set_yticks(range(len(rows)), sorted(rows, key=by.get), fontsize=9)
-    ax.axvline(0, color=figures.FAINT, linewidth=0.8)
-    ax.set(xlabel="rank correlation of distances", xlim=(None, 1.02))
-    ax.legend(loc="lower right", fontsize=8.5)
-    most = [max(ran, key=lambda n: of.mean(n, f"distance/{g}")) for g in GROUPS]
-    told = (
-        "Binary digits order distances best: they have the highest mean in "
-        f"{most.count('base-2')} of {len(GROUPS)} groups of positions. Two groups are "
-        "shown. Rows have decimal digits and both losses unless they say otherwise."
-    )
-else:
-    figures.not_run(ax)
+figures.seed_rows(ax, rows, size=5, labelled=True)
+ax.tick_params(axis="y", labelsize=9)
+ax.set(xlabel="rank correlation of distances", xlim=(None, 1.02))
+ax.legend(loc="lower right", fontsize=8.5)
+means = pd.DataFrame(
+    {n: [of.mean(n, f"distance/{g}") for g in GROUPS] for n in geo.METHODS}
+)
 figures.show(
     fig,
     name="fig-losses-variants",
@@ -585,7 +563,10 @@ figures.show(
     "encoder and the variants of training. Binary digits are at the right, near one, "
     "with little spread between seeds; the untrained encoder and the distillation "
     "alone are at the left.",
-    caption=told,
+    caption="Binary digits order distances best: they have the highest mean in "
+    f"{(means['base-2'] == means.max(axis=1)).sum()} of {len(GROUPS)} groups of "
+    "positions. Two groups are shown. Rows have decimal digits and both losses unless "
+    "they say otherwise.",
 )
 
 # %% [markdown]
@@ -598,17 +579,13 @@ figures.show(
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 2, figsize=(8.6, 5.0))
-rows_of_seeds(axes[0], of, "order", dict(zip(GROUPS, GROUPS, strict=True)), LOOKS)
+everywhere = dict(zip(GROUPS, GROUPS, strict=True))
+rows_of_seeds(axes[0], of, "order", everywhere, LOOKS, labelled=True)
 elsewhere = dict(zip(PLACES[1:], PLACES[1:], strict=True))
 rows_of_seeds(axes[1], of, "likeness", elsewhere, LOOKS)
 axes[0].set(xlabel="rank correlation with nearness", title="order of inner products")
 axes[1].set(xlabel="correlation of products", title="likeness to the trained window")
-if there.empty:
-    for ax in axes:
-        figures.not_run(ax)
-else:
-    entries = axes[0].get_legend_handles_labels()
-    fig.legend(*entries, loc="outside upper center", ncols=5, fontsize=8.5)
+fig.legend(loc="outside upper center", ncols=5, fontsize=8.5)
 highest = max(
     of.mean(geo.BOTH, f"order/{group}") for group in GROUPS if group != "spread"
 )

@@ -84,40 +84,33 @@ def larger_column(name, change, grid=WIDEST):
     return f"{change}-{grid}/{im.suited(run, change)}"
 
 
+CHANCE = {"class": 10, "direction": 25}
+HEIGHTS = range(len(LOOKS))[::-1]
 best = {}
-for t, change in VIEWS:
-    means = {n: seen(n, t, larger_column(n, change)).mean() for n in LOOKS}
-    means = {n: mean for n, mean in means.items() if not np.isnan(mean)}
-    best[t, change] = LOOKS[max(means, key=means.get)].label if means else "not run"
-
 fig, axes = plt.subplots(1, len(VIEWS), figsize=(8.9, 4.6), sharey=True)
 for ax, (task, change) in zip(axes, VIEWS, strict=True):
-    for place, (name, look) in enumerate(reversed(LOOKS.items())):
+    rows = {}
+    for height, (name, look) in zip(HEIGHTS, LOOKS.items(), strict=True):
         column = larger_column(name, change)
         if change == "upscaled" and column.endswith("/grow"):
             look = replace(look, marker="x")
-        figures.seed_row(ax, place, seen(name, task, column), look, size=6)
-        grown = seen(name, task, f"{change}-{WIDEST}/grow")
-        if len(grown) and column.endswith("/fit"):
-            ax.plot(grown.mean(), place, "x", color=look.colour, markersize=6)
-    ax.axvline(10 if task == "class" else 25, color=figures.FAINT, linewidth=0.8)
+        rows[look.label] = [(seen(name, task, column), look)]
+        if column.endswith("/fit"):
+            grown = seen(name, task, f"{change}-{WIDEST}/grow").mean()
+            ax.plot(grown, height, "x", color=look.colour, markersize=6)
+    figures.seed_rows(ax, rows, level=CHANCE[task], size=6)
     ax.set_title(f"{task},\n{change}", fontsize=10)
     ax.set(xlim=(0, 104), xticks=[0, 50, 100])
-fitted = [  # on upscaled pictures: minus the same model where the grid grows
-    (
-        seen(n, t, f"upscaled-{WIDEST}/fit") - seen(n, t, f"upscaled-{WIDEST}/grow")
-    ).dropna()
-    for t in ("class", "direction")
-    for n in LOOKS
+    means = {label: values.mean() for label, ((values, _),) in rows.items()}
+    best[task, change] = max(means, key=lambda label: np.nan_to_num(means[label]))
+up = f"upscaled-{WIDEST}"
+models = [f"{name}/{task}" for task in im.TASKS for name in LOOKS]
+gained = [
+    of_images.minus(f"{model}:{up}/fit", f"{model}:{up}/grow").mean()
+    for model in models
 ]
-fitted = [difference.mean() for difference in fitted if len(difference)]
-fits = f"in {sum(mean > 0 for mean in fitted)} of {len(fitted)} comparisons"
-axes[0].set_yticks(range(len(LOOKS)), [look.label for look in reversed(LOOKS.values())])
-axes[0].set_ylim(-0.6, len(LOOKS) - 0.4)
+fits = f"in {sum(gain > 0 for gain in gained)} of {np.isfinite(gained).sum()}"
 axes[2].set_xlabel("% right")
-if there.empty:
-    for ax in axes[1:]:
-        figures.not_run(ax)
 figures.show(
     fig,
     name="fig-points-records",
@@ -126,7 +119,7 @@ figures.show(
     "with fitted places are far ahead of their own crosses, where the grid grows, and "
     "of SeqPE. On a canvas all methods are far below that.",
     caption="On upscaled pictures, fitted places (dots) are read better than a growing "
-    f"grid (crosses; SeqPE has no other) {fits}. "
+    f"grid (crosses; SeqPE has no other) {fits} comparisons. "
     f"Fitted: in the trained grid. Right answers at {WIDEST} x {WIDEST} patches after "
     f"training at {TRAINED} x {TRAINED}. On canvas and spread all grids grow, except "
     "that of the learned table. Shifts: also trained at random offsets; multiplied: "
@@ -590,29 +583,21 @@ def stays(name):
     )
 
 
-told = "Not run"
-if len(there):
-    told = f"{sum(map(stays, placed)) or 'None'} of {len(placed)} methods stays"
-    told += " within three points of the trained place at all four moves in both tasks"
 fig, axes = plt.subplots(1, 2, figsize=(8.9, 5.0), sharey=True)
 for ax, task in zip(axes, im.TASKS, strict=True):
-    for place, name in enumerate(reversed(placed)):
+    rows = {
+        LOOKS[name].label: [
+            (seen(name, task, f"moved-{how}"), look) for how, look in MOVES.items()
+        ]
+        for name in placed
+    }
+    first = ax is axes[0]
+    figures.seed_rows(ax, rows, level=CHANCE[task], size=5, labelled=first)
+    for height, name in enumerate(reversed(placed)):
         home = seen(name, task, "accuracy").mean()
-        ax.plot([home, home], [place - 0.4, place + 0.4], color=figures.INK, lw=1.5)
-        for number, (how, look) in enumerate(MOVES.items()):
-            values = seen(name, task, f"moved-{how}")
-            height = place + 0.27 - 0.18 * number
-            first = place == len(placed) - 1 and len(values)
-            figures.seed_row(ax, height, values, look, size=5, labelled=bool(first))
-    ax.axvline(10 if task == "class" else 25, color=figures.FAINT, linewidth=0.8)
+        ax.plot([home] * 2, [height - 0.4, height + 0.4], color=figures.INK, lw=1.5)
     ax.set(xlim=(0, 101), title=task, xlabel="right answers (%)")
-axes[0].set_yticks(range(len(placed)), [LOOKS[n].label for n in reversed(placed)])
-axes[0].set_ylim(-0.6, len(placed) - 0.4)
-if there.empty:
-    figures.not_run(axes[1])
-else:
-    entries = axes[0].get_legend_handles_labels()
-    fig.legend(*entries, loc="outside upper center", ncols=4)
+fig.legend(loc="outside upper center", ncols=4)
 figures.show(
     fig,
     name="fig-points-moved",
@@ -621,7 +606,9 @@ figures.show(
     "offsets cover and to places that nothing covers; a bar marks the trained place. "
     "All methods lose much at some move. Digits alone keep most answers at moves by 10 "
     "and 60, waves keep more at the other two.",
-    caption=f"{told}. The trained grid, moved: means over seeds, 95 % t intervals, "
+    caption=f"{sum(map(stays, placed)) or 'None'} of {len(placed)} methods stays "
+    "within three points of the trained place at all four moves in both tasks. "
+    "The trained grid, moved: means over seeds, 95 % t intervals, "
     "every seed a tick. Vertical bars: accuracy at the trained place. Blue: "
     "moves that random offsets and losses cover, in methods that have them. "
     "Filled: moves that leave the last digits as in training. Grey line: "
@@ -714,8 +701,8 @@ if len(there) == len(table) and profile == "laptop":  # what the text above says
 
 # %% tags=["hide-input"]
 cube = experiments.get("volumes").table(profile)
-of_cubes, inside = RunTable(cube), RunTable(cube).made
-numbers["cube_runs"], numbers["cube_declared"] = len(inside), len(cube)
+of_cubes = RunTable(cube)
+numbers["cube_runs"], numbers["cube_declared"] = len(of_cubes.made), len(cube)
 SIDES = vol.SIZES[profile].sides
 CUBES = [f"{change}-{SIDES[-1]}" for change in vol.CHANGES]
 
@@ -726,18 +713,14 @@ def in_cube(name, column):
 
 fig, axes = plt.subplots(1, 3, figsize=(8.9, 3.2), sharey=True)
 for ax, column in zip(axes, ["accuracy", *CUBES], strict=True):
-    for place, name in enumerate(reversed(vol.METHODS)):
-        figures.seed_row(ax, place, in_cube(name, column), LOOKS[name], size=6)
-    ax.axvline(100 / 6, color=figures.FAINT, linewidth=0.8)
+    rows = {
+        LOOKS[name].label: [(in_cube(name, column), LOOKS[name])]
+        for name in vol.METHODS
+    }
+    figures.seed_rows(ax, rows, level=100 / 6, size=6)
     title = column.replace("-", ", ").replace("accuracy", "trained cube")
     ax.set(xlim=(0, 104), xticks=[0, 50, 100], title=title)
-labels = [LOOKS[name].label for name in reversed(vol.METHODS)]
-axes[0].set_yticks(range(len(labels)), labels)
-axes[0].set_ylim(-0.6, len(labels) - 0.4)
 axes[1].set_xlabel("right answers (%)")
-if inside.empty:
-    for ax in axes[1:]:
-        figures.not_run(ax)
 of_three = ("seqpe", "sinusoidal-shifts", "axial-rope")
 ours, waves, turns = (text_of(in_cube(name, CUBES[-1]), ".1f") for name in of_three)
 figures.show(

@@ -114,16 +114,12 @@ def panels(titles, values_of, order):
     fig, axes = plt.subplots(1, len(titles), figsize=size, sharey=True)
     for ax, title in zip(axes, titles, strict=True):
         ax.set_xscale("symlog", linthresh=0.1)
-        for bound, dash in ((0, "-"), (0.03, ":")):
-            ax.axvline(bound, color=figures.FAINT, linewidth=1, linestyle=dash)
-        for row, name in enumerate(order):
-            values = values_of(name, title)
-            figures.seed_row(ax, row, values, look_of(name), size=6, missing="not run")
+        rows = {named(one): [(values_of(one, title), look_of(one))] for one in order}
+        figures.seed_rows(ax, rows, size=6, missing="not run")
+        ax.axvline(0.03, color=figures.FAINT, linewidth=1, linestyle=":")
         ax.set(title=title, xlabel="bits per byte")
         ax.set_xticks([0, 0.1, 1], ["0", "0.1", "1"])
         ax.minorticks_off()
-    if len(have):
-        axes[0].set_yticks(range(len(order)), [named(one) for one in order])
     return fig
 
 
@@ -162,18 +158,11 @@ covered = sum(moved("separated-seqpe", f"covered-{kind}") for kind in KINDS) / 2
 covered = (covered + of.values("separated-seqpe", "native/1x")).reindex(without.index)
 numbers["bits_covered_separated"] = chapter_numbers.mean_of(covered)
 
-order = methods[::-1]
-fig = panels(GROUPS, lambda name, title: moved(name, GROUPS[title]), order)
-at_round = [
-    moved(name, "covered-aligned")
-    for name in ("separated-seqpe-shifts", "separated-seqpe")
-]
+fig = panels(GROUPS, lambda name, title: moved(name, GROUPS[title]), methods)
+shifted, both = (text_of(moved(name, "covered-aligned")) for name in (SHIFTED, BOTH))
 shown = (
-    "At round starts seen in training, the separated model loses "
-    f"{text_of(at_round[1])} bits per byte with both losses and "
-    f"{text_of(at_round[0])} with random offsets alone. "
-    if all(map(len, at_round))
-    else ""
+    f"At round starts seen in training, the separated model loses {both} bits per "
+    f"byte with both losses and {shifted} with random offsets alone. "
 )
 figures.show(
     fig,
@@ -184,9 +173,7 @@ figures.show(
     "begins at a far index and not at 0. Round: the low digits are the same "
     "as from 0 on. Seen: below the largest index drawn in training. Dots: means; bars: "
     "95 % t intervals; ticks: seeds. Dotted: the bound of the rules, 0.03. "
-    "Linear up to 0.1, then logarithmic."
-    if len(have)
-    else figures.NOT_RUN,
+    "Linear up to 0.1, then logarithmic.",
 )
 
 # %% [markdown]
@@ -516,7 +503,7 @@ told = {
 }
 numbers |= {key: chapter_numbers.mean_of(values) for key, values in told.items()}
 
-everything = [*BESIDE, *methods][::-1]
+everything = [*BESIDE, *methods]
 fig = panels(
     BINS, lambda name, title: of.values(name, f"gap/native/{BINS[title]}"), everything
 )
@@ -524,8 +511,6 @@ longer = by_mode(MODES, lambda name: of.values(name, "gap/native/8x"))
 found_here = (
     "In longer texts every stream is far above its own sliding window. With random "
     "offsets, the losses narrow the gap from two lengths on. "
-    if profile == "laptop"
-    else ""
 )
 figures.show(
     fig,
@@ -535,9 +520,7 @@ figures.show(
     f"visible. {found_here}",
     caption=f"{found_here}Bits per byte above the model's own sliding window, with all "
     "keys visible. From four to eight trained lengths, with offsets and both losses: "
-    f"{longer}. Marks as in the first figure."
-    if len(have)
-    else figures.NOT_RUN,
+    f"{longer}. Marks as in the first figure.",
 )
 
 # %% [markdown]
@@ -587,11 +570,11 @@ figures.show(
 geometry = experiments.get("seqpe_stream_geometry").table(profile)
 of_clouds = RunTable(geometry)
 looked = of_clouds.made
-LOOKS = {
-    "separated-seqpe-plain": ("digits alone", "#d55e00", "o"),
-    "separated-seqpe-shifts": ("offsets", "#6b4500", "v"),
-    "separated-seqpe-contrastive": ("contrastive loss too", "#7d3c98", "s"),
-    "separated-seqpe": ("distillation too", "#00558a", "D"),
+ADDED = {
+    PLAIN: "digits alone",
+    SHIFTED: "offsets",
+    CONTRASTED: "contrastive loss too",
+    BOTH: "distillation too",
 }
 
 
@@ -612,16 +595,18 @@ MEASURES = {
     "width": ("narrowed", COVERED),
     "likeness": ("likeness", tuple(GROUPS.values())),
 }
-rows = {"resolution": {name: shape(name, "resolution") for name in CHAIN}}
-for told, (measure, groups) in MEASURES.items():
-    for group in groups:
-        kind = next(one for one, of_it in GROUPS.items() if of_it == group)
-        kind = kind.replace("\n", " ")
-        rows[f"{told}: {kind}"] = {name: shape(name, measure, group) for name in CHAIN}
+rows = {"resolution": ("resolution", None)}
+rows |= {
+    f"{told}: {kind}".replace("\n", " "): (measure, group)
+    for told, (measure, groups) in MEASURES.items()
+    for kind, group in GROUPS.items()
+    if group in groups
+}
 figures.show_table(
     pd.DataFrame(
-        {"": row} | {LOOKS[name][0]: text_of(one, ".2f") for name, one in cells.items()}
-        for row, cells in rows.items()
+        {"": row}
+        | {head: text_of(shape(name, *which), ".2f") for name, head in ADDED.items()}
+        for row, which in rows.items()
     ),
     caption="The losses move even round windows of the separated model's stream and "
     "cost it resolution. Each column adds one thing to the column before it. Moved "
@@ -728,8 +713,6 @@ axes[rows_of // 2, 0].set_ylabel("bits per byte")
 found_here = (
     "As a term of the score SeqPE fails in short stretches, at multiples of a hundred "
     "or soon after. "
-    if profile == "laptop"
-    else ""
 )
 figures.show(
     fig,
@@ -741,9 +724,7 @@ figures.show(
     caption=f"{found_here}Bits per byte by index, all keys visible, in seeds that were "
     "unknown when the rules were written. Bands: the curve of embeddings has turned "
     "back. Orange: the same bytes, read without folded positions. Dotted: the trained "
-    "length."
-    if curves
-    else figures.NOT_RUN,
+    "length.",
 )
 
 # %% [markdown]

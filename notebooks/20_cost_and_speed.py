@@ -58,39 +58,33 @@ runs = timed.to_dict("records")
 there = [run for run in runs if run["status"] != NOT_RUN]
 fig, ax = plt.subplots(figsize=(7.4, 0.9 + 0.34 * len(cells)))
 for height, (cell, run) in enumerate(zip(reversed(cells), reversed(runs), strict=True)):
+    if run["status"] == NOT_RUN:
+        continue
     colour, marker = KINDS[cell.variant].colour, KINDS[cell.variant].marker
     ax.plot([1, cell.limit], [height] * 2, color=colour, alpha=0.25, linewidth=5)
     ax.plot(cell.limit, height, "|", color=colour, markersize=13, markeredgewidth=2)
-    if run["status"] != NOT_RUN:
-        ax.plot(run["limit_at_rates"], height, "|", color=figures.FAINT, markersize=11)
-        ends = [abs(run["ratio"] - run[f"ratio_{e}"]) for e in ("lower", "upper")]
-        look = {"color": colour, "marker": marker, "markersize": 6}
-        ax.errorbar(run["ratio"], height, xerr=np.array(ends)[:, None], **look)
+    ax.plot(run["limit_at_rates"], height, "|", color=figures.FAINT, markersize=11)
+    ends = [abs(run["ratio"] - run[f"ratio_{end}"]) for end in ("lower", "upper")]
+    look = {"color": colour, "marker": marker, "markersize": 6}
+    ax.errorbar(run["ratio"], height, xerr=np.array(ends)[:, None], **look)
 labels = [cell.label.replace(", eager", "") for cell in reversed(cells)]
 labels = [label.replace("d_pos", r"$d_\mathrm{pos}$") for label in labels]
 ax.set_yticks(range(len(cells)), labels, fontsize=9)
 ax.set(xlabel="times as fast as the dense model of the same width", xlim=(0.98, None))
-told = figures.NOT_RUN
-if there:
-    reached = [run["share_reached"] for run in there]
-    pairs = list(zip(there[::2], there[1::2], strict=False))  # separated, strict
-    ahead = sum(strict["ratio"] > one["ratio"] for one, strict in pairs)
-    told = f"Strict is faster than separated in {ahead} of {len(pairs)} shapes. "
-    saved = f"{min(reached):.0%} to {max(reached):.0%}"
-    told = (
-        f"{told if pairs else ''}The measured steps save {saved} of the time that "
-        "their multiply-adds alone would save. Markers are medians of paired ratios, "
-        "with quartiles. Coloured bars end at the limit by multiply-adds. Grey ticks "
-        "are the limit if attention takes the share of time that it really takes on "
-        "this machine."
-    )
+reached = pd.Series([run["share_reached"] for run in there], dtype=float)
+pairs = list(zip(there[::2], there[1::2], strict=False))  # separated, strict
+ahead = sum(strict["ratio"] > one["ratio"] for one, strict in pairs)
 figures.show(
     fig,
     name="fig-cost-steps",
     alt="For each shape the measured speed over the dense model, as a marker on a bar "
     "that ends at the ratio of the multiply-adds. The markers are in the last third of "
     "each bar; strict models reach further than separated ones.",
-    caption=told,
+    caption=f"Strict is faster than separated in {ahead} of {len(pairs)} shapes. The "
+    f"measured steps save {reached.min():.0%} to {reached.max():.0%} of the time that "
+    "their multiply-adds alone would save. Markers are medians of paired ratios, with "
+    "quartiles. Coloured bars end at the limit by multiply-adds. Grey ticks are the "
+    "limit if attention takes the share of time that it really takes on this machine.",
 )
 
 # %% [markdown]
@@ -239,31 +233,26 @@ figures.show(
 # %% tags=["hide-input"]
 shares = experiments.get("encoding_speed").table(profile)
 ran = shares[shares.status != NOT_RUN]
-longest = int(ran.length.max()) if len(ran) else 1024
-at = ran[ran.length == longest] if len(ran) else ran
-ours = next(
-    (c for c in ("compiled", "eager") if c in at and at[c].notna().all()), "eager"
-)
-fig, ax = plt.subplots(figsize=(6.8, 4.0 if len(at) else 1.5))
-if len(at):
-    order = at.sort_values(ours).to_dict("records")
-    names = {run["method"]: run["method"] for run in order}
-    names |= {n: figures.METHODS[n].label for n in names if n in figures.METHODS}
-    names |= {"kerple": "KERPLE"} if "kerple" in names else {}
-    for height, run in enumerate(order):
-        known = "kerple-log" if run["method"] == "kerple" else run["method"]
-        look = figures.METHODS.get(known, figures.Method(known, figures.INK))
-        ax.plot([run["eager"], run[ours]], [height] * 2, color=look.colour, alpha=0.3)
-        ax.plot(run["eager"], height, "o", color=look.colour, markerfacecolor="none")
-        ax.plot(run[ours], height, "o", color=look.colour)
-        theirs = [run.get(f"x_transformers{how}", np.nan) for how in ("", "_compiled")]
-        if np.isfinite(theirs).any():
-            ax.plot(np.nanmax(theirs), height, "x", color=figures.INK)
-    ax.set_yticks(range(len(order)), [names[run["method"]] for run in order])
-    ax.axvline(1, color=figures.FAINT, linewidth=1)
-    ax.set(xlabel="share of the fused kernel's speed", xlim=(0, None))
-else:
-    figures.not_run(ax)
+PATHS = ["compiled", "eager", "x_transformers", "x_transformers_compiled"]
+ran = ran.reindex(columns=ran.columns.union([*PATHS, "ahead", "length"]))
+longest = ran.length.max()
+at = ran[ran.length == longest].astype(dict.fromkeys(PATHS, float))
+ours = "compiled" if at.compiled.notna().all() else "eager"
+order = at.sort_values(ours)
+fig, ax = plt.subplots(figsize=(6.8, 4.0))
+for height, run in enumerate(order.to_dict("records")):
+    known = "kerple-log" if run["method"] == "kerple" else run["method"]
+    look = figures.METHODS.get(known, figures.Method(known, figures.INK))
+    ax.plot([run["eager"], run[ours]], [height] * 2, color=look.colour, alpha=0.3)
+    ax.plot(run["eager"], height, "o", color=look.colour, markerfacecolor="none")
+    ax.plot(run[ours], height, "o", color=look.colour)
+theirs = order[PATHS[2:]].max(axis=1)
+ax.plot(theirs, range(len(order)), "x", color=figures.INK)
+names = {name: look.label for name, look in figures.METHODS.items()}
+names["kerple"] = "KERPLE"
+ax.set_yticks(range(len(order)), [names.get(name, name) for name in order.method])
+ax.axvline(1, color=figures.FAINT, linewidth=1)
+ax.set(xlabel="share of the fused kernel's speed", xlim=(0, None))
 figures.show(
     fig,
     name="fig-cost-encodings",
@@ -275,15 +264,15 @@ figures.show(
     f"encoding with scores of another form leaves less. N = {longest:,}. Filled: "
     "compiled; open: eager; cross: x-transformers, the faster of eager and compiled."
     if ours == "compiled"
-    else f"N = {longest:,}: eager steps. {'' if len(at) else figures.NOT_RUN}",
+    else f"N = {longest:,}: eager steps.",
 )
 
 
 # %% tags=["remove-input"]
 def of_encoding(name, column, length):
     """A timed share at a length that was published, or that it was not run."""
-    found = ran[(ran.method == name) & (ran.length == length)] if len(ran) else ran
-    return float(found.iloc[0][column]) if len(found) else NOT_RUN
+    found = ran[(ran.method == name) & (ran.length == length)]
+    return chapter_numbers.mean_of(found[column])
 
 
 def of_step(column, variant="separated"):
@@ -402,13 +391,11 @@ for ax, (column, label) in zip(axes, panels.items(), strict=True):
         look = {"color": colour, "marker": marker, "linestyle": dash}
         ax.plot(lengths, values, label=READERS[name], **look)
     ax.set(xlabel="tokens in the text", ylabel=label)
-    if shown:
-        ax.set_yscale("log")
-        ticks = sorted({run["length"] for run in shown})
-        shapes.powers_of_two(ax, ticks, [f"{tick:,}" for tick in ticks])
-if shown:
-    entries = axes[0].get_legend_handles_labels()
-    fig.legend(*entries, loc="outside lower center", ncols=2, handlelength=3)
+    ax.set_yscale("log")
+    ticks = sorted({run["length"] for run in shown})
+    shapes.powers_of_two(ax, ticks, [f"{tick:,}" for tick in ticks])
+entries = axes[0].get_legend_handles_labels()
+fig.legend(*entries, loc="outside lower center", ncols=2, handlelength=3)
 figures.show(
     fig,
     name="fig-cost-reading",
@@ -417,9 +404,7 @@ figures.show(
     caption="A token costs more in a longer text, but hardly more if the model attends "
     "only to a window. Time is in CPU seconds for 1,000 tokens, on one thread of this "
     "machine. Memory is the most bytes held at once, counted. Both axes are "
-    "logarithmic."
-    if shown
-    else figures.NOT_RUN,
+    "logarithmic.",
 )
 
 # %% tags=["hide-input"]

@@ -56,20 +56,22 @@ numbers = {}
 # %% tags=["hide-input"]
 records = experiments.get("inside")
 table = records.table(profile)
-of, have = RunTable(table), RunTable(table).made
-present = list(dict.fromkeys(have.method))
+of = RunTable(table)
+present = set(of.made.method)
 SEPARATED = ("separated-learned", "separated-sinusoidal", "strict-learned")
 DENSE = ("none", "learned", "sinusoidal", "rope")
 FIVE = ("sinusoidal", "fourier", "cyclic", "learned", "alibi")
 RULES = figures.RULES
 
 
+COLUMNS = "method seed state depth target stream heads rule start weights component"
+COLUMNS += " relative distance unseen accuracy share values positions components_2"
+
+
 def rows(kind: str, **wanted) -> pd.DataFrame:
     """The rows of one kind with these values; empty if nothing was run."""
-    found = records.rows(profile, kind)
-    for column, value in wanted.items():
-        found = found if found.empty else found[found[column] == value]
-    return found
+    found = records.rows(profile, kind).reindex(columns=COLUMNS.split())
+    return found[found[list(wanted)].eq(pd.Series(wanted)).all(axis=1)]
 
 
 def draw(ax, own: pd.DataFrame, value: str, *, seeds: float = 0, shift=0, **line):
@@ -90,34 +92,25 @@ def by_depth(ax, name: str = "depth", **about) -> None:
     ax.set(xlabel=name, xlim=(low - 0.15, high + 0.15), **about)
 
 
-def label(ax, *, least: int = 1, **look) -> None:
-    """The lines are labelled, or where there are fewer than `least`: "not run"."""
-    figures.label_lines(ax, **look) if len(ax.lines) >= least else figures.not_run(ax)
-
-
 def told(value: float, form: str = ".2f") -> str:
     """A number for a caption, or that there is none."""
     return "not run" if np.isnan(value) else text_of([value], form)
 
 
 fig, ax = plt.subplots(figsize=(6.8, 3.7))
-order = [*FIVE, "clamp", "wrap", "trained"]
-offsets = {"learned": 0.22, "separated-learned": 0, "strict-learned": -0.22}
-shown = [name for name in offsets if name in present]
-for method in shown:
-    look, how = figures.METHODS[method], {"interval": False, "size": 5.5}
-    for row, rule in enumerate(reversed(order)):
-        values, height = of.values(method, f"drift/{rule}"), row + offsets[method]
-        figures.seed_row(ax, height, values, look, labelled=row == 0, **how)
-labels = {rule: look.label for rule, look in RULES.items()}
+labels = {rule: RULES[rule].label for rule in (*FIVE, "clamp")}
 labels |= {"wrap": "wrap", "trained": "trained index"}
-ax.set_yticks(range(len(order)), [labels[rule] for rule in reversed(order)])
+drifts = {
+    says: [
+        (of.values(method, f"drift/{rule}"), figures.METHODS[method])
+        for method in ("learned", "separated-learned", "strict-learned")
+    ]
+    for rule, says in labels.items()
+}
+figures.seed_rows(ax, drifts, interval=False, size=5.5, labelled=True)
 ax.set(xlabel="drift at the last depth (share of the content's norm)")
 ax.set_xlim(0)
-if shown:
-    fig.legend(loc="outside upper center", ncols=3, columnspacing=1, handletextpad=0.2)
-else:
-    figures.not_run(ax)
+fig.legend(loc="outside upper center", ncols=3, columnspacing=1, handletextpad=0.2)
 five = {
     method: np.mean([of.mean(method, f"drift/{rule}") for rule in FIVE])
     for method in ("separated-learned", "learned")
@@ -506,7 +499,7 @@ figures.show(
 leak = rows("leak", weights="live", target="pos")
 fig, ax = plt.subplots(figsize=(6.8, 3.3))
 largest = {}
-for method in [name for name in SEPARATED[:2] if name in present]:
+for method in SEPARATED[:2]:
     for state, dash in (("initial", (0, (1, 1.5))), ("trained", "-")):
         look = figures.METHODS[method]
         own = leak[(leak.method == method) & (leak.state == state)]
@@ -515,9 +508,10 @@ for method in [name for name in SEPARATED[:2] if name in present]:
         largest[method, state] = means.max()
 ax.set_yscale("log")
 by_depth(ax, "blocks passed", ylabel="relative leak, sem → pos")
-label(ax)
-of_table = ("separated-learned", "initial"), ("separated-learned", "trained")
-first, last = (told(largest.get(which, np.nan)) for which in of_table)
+figures.label_lines(ax)
+first, last = (
+    told(largest["separated-learned", state]) for state in ("initial", "trained")
+)
 figures.show(
     fig,
     name="fig-inside-leak",
@@ -595,10 +589,6 @@ fig, axes = plt.subplots(1, 2, figsize=(8.2, 3.3), sharey=True)
 elsewhere = {}
 for ax, heads in zip(axes, ("pos", "sem"), strict=True):
     ax.set(xlabel="block", title=f"heads that write to {heads}", ylim=(0, 1.03))
-    elsewhere[heads] = np.nan
-    if routing.empty:
-        figures.not_run(ax)
-        continue
     own = routing[(routing.heads == heads) & (routing.start > 0)]
     for rule, look in RULES.items():
         line = look.line(markersize=3.5, linestyle="-")
@@ -674,8 +664,7 @@ print(f"known positions {by_heart:.2f}, unseen positions {really:.2f}")
 # %% tags=["hide-input"]
 BEFORE = {"label": "_", "marker": "", "linestyle": (0, (1, 2)), "linewidth": 1}
 probes = rows("position probe", target="index")
-if not probes.empty:
-    probes = probes.assign(unseen=probes.unseen.clip(lower=-0.25))
+probes = probes.assign(unseen=probes.unseen.clip(lower=-0.25))
 fig, axes = plt.subplots(1, 3, figsize=(9.4, 3.6), sharey=True)
 panels = (
     (axes[0], "joint", DENSE, "dense"),
@@ -683,7 +672,7 @@ panels = (
     (axes[2], "sem", SEPARATED, "sem stream"),
 )
 for ax, stream, methods, title in panels:
-    for method in [name for name in methods if name in present]:
+    for method in methods:
         own = probes[(probes.method == method) & (probes.stream == stream)]
         before, look = own[own.state == "initial"], figures.METHODS[method]
         afterwards = own[own.state == "trained"]
@@ -692,7 +681,7 @@ for ax, stream, methods, title in panels:
             draw(ax, before, "unseen", **look.line(**BEFORE))
     ax.axhline(0, color=figures.FAINT, linewidth=1)
     by_depth(ax, title=title, ylim=(-0.27, 1.03))
-    label(ax, least=2, fontsize=8.5)
+    figures.label_lines(ax, fontsize=8.5)
 axes[0].set_ylabel("$R^2$ of the index")
 own = [told(of.mean("separated-learned", f"index/{one}")) for one in ("pos", "sem")]
 none, rope = (told(of.mean(name, "index/joint")) for name in ("none", "rope"))
@@ -733,15 +722,14 @@ looks = {
 }
 fig, axes = plt.subplots(1, 2, figsize=(8.2, 3.3), sharey=True)
 for ax, target in zip(axes, ("current", "previous"), strict=True):
-    own = probed[probed.target == target] if len(probed) else probed
-    for stream, (colour, dash, marker) in looks.items() if len(own) else ():
+    own = probed[probed.target == target]
+    for stream, (colour, dash, marker) in looks.items():
         look = {"color": colour, "linestyle": dash, "marker": marker}
         name = stream.replace("less position", "minus mean")
         draw(ax, own[own.stream == stream], "accuracy", label=name, **look)
     by_depth(ax, title=f"the {target} byte", ylim=(0, 1.03))
-    if len(own):
-        ax.axhline(own[own.stream == "majority"].accuracy.mean(), color=figures.FAINT)
-    label(ax, fontsize=8.5)
+    ax.axhline(own[own.stream == "majority"].accuracy.mean(), color=figures.FAINT)
+    figures.label_lines(ax, fontsize=8.5)
 axes[0].set_ylabel("named correctly")
 pos_gain, rest_gain, sem_gain = (
     told(of.mean("separated-learned", f"byte/{name}"), "+.3f")
@@ -803,8 +791,6 @@ for ax in axes.flat:
     ax.set_axis_on() if ax.collections else ax.set_axis_off()
 if drawn:
     fig.colorbar(dots, ax=axes, shrink=0.6, label="position")
-else:
-    figures.not_run(axes[0, 0])
 figures.show(
     fig,
     name="fig-inside-paths",
@@ -820,7 +806,7 @@ figures.show(
 # %% tags=["hide-cell"]
 # What the next paragraph says about every seed.
 geometry = rows("geometry")
-if profile == "laptop" and len(geometry):
+if profile == "laptop":
     later = geometry[geometry.method.isin(SEPARATED) & (geometry.depth > 0)]
     assert later.components_2.min() > 0.95
 

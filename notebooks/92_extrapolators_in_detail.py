@@ -54,15 +54,8 @@ TO = {"2x": "to 2L", "4x": "to 4L", "8x": "to 8L"}
 ours, dense, strict = "separated-learned", "learned", "strict-learned"
 plain = "separated-learned-plain"
 MODELS = {"separated": ours, "dense": dense, "strict": strict}
-RULES = {
-    "(2) sinusoid": "sinusoidal",
-    "(3) Fourier": "fourier",
-    "(4) cyclic": "cyclic",
-    "(5) network": "learned",
-    "(6) fading": "alibi",
-}
+RULES = {figures.RULES[name].label: name for name in SOURCE_METHODS}
 HELD = {"last row held": "clamp", "table repeated": "wrap"}
-assert tuple(RULES.values()) == SOURCE_METHODS
 
 # %% [markdown]
 # ## As printed, and as used

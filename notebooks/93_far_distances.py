@@ -130,9 +130,7 @@ figures.show(
     f"{at_end['separated, term and gaps']:.3f}, RoPE at {at_end['RoPE']:.3f}, "
     f"and at {at_end['RoPE, window']:.3f} with a window of L. Test text, means "
     f"over the {len(shared)} seeds that all models share. ALiBi is from the "
-    "runs of chapter 12, on the same bytes."
-    if shared
-    else figures.NOT_RUN,
+    "runs of chapter 12, on the same bytes.",
 )
 
 # %% [markdown]
@@ -397,9 +395,7 @@ figures.show(
     "method that also survives counts as using far text. The figure shows the "
     "methods that the text names; filled: trained with gaps, hollow: without. "
     "Bars: 95 % t intervals; ticks: every seed. The first scale is linear to "
-    "0.03, then logarithmic."
-    if len(have)
-    else figures.NOT_RUN,
+    "0.03, then logarithmic.",
 )
 
 # %% [markdown]

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from IPython.display import HTML, Markdown, display
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
@@ -87,7 +88,8 @@ def show(fig: Figure, *, alt: str, name: str | None = None, caption: str | None 
     Args:
         alt: what the picture shows, for readers who do not see it.
         name: target for `{numref}`, such as `fig-shuffled-sentence`. Needs a caption to be numbered.
-        caption: MyST text that states the finding. With `NOT_RUN` every panel says that it was not run.
+        caption: MyST text that states the finding. Where no panel has data it is replaced by `NOT_RUN`, and
+            every panel says so.
 
     Raises:
         ValueError: the alternative text is empty, the name is no valid target, or it lacks a caption.
@@ -104,7 +106,8 @@ def show(fig: Figure, *, alt: str, name: str | None = None, caption: str | None 
         raise ValueError(
             f"the figure {name!r} has a name but no caption, so it would get no number; pass caption="
         )
-    if caption == NOT_RUN:
+    if caption == NOT_RUN or (fig.axes and not any(map(_holds_data, fig.axes))):
+        caption = caption and NOT_RUN
         for ax in fig.axes:
             not_run(ax)
     data, metadata = picture(fig)
@@ -113,6 +116,20 @@ def show(fig: Figure, *, alt: str, name: str | None = None, caption: str | None 
         about["narrow"] = picture(fig)[0].get("image/svg+xml")
     display(data, metadata=metadata | {"sepnb": about}, raw=True)
     plt.close(fig)
+
+
+def _holds_data(ax: Axes) -> bool:
+    """Whether something stands in axes besides words and lines that mark a level, or they hold a drawing."""
+    drawing = not ax.axison and (ax.texts or ax.patches)
+    shapes = [one for one in ax.patches if _stands_at_values(one, ax)]
+    lines = [one.get_xydata() for one in ax.lines if _stands_at_values(one, ax)]
+    curves = [points for points in lines if np.isfinite(points).all(axis=1).any()]
+    return bool(drawing or ax.images or ax.collections or shapes or curves)
+
+
+def _stands_at_values(artist: Artist, ax: Axes) -> bool:
+    """Whether both coordinates are values of the axes; a marked level has one."""
+    return all(artist.get_transform().contains_branch_seperately(ax.transData))
 
 
 def picture(fig: Figure) -> tuple[dict[str, str], dict[str, Any]]:
@@ -180,22 +197,29 @@ def seed_rows(
     ax: Axes,
     rows: Mapping[str, Iterable[tuple[ArrayLike, Method]]],
     *,
+    level: float | int = 0,
     margin: float | int | None = None,
+    labelled: bool = False,
     **row: Any,
 ) -> None:
-    """Differences by name from top to bottom, a line at zero and a dashed one at the `margin` of a rule.
+    """Values by name from top to bottom, a line at a `level`, such as that of chance, and a dashed one at the
+    `margin` of a rule.
 
     In the row of a name stand the values and the look of each of its series, as `seed_row` draws them; `row`
-    is what that function takes besides.
+    is what that function takes besides. `labelled` enters each look in the legend, once.
     """
-    ax.axvline(0, color=FAINT, linewidth=1.2)
+    named: set[str] = set()
+    ax.axvline(level, color=FAINT, linewidth=1.2)
     if margin is not None:
         ax.axvline(margin, color=MIXED, linewidth=1.2, linestyle=(0, (2, 2)))
     for height, name in enumerate(reversed(rows)):
         series = list(rows[name])
         apart = min(0.32, 0.64 / max(1, len(series) - 1))  # rows of one name stay nearer than those of two
         for place, (values, look) in enumerate(series):
-            seed_row(ax, height + apart * ((len(series) - 1) / 2 - place), values, look, **row)
+            where = height + apart * ((len(series) - 1) / 2 - place)
+            seed_row(ax, where, values, look, labelled=labelled and look.label not in named, **row)
+            if np.size(values):
+                named.add(look.label)
     ax.set_yticks(range(len(rows)), list(reversed(rows)))
     ax.set_ylim(-0.6, len(rows) - 0.4)
 

@@ -4,12 +4,15 @@ axis."""
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike
 
-from .looks import FAINT, INK
+from .looks import FAINT, GROUND, INK
 
 DASHED, DOTTED = (0, (5, 2)), (0, (1, 1.2))
 ON_CELLS = "#1f2123"
@@ -55,6 +58,33 @@ def heat_map(ax: Axes, values: ArrayLike, reach: float | int | None = None, **im
     look = {"cmap": "PuOr", "vmin": -reach, "vmax": reach, "interpolation": "nearest"}
     ax.spines[:].set_visible(False)
     return ax.imshow(values, **look | image)
+
+
+def jacobians(pictures: Mapping[str, ArrayLike], pos: int) -> Figure:
+    """A map for each Jacobian `[N, D, N, D]` of a model of two streams, the first `pos` columns wide: the
+    largest derivative of an output column by an input column. A block between streams that is 0 says so."""
+    fig, axes = plt.subplots(1, len(pictures), figsize=(8.0, 3.0), sharey=True)
+    for ax, (title, jacobian) in zip(axes, pictures.items(), strict=True):
+        size = np.abs(np.asarray(jacobian)).max(axis=(0, 2))
+        drawn = np.ma.masked_equal(size, 0.0)
+        colours = plt.get_cmap("Blues").with_extremes(bad=GROUND)
+        image = ax.imshow(drawn, cmap=colours, norm=LogNorm(1e-2, 10))
+        ax.axhline(pos - 0.5, color=INK, linewidth=1)
+        ax.axvline(pos - 0.5, color=INK, linewidth=1)
+        middles = (pos - 1) / 2, (pos + len(size) - 1) / 2
+        ax.set(title=title, xlabel="input column", xticks=middles, yticks=middles)
+        ax.set(xticklabels=["pos", "sem"], yticklabels=["pos", "sem"])
+        ax.tick_params(length=0)
+        ax.spines[:].set_visible(True)
+        for x, y, block, word in (
+            (1, 0, size[:pos, pos:], "exactly 0"),
+            (0, 1, size[pos:, :pos], "0"),
+        ):
+            if not block.any():
+                ax.text(middles[x], middles[y], word, ha="center", va="center", color=ON_CELLS)
+    axes[0].set_ylabel("output column")
+    fig.colorbar(image, ax=axes, shrink=0.75, label="largest derivative", extend="min")
+    return fig
 
 
 def write_cells(

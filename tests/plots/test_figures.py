@@ -91,9 +91,41 @@ def test_show_writes_a_picture_with_its_words_and_closes_it(shown):
 
 def test_a_figure_without_runs_says_so_in_every_panel(shown):
     fig, axes = plt.subplots(1, 2)
-    figures.show(fig, alt="Two panels.", name="fig-two", caption=figures.NOT_RUN)
+    for ax in axes:  # what a chapter draws before it looks for runs
+        ax.axvline(0)
+        ax.axhspan(-1, 1)
+        ax.plot(range(3), [np.nan] * 3)
+    figures.show(fig, alt="Two panels.", name="fig-two", caption="nan bits per byte.")
     assert [[text.get_text() for text in ax.texts] for ax in axes] == [["not run"]] * 2
     assert shown[0][1]["sepnb"]["caption"] == figures.NOT_RUN
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda ax: ax.plot(0, 1, "x"),
+        lambda ax: ax.bar(0, 1),
+        lambda ax: ax.imshow([[np.nan]]),
+        lambda ax: ax.axis("off") and ax.text(0, 0, "a drawing"),
+    ],
+)
+def test_a_figure_with_anything_in_one_panel_keeps_its_caption(shown, draw):
+    fig, axes = plt.subplots(1, 2)
+    draw(axes[0])
+    figures.show(fig, alt="Two panels.", name="fig-two", caption="As drawn.")
+    assert shown[0][1]["sepnb"]["caption"] == "As drawn."
+    assert not axes[1].texts
+
+
+def test_rows_of_seeds_name_each_look_that_has_values_once():
+    fig, ax = plt.subplots()
+    one, other = figures.METHODS["rope"], figures.METHODS["alibi"]
+    rows = {"first": [((), one), ((0.2, 0.3), other)], "second": [((0.1,), one), ((0.4,), other)]}
+    figures.seed_rows(ax, rows, level=0.25, labelled=True)
+    assert sorted(ax.get_legend_handles_labels()[1]) == ["ALiBi", "RoPE"]
+    assert ax.lines[0].get_xdata() == [0.25, 0.25]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["second", "first"]
+    plt.close(fig)
 
 
 def test_heavy_figures_become_sharp_png(shown):

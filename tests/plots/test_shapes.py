@@ -1,5 +1,6 @@
 """Shapes that several figures share are drawn from what they are given."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -51,3 +52,13 @@ def test_a_mark_stands_at_its_place_with_its_words_above(ax):
     shapes.mark(ax, 8, "as is")
     assert ax.get_lines()[0].get_xdata()[0] == 8
     assert ax.texts[0].get_text() == "as is" and ax.texts[0].get_position() == (8, 1.02)
+
+
+def test_blocks_between_streams_that_nothing_passes_say_zero():
+    joined = np.ones((2, 4, 2, 4))
+    separated = joined.copy()
+    separated[:, :1, :, 1:] = 0
+    fig = shapes.jacobians({"joined": joined, "separated": separated}, pos=1)
+    words = [[(text.get_text(), text.get_position()) for text in ax.texts] for ax in fig.axes[:2]]
+    assert words == [[], [("exactly 0", (2.0, 0.0))]]
+    plt.close(fig)
