@@ -348,9 +348,7 @@ figures.show(
     "separated model and RoPE are on the right and the dense one is on the left.",
     caption="The dense model falls behind wherever fast hands are slowed down less "
     "than slow ones. Shown is the share of values recalled from texts of 16 L. "
-    "Large markers: means; small "
-    f"ticks: each of {by_way.made.groupby('method')['seed'].nunique().min()} "
-    "seeds.",
+    f"Large markers: means; small ticks: each of {len(recalled['log'][0])} seeds.",
 )
 
 # %% tags=["hide-cell"]
