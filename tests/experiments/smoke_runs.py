@@ -13,6 +13,7 @@ from sepnb.evaluation import protocols
 from sepnb.evaluation.protocols import Protocol
 from sepnb.experiments.long_windows import LongTexts
 from sepnb.experiments.run import Run
+from sepnb.models import LanguageModel
 from sepnb.records.settings import flattened
 from sepnb.records.store import Record
 from sepnb.training import checkpoints
@@ -36,6 +37,20 @@ def shortened(config: Run, steps: int, **changes: Any) -> Run:
         ),
         **changes,
     )
+
+
+def smoke(name: str, method: str, steps: int = 6, **changes: Any) -> Run:
+    """A smoke run of any method of an experiment on texts, shortened."""
+    return shortened(experiments.get(name).config("smoke", method, 1), steps, **changes)
+
+
+def untrained(config: Run) -> LanguageModel:
+    """An untrained model, with a table large enough for its position to be seen in the losses."""
+    torch.manual_seed(0)
+    model = LanguageModel(config.model)
+    for table in model.transformer.input_encodings.parameters():
+        torch.nn.init.normal_(table)
+    return model.eval()
 
 
 def texts_of(config: Run) -> LongTexts:

@@ -16,7 +16,8 @@ from sepnb.encodings import InputModule, QueryKeyModule, ScoreModule
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import run as runs
 from sepnb.experiments.in_window import METHODS
-from sepnb.experiments.methods import model_config
+from sepnb.experiments.long_windows import LongTexts
+from sepnb.experiments.methods import SPINE, model_config
 from sepnb.experiments.run import Run
 from sepnb.models import LanguageModel
 from sepnb.records.store import Record, Store
@@ -105,6 +106,14 @@ def test_every_run_of_a_grid_has_a_key_of_its_own_that_is_a_file_name_and_data_t
     assert read == set(experiment.data_sets(profile)) and all(registry.get(one).name == one for one in read)
 
 
+@pytest.mark.parametrize(("name", "profile"), WHERE)
+def test_long_texts_are_told_in_multiples_of_the_length_that_every_run_is_scored_at(name, profile):
+    for run in grid_of(name, profile):
+        for measure in getattr(run, "measures", ()):
+            texts = getattr(measure, "texts", measure)
+            assert not isinstance(texts, LongTexts) or texts.beyond.length == run.data.window, run.key
+
+
 @pytest.mark.parametrize("name", experiments.names())
 def test_an_experiment_and_its_runs_can_be_sent_to_another_process(name):
     experiment = experiments.get(name)
@@ -138,6 +147,26 @@ def test_two_methods_of_a_seed_differ_only_in_streams_encoding_and_screened_rate
         changed = differing(one, other)
         assert {key for key in changed if not key.startswith("model.streams.")} <= allowed
         assert changed & {"model.encoding", "model.streams.pos", "model.streams.sem"}
+
+
+TRAINED_ALIKE = [
+    ("extrapolation", "in_window", {"beyond"}),
+    ("encodings", "in_window", {"beyond"}),
+    ("inside", "in_window", {"text", "inspection"}),
+    ("fitted_rows", "extrapolation", {"text", "beyond", "fit"}),
+    ("extrapolation_wikitext", "extrapolation", {"text", "beyond", "markers"}),
+]
+"""Two experiments, and in which settings their runs of a method and seed may differ."""
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+@pytest.mark.parametrize(("name", "like", "besides"), TRAINED_ALIKE)
+def test_what_two_experiments_have_in_common_is_trained_alike(name, like, besides, profile):
+    one, other = experiments.get(name), experiments.get(like)
+    for method in set(one.methods) & SPINE.keys():
+        ours, theirs = (of.config(profile, method, 3) for of in (one, other))
+        assert {key.split(".")[0] for key in differing(ours, theirs)} <= besides | {"experiment"}, method
+        assert ours.data.window == theirs.data.window
 
 
 def test_every_method_is_built_of_the_same_parts_joined_in_the_same_way():

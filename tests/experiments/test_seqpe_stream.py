@@ -9,17 +9,11 @@ import torch
 from sepnb import experiments
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import seqpe_stream as stream
-from sepnb.experiments.run import Run
 from sepnb.seqpe.digits import digits
 
-from .smoke_runs import shortened, texts_of
+from .smoke_runs import smoke, texts_of
 
-STREAM, SCREEN = experiments.get("seqpe_stream"), experiments.get("seqpe_stream_screen")
-METHODS = stream.METHODS
-
-
-def run(name: str, profile: str = "smoke") -> Run:
-    return STREAM.config(profile, name, 1)
+STREAM = experiments.get("seqpe_stream")
 
 
 # --- where windows begin
@@ -30,7 +24,7 @@ def test_starts_are_covered_or_never_seen_and_share_their_low_digits_or_not(prof
     length = lm.SIZES[profile].length
     found, low = stream.starts(length), len(str(length - 1))
     own = digits(torch.arange(length), width=5)[:, -low:]
-    sampler = run("separated-seqpe", profile).training.positions
+    sampler = STREAM.config(profile, "separated-seqpe", 1).training.positions
     for name, start in found.items():
         window = digits(start + torch.arange(length), width=5)
         assert torch.equal(window[:, -low:], own) == ("misaligned" not in name), name
@@ -44,7 +38,7 @@ def test_starts_are_covered_or_never_seen_and_share_their_low_digits_or_not(prof
 
 @pytest.mark.parametrize("name", ["strict-seqpe", "dense-seqpe-score"])
 def test_a_run_trains_and_holds_every_reading_and_repeats_exactly(name, one_thread):
-    config = shortened(run(name), steps=3)
+    config = smoke("seqpe_stream", name, steps=3)
     record = STREAM.run(config)
     asked = {reading.id for reading in texts_of(config).readings}
     assert {row["reading"] for row in record.rows if row["kind"] == "reading"} == asked
