@@ -1,8 +1,6 @@
 """Every causal encoding in one table: methods differ in the encoding alone, and each is read as it is."""
 
 import dataclasses
-import math
-import re
 
 import numpy as np
 import pytest
@@ -17,7 +15,6 @@ from sepnb.experiments.encoding_methods import METHODS
 from sepnb.experiments.methods import run_of
 from sepnb.experiments.run import trained
 from sepnb.models import LanguageModel
-from sepnb.records.store import canonical
 from sepnb.training.positions import RandomPositions
 
 from .smoke_runs import smoke, texts_of, untrained
@@ -128,22 +125,3 @@ def test_a_randomised_model_is_scored_at_drawn_positions_inside_the_trained_leng
     drawn = evaluate(AtDrawnPositions(model, config.training.positions), cut.tokens).bits_per_byte
     assert record.metrics["bits_per_byte"] == pytest.approx(drawn, abs=1e-6)
     assert drawn != pytest.approx(evaluate(model, cut.tokens).bits_per_byte, abs=1e-5)
-
-
-# --- a run
-
-
-@pytest.mark.parametrize("name", ["learned-query-key", "p-rope", "cope", "seqpe-input", "rope-randomised"])
-def test_a_run_trains_and_holds_every_reading(name):
-    config = smoke("encodings", name, steps=4, beyond=SHORT)
-    record = TABLE.run(config)
-    losses = record.fingerprint["first_losses"]
-    assert len(losses) == 4 and all(map(math.isfinite, losses)) and losses[-1] < losses[0]
-    rows = [row for row in record.rows if row["kind"] == "reading"]
-    assert {row["reading"] for row in rows} == {reading.id for reading in texts_of(config).readings}
-    assert all(math.isfinite(row["bits_per_byte"]) for row in rows)
-    assert 4 < record.metrics["bits_per_byte"] < 9 and re.fullmatch(r"[a-z0-9.-]+", config.key)
-    rule = "clamp" if config.model.encodings[0].name == "learned" else "native"
-    for times in (1, 2):
-        assert {f"{rule}/{times}x", f"gap/{rule}/{times}x", f"oracle/{times}x"} <= record.metrics.keys()
-    assert canonical(record.config) and {row["kind"] for row in record.rows}.isdisjoint({"table", "seam"})

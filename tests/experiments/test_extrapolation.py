@@ -17,11 +17,10 @@ from sepnb.experiments import long_windows as windows
 from sepnb.experiments.run import Run
 from sepnb.extrapolators import METHODS, build
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.records.store import Record, Store
+from sepnb.records.store import Store
 from sepnb.streams import Streams
 
-from ..shared import MADE
-from .smoke_runs import bits_of, smoke, texts_of, untrained
+from .smoke_runs import bits_of, made, smoke, texts_of, untrained
 
 EXPERIMENT = experiments.get("extrapolation")
 LENGTH = ex.BEYOND["smoke"].length
@@ -271,10 +270,7 @@ def test_bins_are_loaded_by_scope(tmp_path):
         about | {"reading": "native", "scope": "part", "bits_per_byte": 2.5},
         about | {"reading": "oracle", "scope": "tight", "bits_per_byte": 3.0},
     ]
-    record = Record(
-        "extrapolation", "smoke", config.key, config.resolved(), {}, rows, {}, {"seed": 1, **MADE}
-    )
-    store.write(record)
+    store.write(made(config, rows))
     (part,) = EXPERIMENT.by_bin("smoke", store=store).to_dict("records")
     told = {"method": "rope", "seed": 1, "reading": "native", "bits_per_byte": 2.5}
     assert told.items() <= part.items()

@@ -10,12 +10,9 @@ from sepnb.evaluation import evaluate
 from sepnb.evaluation.key_tokens import drawn_bytes
 from sepnb.experiments import key_bytes, matched_loss
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments.run import recorded
-from sepnb.records.provenance import Clock
 from sepnb.records.store import Store
 
-from ..shared import MADE
-from .smoke_runs import smoke, texts_of
+from .smoke_runs import made, smoke, texts_of
 
 MATCHED, SELECTOR = experiments.get("matched_loss"), experiments.get("key_bytes_small")
 FEW = dataclasses.replace(matched_loss.BEYOND["smoke"], documents=2)
@@ -33,9 +30,7 @@ def test_the_list_of_a_record_is_that_on_which_models_are_scored(one_thread, tmp
         key_bytes.require(config)
     metrics, rows = config.of(key_bytes.Chosen)(config, config.build())
     assert metrics["key/window"] > metrics["key/long"]
-    record = recorded(config, Clock("cpu"), metrics, rows, {})
-    made = {"dirty": False, "seed": config.seed, **MADE}
-    Store(tmp_path / "results").write(dataclasses.replace(record, provenance=made))
+    Store(tmp_path / "results").write(made(config, rows, **metrics))
     keys = published("laptop")
     assert sum(map(len, keys.values())) == metrics["key_bytes"]
     assert digest_of("laptop") not in (key_bytes.DRAWN, None) and digest_of("smoke") == "drawn"
