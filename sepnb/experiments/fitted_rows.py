@@ -295,30 +295,6 @@ def fitting(run: Run, rate: float) -> Fitted:
 TITLED = "{name}, learning rate {rate:g}, rows {last.fit.learning_rate:g}"
 
 
-def measures(run: Run) -> tuple[Measure, ...]:
-    return lm.INSIDE, fitting(run, FIT_SWEEP.rate(run.profile, run.method))
-
-
-def waits(run: Run) -> None:
-    FIT_SWEEP.require(run.profile, run.method)
-
-
-EXPERIMENT = TextExperiment(
-    name="fitted_rows",
-    title="Fitted rows",
-    question="Are the vectors of the new positions all that a model lacks past its trained length?",
-    order=3,
-    sizes=SIZES,
-    sweeps=(PLAIN_SWEEP, *SWEEPS),
-    methods=METHODS,
-    smoke=("separated-learned", "separated-sinusoidal"),
-    costs={"smoke": 4.0, "laptop": 450.0},
-    measures=measures,
-    titled=TITLED,
-    waits=waits,
-)
-
-
 def tried(sweep: str, profile: str, method: str, seed: int, rate: float) -> Run:
     """The training of the grid, at the rate of the published sweeps, and one fit."""
     run = replace(EXPERIMENT.training_of(profile, method, seed), experiment=sweep)
@@ -351,3 +327,23 @@ FIT_SWEEP = Sweep(
     costs={"smoke": 3.0, "laptop": 300.0},
 )
 """Every rate is tried on the same trained model of seed 0, by the whole fit."""
+
+
+def measures(run: Run) -> tuple[Measure, ...]:
+    return lm.INSIDE, fitting(run, FIT_SWEEP.rate(run.profile, run.method))
+
+
+EXPERIMENT = TextExperiment(
+    name="fitted_rows",
+    title="Fitted rows",
+    question="Are the vectors of the new positions all that a model lacks past its trained length?",
+    order=3,
+    sizes=SIZES,
+    sweeps=(PLAIN_SWEEP, *SWEEPS),
+    methods=METHODS,
+    smoke=("separated-learned", "separated-sinusoidal"),
+    costs={"smoke": 4.0, "laptop": 450.0},
+    measures=measures,
+    titled=TITLED,
+    waits=FIT_SWEEP.before,
+)

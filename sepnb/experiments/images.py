@@ -251,17 +251,10 @@ class ImageTask(Things):
 def rules_of(config: Run) -> tuple[str, ...]:
     """How a model may place the patches of a larger picture. A learned table has no row past its grid;
     without an encoding there are no places, and digits write no place between two patches."""
-    if has_no_places(config) or not config.model.real_positions:
+    encoding = config.model.encodings[0].name
+    if encoding == "none" or not config.model.real_positions:
         return ("grow",)
-    return ("fit",) if has_a_table(config) else ("grow", "fit")
-
-
-def has_no_places(config: Run) -> bool:
-    return config.model.encodings[0].name == "none"
-
-
-def has_a_table(config: Run) -> bool:
-    return isinstance(config.model.encodings[0], Learned)
+    return ("fit",) if encoding == "learned" else ("grow", "fit")
 
 
 def rules_for(config: Run, change: str) -> tuple[str, ...]:
@@ -278,7 +271,7 @@ def suited(config: Run, change: str) -> str:
 
 def moves_of(config: Run) -> dict[str, tuple[int, int]]:
     """Where else the trained grid is read; a table has no row there, and without places nothing moves."""
-    return {} if has_no_places(config) or has_a_table(config) else MOVED
+    return {} if config.model.encodings[0].name in ("none", "learned") else MOVED
 
 
 CELLS = {f"{name}/{task}": (name, task) for task in TASKS for name in METHODS}

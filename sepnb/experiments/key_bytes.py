@@ -67,10 +67,6 @@ class Chosen(Measure):
     def resolved(self) -> dict[str, Any]:
         return self.texts.resolved() | {"share": SHARE}
 
-    @property
-    def looks(self) -> int:
-        return self.texts.looks
-
     def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         texts, length = self.texts, self.texts.beyond.length
         held = texts.part(config)
@@ -168,12 +164,10 @@ class AtKeyBytes(Measure):
     keys: str
     rule: str | None = None
 
+    looks = 1
+
     def resolved(self) -> dict[str, Any]:
         return {"keys": self.keys}
-
-    @property
-    def looks(self) -> int:
-        return 1
 
     def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         held, of, length = self.texts.part(config), self.texts, self.texts.beyond.length

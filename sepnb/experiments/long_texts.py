@@ -24,8 +24,8 @@ from .in_window import LR_SCREEN
 from .long_windows import LongTexts, read
 from .methods import run_of
 from .readings import CHOSEN_AT, READINGS, SLOW, read_by
-from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, restored
-from .stretched import METHODS, counts_of
+from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, counts_of, restored
+from .stretched import METHODS
 from .sweep import STEPS, Sweep
 from .texts import TextExperiment
 from .tuning import TUNING_SEED, OfTuning, Tuning, cells, tuning_of

@@ -180,9 +180,7 @@ class ReplacedContext(Measure):
 
     texts: LongTexts
 
-    @property
-    def looks(self) -> int:
-        return 1
+    looks = 1
 
     @property
     def foreign(self) -> dict[str, int]:

@@ -9,7 +9,6 @@ and how much of its matrices lies beside the blocks by then?
 The separated model has one norm over both streams, because a split norm has no dense counterpart.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from math import log
@@ -25,9 +24,9 @@ from ..training.config import TrainingConfig
 from ..training.loop import train
 from . import ablation
 from . import language_modelling as lm
-from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Run, restored
+from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Run, counts_of, restored
 from .texts import TextExperiment
-from .tuning import SLOW, TUNING_SEED, TunedModel, best_of, cells, first_losses
+from .tuning import SLOW, TUNING_SEED, TunedModel, at_rates, best_of, cells, first_losses
 
 METHOD = f"{ablation.FULL}-joint-norm"
 CELLS = cells(METHOD, "kept", "opened")
@@ -52,70 +51,53 @@ class TrainedOn(Measure):
 
     Args:
         opened: whether it is written out.
-        each: the trainings, which differ in their rate; the validation text chooses.
+        tunings: the trainings, which differ in their rate; the validation text chooses.
     """
 
     opened: bool
-    each: tuple[TrainingConfig, ...]
-
-    @property
-    def tunings(self) -> tuple[TrainingConfig, ...]:
-        return self.each
+    tunings: tuple[TrainingConfig, ...]
 
     def resolved(self) -> dict[str, Any]:
-        return {"opened": self.opened, "tunings": [one.resolved() for one in self.each]}
+        return {"opened": self.opened, "tunings": [one.resolved() for one in self.tunings]}
 
-    def trained(
-        self,
-        config: Run,
-        start: Checkpoint,
-        training: TrainingConfig,
-        *,
-        device: str,
-        stop_after: int | None = None,
-    ) -> TunedModel:
+    def trained(self, config: Run, start: Checkpoint, training: TrainingConfig, **how: Any) -> TunedModel:
         """The model of a checkpoint after one of the trainings, and its losses, in nats.
+
+        Args:
+            how: device and the like, as of `sepnb.training.train`.
 
         Raises:
             Diverged: a loss is not finite.
         """
-        model = restored(config, start, device)
+        model = restored(config, start, how["device"])
         model = as_dense(model) if self.opened else model
         batches = lm.windows_of(config.data.splits.train, training, TUNING_SEED + config.seed)
-        losses = train(model, batches, training, device=device, stop_after=stop_after)
+        losses = train(model, batches, training, **how)
         return model.eval(), losses
 
     def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         """The scores are those of the model that the validation text prefers."""
 
-        def tried(_: Metrics) -> Iterator[TrainingConfig]:
-            yield from self.each
-
         def scored(on: LanguageModel) -> dict[str, float]:
             return {"val_bits_per_byte": lm.score(config, on, "validation", at.device).bits_per_byte}
 
         trained = partial(self.trained, config, at.start, device=at.device)
-        best, metrics, rows = best_of(tried, trained, scored, unit="bits_per_byte", nats=log(2))
-        counts, before = model.parameter_counts(), lm.score(config, model, "test", at.device)
-        metrics |= {"before_bits_per_byte": before.bits_per_byte}
+        how = {"unit": "bits_per_byte", "nats": log(2)}
+        best, metrics, rows = best_of(lambda _: self.tunings, trained, scored, **how)
+        metrics |= {"before_bits_per_byte": lm.score(config, model, "test", at.device).bits_per_byte}
         if best is None:
-            return metrics | {"parameters": counts["total"]}, rows
+            return metrics | counts_of(model), rows
         inside, read = lm.INSIDE(config, best, at)
-        counts = best.parameter_counts()
-        about = {"parameters": counts["total"], "block_parameters": counts["blocks"]}
-        return metrics | inside | about | (beside(best, model) if self.opened else {}), rows + read
+        metrics |= inside | counts_of(best)
+        return metrics | (beside(best, model) if self.opened else {}), rows + read
 
     def begins(self, config: Run, start: Checkpoint, device: str, steps: int) -> Fingerprint:
-        return first_losses(partial(self.trained, config, start), self.each[0], steps, device=device)
+        return first_losses(partial(self.trained, config, start), self.tunings[0], steps, device=device)
 
 
 def measures(run: Run, arm: str) -> tuple[Measure, ...]:
-    """A smoke run has two steps, at two rates."""
-    smoke = run.profile == "smoke"
-    training = replace(run.training, steps=2 if smoke else round(SHARE * run.training.steps))
-    rates = SLOW[-2 if smoke else 0 :]
-    each = tuple(replace(training, learning_rate=rate) for rate in rates)
-    return (TrainedOn(arm == "opened", each),)
+    training = replace(run.training, steps=round(SHARE * run.training.steps))
+    return (TrainedOn(arm == "opened", at_rates(run, training, SLOW)),)
 
 
 EXPERIMENT = TextExperiment(

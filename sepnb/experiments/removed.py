@@ -12,7 +12,7 @@ longer texts at slowed ones. One arm goes the way back: content is tuned without
 position part alone with it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from . import language_modelling as lm
 from .long_texts import STRETCHED, Tuned, read_when_tuned
 from .run import Measure, Run, restored
 from .texts import TextExperiment
-from .tuning import FAST, SLOW, Arm, TunedModel, Tuning, cells, masks_of, reading_of
+from .tuning import FAST, SLOW, Arm, TunedModel, Tuning, at_rates, cells, masks_of, reading_of
 
 STOPPED = PositionInterpolation(LONGEST)
 """No position of a text turns a wave by as much as float32 can tell from 0."""
@@ -35,25 +35,13 @@ AHEAD = 4
 """On the way back, how many times as high as that of content the rate of the position part is."""
 
 
-@dataclass(frozen=True)
-class Removal:
-    """How an arm is tuned.
-
-    Fields: what is tuned, and at which rates; whether positions stand still; the part that is tuned before,
-    without position.
-    """
-
-    arm: Arm
-    stopped: bool = False
-    before: str | None = None
-
-
-ARMS = {
-    "removed": Removal(Arm("all", SLOW, ()), stopped=True),
-    "kept": Removal(Arm("all", SLOW, ())),
-    "content-removed": Removal(Arm("content", SLOW, ()), stopped=True),
-    "position-back": Removal(Arm("position", FAST, ()), before="content"),
+ARMS: Mapping[str, tuple[Arm, dict[str, Any]]] = {
+    "removed": (Arm("all", SLOW, ()), {"stopped": True}),
+    "kept": (Arm("all", SLOW, ()), {}),
+    "content-removed": (Arm("content", SLOW, ()), {"stopped": True}),
+    "position-back": (Arm("position", FAST, ()), {"before": "content"}),
 }
+"""What is tuned, and how, see `Removing`."""
 
 CELLS = {
     **cells("rope", "removed", "kept"),
@@ -72,7 +60,12 @@ def without_position(model: LanguageModel) -> LanguageModel:
 
 @dataclass(frozen=True)
 class Removing(Tuning):
-    """The tunings of a model at its trained length, with positions that stand still or move."""
+    """The tunings of a model at its trained length.
+
+    Args:
+        stopped: whether positions stand still.
+        before: the part that is tuned before, without position.
+    """
 
     stopped: bool = False
     before: str | None = None
@@ -84,18 +77,10 @@ class Removing(Tuning):
         return model if factor <= 1 else model.extended(log_scale=True)
 
     def tuned(
-        self,
-        config: Run,
-        start: Checkpoint,
-        batches: Iterator[Any],
-        tuning: TrainingConfig,
-        *,
-        device: str,
-        stop_after: int | None = None,
+        self, config: Run, start: Checkpoint, batches: Iterator[Any], tuning: TrainingConfig, **how: Any
     ) -> TunedModel:
         """See `Tuning.tuned`; a model whose positions stand still is given back so."""
-        model, how = restored(config, start, device), {"device": device, "stop_after": stop_after}
-        batches = list(batches)
+        model, batches = restored(config, start, how["device"]), list(batches)
         if self.before is not None:
             first = replace(tuning, learning_rate=tuning.learning_rate / AHEAD)
             tune(without_position(model), iter(batches), first, masks_of(model, self.before), **how)
@@ -105,15 +90,11 @@ class Removing(Tuning):
 
 
 def removing_of(run: Run, name: str) -> Removing:
-    """The tunings of an arm for the model of a run, as many bytes a step as the training had. A smoke run has
-    two steps, at two rates."""
-    removal, training, smoke = ARMS[name], run.training, run.profile == "smoke"
-    steps = 2 if smoke else round(removal.arm.share * training.steps)
-    tuning = replace(training, steps=steps, weight_decay=0.0)
-    rates = removal.arm.rates[-2 if smoke else 0 :]
-    each = tuple(replace(tuning, learning_rate=rate) for rate in rates)
-    further = 0 if smoke else 2
-    return Removing(removal.arm, reading_of(run, removal.arm), each, further, removal.stopped, removal.before)
+    """The tunings of an arm for the model of a run, as many bytes a step as the training had."""
+    arm, how = ARMS[name]
+    tuning = replace(run.training, steps=round(arm.share * run.training.steps), weight_decay=0.0)
+    further = 0 if run.profile == "smoke" else 2
+    return Removing(arm, reading_of(run, arm), at_rates(run, tuning, arm.rates), further, **how)
 
 
 @dataclass(frozen=True)

@@ -115,10 +115,8 @@ class Measure(ABC):
         """What a record says of it, by the names that the record has for it."""
         return {}
 
-    @property
-    def looks(self) -> int:
-        """How many steps of progress it reports."""
-        return 0
+    looks: int = 0
+    """How many steps of progress it reports."""
 
     @abstractmethod
     def __call__(self, config: "Run", model: Any, at: At = HERE) -> Found:
@@ -291,6 +289,12 @@ def trained(config: Run, model: nn.Module, **how: Any) -> list[float]:
     return train(model, config.batches(), config.training, auxiliary=auxiliary, **how)
 
 
+def counts_of(model: Any) -> Metrics:
+    """What a record says of the size of a model."""
+    counts = model.parameter_counts()
+    return {"parameters": counts["total"], "block_parameters": counts["blocks"]}
+
+
 def attempted(
     config: Run,
     model: nn.Module,
@@ -300,8 +304,7 @@ def attempted(
 ) -> tuple[list[float], Metrics]:
     """Train a model; returns the losses, in nats, and the metrics of every record. With a compiler these say
     in how many steps compiled graphs ran, and how many graphs in the last. `watch` is called each step."""
-    training, counts = config.training, model.parameter_counts()
-    compiled = CompiledSteps()
+    training, compiled = config.training, CompiledSteps()
 
     def on_step(step: int) -> None:
         if watch is not None:
@@ -309,11 +312,7 @@ def attempted(
         if progress is not None:
             progress(step + 1, training.steps)
 
-    metrics: Metrics = {
-        "parameters": counts["total"],
-        "block_parameters": counts["blocks"],
-        "learning_rate": training.learning_rate,
-    }
+    metrics = counts_of(model) | {"learning_rate": training.learning_rate}
     begun = Clock(device)
     try:
         losses = trained(config, model, device=device, on_step=on_step, runs=compiled)

@@ -21,7 +21,7 @@ from .ladder_methods import METHODS as LADDER
 from .ladder_methods import readings_of
 from .methods import POS_SHARE, SPINE, Method, listed
 from .readings import CHOSEN_AT, LOG_ONLY, READINGS, read_by, slow_of
-from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, last, restored
+from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, counts_of, last, restored
 from .scales import Scales
 from .sweep import MORE_SEEDS, Sweep
 from .task_grid import GRIDS, TaskExperiment, run_of, sweep_of
@@ -108,12 +108,6 @@ def on_a_shared_training(run: Run, measure: Measure, times: tuple[int, ...], tit
     alone is shared by the runs of `stretched` and `adapted`."""
     base = replace(run, experiment="trained", data=replace(run.data, times=(1,)))
     return replace(run, data=replace(run.data, times=times), measures=(measure,), base=base, titled=titled)
-
-
-def counts_of(model: LanguageModel) -> Metrics:
-    """What a record says of the size of a model."""
-    counts = model.parameter_counts()
-    return {"parameters": counts["total"], "block_parameters": counts["blocks"]}
 
 
 def about_the_training(config: Run, model: LanguageModel, start: Checkpoint) -> Metrics:

@@ -5,7 +5,7 @@ training; where the best rate is the lowest or the highest, a further one is tri
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -127,29 +127,24 @@ class Tuning:
         return model.parameter_counts()["total"] if masks is None else counted(masks)
 
     def tuned(
-        self,
-        config: Run,
-        start: Checkpoint,
-        batches: Iterator[Any],
-        tuning: TrainingConfig,
-        *,
-        device: str,
-        stop_after: int | None = None,
+        self, config: Run, start: Checkpoint, batches: Iterator[Any], tuning: TrainingConfig, **how: Any
     ) -> TunedModel:
         """The trained model of a checkpoint with the part tuned, and the losses of the tuning, in nats. It is
         tuned at slowed positions and returned with its positions as trained.
 
+        Args:
+            how: device and the like, as of `sepnb.training.train`.
+
         Raises:
             Diverged: a loss is not finite.
         """
-        model = restored(config, start, device)
+        model = restored(config, start, how["device"])
         around: AbstractContextManager[None] = nullcontext()
         if self.arm.part == "low rank":
             around = low_rank(model, rank_for(model, self.numbers(model)), config.seed)
         with around:
             slowed, masks = self.reader(model, TIMES), masks_of(model, self.arm.part)  # shares its parameters
-            how = {"seed": config.seed, "device": device, "stop_after": stop_after}
-            losses = tune(slowed, batches, tuning, masks, **how)
+            losses = tune(slowed, batches, tuning, masks, seed=config.seed, **how)
         return model.eval(), losses
 
     def tried(self, metrics: Metrics) -> Iterator[TrainingConfig]:
@@ -170,10 +165,17 @@ def reading_of(run: Run, arm: Arm) -> str:
     return arm.reading or (TURNED if run.model.encodings[0].name == "rope" else OTHERS)
 
 
+def at_rates(run: Run, tuning: TrainingConfig, rates: Sequence[float]) -> tuple[TrainingConfig, ...]:
+    """A tuning of a run at each of these rates; a smoke run has two steps of it, at the last two."""
+    if run.profile == "smoke":
+        tuning, rates = replace(tuning, steps=2), rates[-2:]
+    return tuple(replace(tuning, learning_rate=rate) for rate in rates)
+
+
 def tuning_of(run: Run, arm: str) -> Tuning:
     """The tunings of an arm for the model of a run: on texts of 8 L, as many tokens a step as the training
-    had. A smoke run has two steps of one text, at two rates."""
-    one, training, smoke = ARMS[arm], run.training, run.profile == "smoke"
+    had."""
+    one, training = ARMS[arm], run.training
     texts = training.batch_size // TIMES * (2 if run.profile == "gpu" else 1)  # four would not fill a GPU
     length, batch = TIMES * training.length, max(1, texts)
     tuning = replace(
@@ -184,10 +186,8 @@ def tuning_of(run: Run, arm: str) -> Tuning:
         weight_decay=0.0,
         positions=DrawnFactors(one.factors, training.length) if one.factors else None,
     )
-    tuning = replace(tuning, steps=2, batch_size=1) if smoke else tuning
-    rates = one.rates[-2 if smoke else 0 :]
-    each = tuple(replace(tuning, learning_rate=rate) for rate in rates)
-    return Tuning(one, reading_of(run, one), each, further=0 if smoke else 2)
+    further = 0 if run.profile == "smoke" else 2
+    return Tuning(one, reading_of(run, one), at_rates(run, tuning, one.rates), further)
 
 
 def best_of(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -13,10 +14,13 @@ from sepnb.evaluation import protocols
 from sepnb.evaluation.protocols import Protocol
 from sepnb.experiments.long_windows import LongTexts
 from sepnb.experiments.run import Run
+from sepnb.models import LanguageModel
 from sepnb.records.settings import flattened
 from sepnb.records.store import Record
 from sepnb.training import checkpoints
 from sepnb.training.device import optimiser
+
+from ..shared import MADE
 
 
 @cache
@@ -25,17 +29,38 @@ def grid_of(name: str, profile: str) -> tuple[Any, ...]:
     return tuple(experiments.get(name).grid(profile))
 
 
-def shortened(config: Run, steps: int, **changes: Any) -> Run:
-    """A run with fewer steps and hardly any text to score: every step and every window is the same code. What
-    `with_texts` changes may be given too."""
-    return with_texts(
-        dataclasses.replace(
-            config,
-            training=dataclasses.replace(config.training, steps=steps),
-            data=dataclasses.replace(config.data, validation_bytes=64, test_bytes=128),
-        ),
-        **changes,
+def shortened(config: Run, steps: int, **texts: Any) -> Run:
+    """A run with fewer steps and hardly any text to score: every step and every window is the same code.
+
+    Args:
+        texts: what is changed of the texts that it reads past its trained length.
+    """
+    training = dataclasses.replace(config.training, steps=steps)
+    data = dataclasses.replace(config.data, validation_bytes=64, test_bytes=128)
+    config = dataclasses.replace(config, training=training, data=data)
+    if not texts:
+        return config
+    old = texts_of(config)
+    new = dataclasses.replace(old, **texts)
+    measures = tuple(
+        new if one == old else dataclasses.replace(one, texts=new) if hasattr(one, "texts") else one
+        for one in config.measures
     )
+    return dataclasses.replace(config, measures=measures)
+
+
+def smoke(name: str, method: str, steps: int = 6, **changes: Any) -> Run:
+    """A smoke run of any method of an experiment on texts, shortened."""
+    return shortened(experiments.get(name).config("smoke", method, 1), steps, **changes)
+
+
+def untrained(config: Run) -> LanguageModel:
+    """An untrained model, with a table large enough for its position to be seen in the losses."""
+    torch.manual_seed(0)
+    model = LanguageModel(config.model)
+    for table in model.transformer.input_encodings.parameters():
+        torch.nn.init.normal_(table)
+    return model.eval()
 
 
 def texts_of(config: Run) -> LongTexts:
@@ -50,20 +75,6 @@ def unseen(config: Run, reading: Protocol) -> str:
     return protocols.unseen(reading, config.model.encodings, config.training, longest=longest)
 
 
-def with_texts(config: Run, **changes: Any) -> Run:
-    """A run that reads something else past its trained length; or with another `measure`, the last one,
-    changed so."""
-    if not changes:
-        return config
-    old = texts_of(config)
-    new = dataclasses.replace(old, **changes)
-    measures = tuple(
-        new if one == old else dataclasses.replace(one, texts=new) if hasattr(one, "texts") else one
-        for one in config.measures
-    )
-    return dataclasses.replace(config, measures=measures)
-
-
 def with_measure(config: Run, **changes: Any) -> Run:
     """A run whose last measure is another in these fields."""
     *others, last = config.measures
@@ -76,8 +87,8 @@ def untaught(config: Run, model: torch.nn.Module) -> checkpoints.Checkpoint:
     return dataclasses.replace(start, losses=[6.0])
 
 
-def differing(one: Run, other: Run) -> set[str]:
-    """The settings, by dotted name, in which two runs differ."""
+def differing(one: Any, other: Any) -> set[str]:
+    """The settings, by dotted name, in which two runs or two configs differ."""
     a, b = flattened(one.resolved()), flattened(other.resolved())
     return {key for key in a.keys() | b.keys() if a.get(key) != b.get(key)}
 
@@ -87,6 +98,12 @@ def assert_same(one: Record, other: Record) -> None:
     spent = {"train_cpu_s": 0.0}
     assert one.metrics | spent == other.metrics | spent
     assert one.rows == other.rows and one.fingerprint == other.fingerprint
+
+
+def made(config: Any, rows: Sequence[dict[str, Any]] = (), **metrics: float) -> Record:
+    """A record of a run that holds these metrics and rows, as if it had been computed."""
+    provenance = {"dirty": False, "seed": config.seed, **MADE}
+    return Record.of(config, metrics=metrics, rows=list(rows), fingerprint={}, provenance=provenance)
 
 
 def bits_of(model: torch.nn.Module, windows: np.ndarray) -> np.ndarray:

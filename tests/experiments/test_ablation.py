@@ -12,13 +12,10 @@ from sepnb.experiments.ablation import COMPARED, SIZES
 from sepnb.experiments.methods import model_config
 from sepnb.models import LanguageModel, TransformerConfig
 
+from .smoke_runs import differing
+
 ABLATION, SWEEP, BUDGET = (experiments.get(name) for name in ("ablation", "ablation_sweep", "budget"))
 CHANGED = [name for name, variant in COMPARED.items() if variant.base is not None]
-
-
-def differing(a: TransformerConfig, b: TransformerConfig) -> set[str]:
-    names = [field.name for field in dataclasses.fields(TransformerConfig)]
-    return {name for name in names if getattr(a, name) != getattr(b, name)}
 
 
 def scored(config: TransformerConfig) -> torch.Tensor:

@@ -1,8 +1,6 @@
 """Every causal encoding in one table: methods differ in the encoding alone, and each is read as it is."""
 
 import dataclasses
-import math
-import re
 
 import numpy as np
 import pytest
@@ -13,14 +11,13 @@ from sepnb.evaluation import AtDrawnPositions, evaluate
 from sepnb.evaluation.long_windows import Beyond
 from sepnb.evaluation.protocols import Protocol
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments.encoding_methods import METHODS, SPINE
+from sepnb.experiments.encoding_methods import METHODS
 from sepnb.experiments.methods import run_of
-from sepnb.experiments.run import Run, trained
+from sepnb.experiments.run import trained
 from sepnb.models import LanguageModel
-from sepnb.records.store import canonical
 from sepnb.training.positions import RandomPositions
 
-from .smoke_runs import differing, shortened, texts_of
+from .smoke_runs import smoke, texts_of, untrained
 from .smoke_runs import unseen as unseen_of
 
 TABLE = experiments.get("encodings")
@@ -32,17 +29,6 @@ SAMPLERS = {
 RANDOMISED = tuple(name for name, sampler in SAMPLERS.items() if sampler.at_evaluation)
 SHIFTED = tuple(name for name in SAMPLERS if name not in RANDOMISED)
 SHORT = Beyond(64, 2, documents=2, windows=1, part=1, tight=1, batch_bytes=2048)
-
-
-def smoke_run(name: str, steps: int = 4) -> Run:
-    """A smoke run of any method, with a shortened schedule and texts of two trained lengths."""
-    config = TABLE.config("smoke", name, 1)
-    return shortened(config, steps, beyond=SHORT)
-
-
-def model_of(config: Run) -> LanguageModel:
-    torch.manual_seed(0)
-    return LanguageModel(config.model).eval()
 
 
 # --- the table is complete
@@ -58,18 +44,6 @@ def test_every_encoding_of_the_registry_is_in_the_table_or_left_out_with_a_reaso
             f"method of sepnb/experiments/encoding_methods.py has it, or {kind.__module__}.{kind.__name__} "
             f"says why none has, a class attribute `left_out`"
         )
-
-
-# --- one factor
-
-
-@pytest.mark.parametrize("profile", experiments.PROFILES)
-@pytest.mark.parametrize("name", SPINE)
-def test_the_spine_trains_as_in_window_does(name, profile):
-    (inside,) = (c for c in experiments.get("in_window").grid(profile, [2]) if c.method == name)
-    ours = TABLE.config(profile, name, 2)
-    assert {key.split(".")[0] for key in differing(ours, inside)} == {"experiment", "beyond"}
-    assert ours.model == inside.model
 
 
 # --- what is read
@@ -103,8 +77,8 @@ def test_each_reading_says_what_training_never_showed(name, unseen):
 
 
 def test_a_drawn_reading_is_the_mean_over_its_draws_under_its_rule():
-    config = smoke_run("sinusoidal-randomised")
-    model, held = model_of(config), texts_of(config).passages(config)
+    config = smoke("encodings", "sinusoidal-randomised", beyond=SHORT)
+    model, held = untrained(config), texts_of(config).passages(config)
     sampler = config.training.positions
     read, documents = held.tokens[:2, :33], held.documents[:2]
     found = Protocol("r", drawn=sampler, draws=3, window=8).losses(model, read, documents).bits
@@ -141,7 +115,7 @@ def test_random_positions_shift_steps_and_losses_cover_the_indices_that_are_read
 
 
 def test_a_randomised_model_is_scored_at_drawn_positions_inside_the_trained_length_too():
-    config = smoke_run("rope-randomised", steps=2)
+    config = smoke("encodings", "rope-randomised", steps=2, beyond=SHORT)
     record = TABLE.run(config)
     torch.manual_seed(config.seed)
     model = LanguageModel(config.model)
@@ -151,22 +125,3 @@ def test_a_randomised_model_is_scored_at_drawn_positions_inside_the_trained_leng
     drawn = evaluate(AtDrawnPositions(model, config.training.positions), cut.tokens).bits_per_byte
     assert record.metrics["bits_per_byte"] == pytest.approx(drawn, abs=1e-6)
     assert drawn != pytest.approx(evaluate(model, cut.tokens).bits_per_byte, abs=1e-5)
-
-
-# --- a run
-
-
-@pytest.mark.parametrize("name", ["learned-query-key", "p-rope", "cope", "seqpe-input", "rope-randomised"])
-def test_a_run_trains_and_holds_every_reading(name):
-    config = smoke_run(name)
-    record = TABLE.run(config)
-    losses = record.fingerprint["first_losses"]
-    assert len(losses) == 4 and all(map(math.isfinite, losses)) and losses[-1] < losses[0]
-    rows = [row for row in record.rows if row["kind"] == "reading"]
-    assert {row["reading"] for row in rows} == {reading.id for reading in texts_of(config).readings}
-    assert all(math.isfinite(row["bits_per_byte"]) for row in rows)
-    assert 4 < record.metrics["bits_per_byte"] < 9 and re.fullmatch(r"[a-z0-9.-]+", config.key)
-    rule = "clamp" if config.model.encodings[0].name == "learned" else "native"
-    for times in (1, 2):
-        assert {f"{rule}/{times}x", f"gap/{rule}/{times}x", f"oracle/{times}x"} <= record.metrics.keys()
-    assert canonical(record.config) and {row["kind"] for row in record.rows}.isdisjoint({"table", "seam"})

@@ -10,7 +10,6 @@ from sepnb import encodings
 from sepnb.analysis.flops import products_of
 from sepnb.experiments import encoding_speed as es
 from sepnb.experiments import peer, timed
-from sepnb.models import Transformer
 
 SPEED = es.EXPERIMENT
 B, H, N, D = 2, 2, 16, 8
@@ -24,10 +23,6 @@ TINY = es.EncodingSpeedRun(
     head_width=D,
     repeats=9,
 )
-
-
-def model_of(config: es.EncodingSpeedRun) -> Transformer:
-    return config.layer("cpu")
 
 
 FUSED = 7 / 2
@@ -66,12 +61,12 @@ def test_the_timed_path_is_the_published_formula_of_the_encoding():
         *(torch.cat([encodings.apply_rope(x[..., :2], at, frequencies[:1]), x[..., 2:]], -1) for x in (q, k)),
         v,
     )
-    gated = model_of(replace(TINY, method="forgetting"))
+    gated = replace(TINY, method="forgetting").layer("cpu")
     gates = gated.blocks[0].attention.terms[0].gates(q.transpose(1, 2).flatten(-2)).transpose(1, 2)
     mask = encodings.forgetting_bias(gates).masked_fill(hidden, -torch.inf)
     expected["forgetting"] = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     for method, wanted in expected.items():
-        core = es.own(model_of(replace(TINY, method=method)))
+        core = es.own(replace(TINY, method=method).layer("cpu"))
         torch.testing.assert_close(core(q, k, v), wanted, rtol=0, atol=1e-6)
 
 
@@ -103,7 +98,7 @@ hides nothing; None where it is that kernel as it is."""
 @pytest.mark.parametrize("method", ROUTES)
 def test_the_route_is_attention_without_positions_by_the_kernel_of_the_encoding(method):
     cell = replace(TINY, method=method)
-    found = es.route(model_of(cell), cell, "cpu")
+    found = es.route(cell.layer("cpu"), cell, "cpu")
     steps = cell.steps()
     expected = ROUTES[method]
     assert list(steps)[:2] == ["fused", "eager"] and ("route" in steps) == (expected is not None)
@@ -123,14 +118,14 @@ def test_compiled_and_its_route_go_in_pieces_on_a_cpu_and_are_counted_so(method,
     monkeypatch.setattr(es.kernels.Compiler, "compiled", lambda self, formula: formula)
     cell = replace(TINY, method=method, compiler="eager")
     q, k, v, _ = cell.inputs("cpu")
-    route = es.route(model_of(cell), cell, "cpu")
+    route = es.route(cell.layer("cpu"), cell, "cpu")
     torch.testing.assert_close(route(q, k, v), es.fused(q, k, v), rtol=0, atol=1e-6)
     steps, square = cell.steps(), B * H * N * N * D
     assert products_of(steps["route"]) == 5 / 8 * squares * square
     assert products_of(steps["eager"]) > products_of(steps["compiled"]) >= 5 / 8 * squares * square
     assert SPEED.run(cell).metrics["products"] == FUSED * square / products_of(steps["compiled"])
     for changed, device in ((replace(cell, compiler=None), "cpu"), (cell, "cuda")):
-        whole = es.route(model_of(changed), changed, device)
+        whole = es.route(changed.layer("cpu"), changed, device)
         if whole is None:  # a bias, which may go to FlexAttention there
             continue
         for x in (leaves := [q.clone(), k.clone(), v.clone()]):
@@ -208,7 +203,7 @@ def test_what_is_timed_beside_us_is_the_same_function(method):
     """x-transformers rotates neighbouring columns, scales the bias of T5 and what opens gates."""
     config = replace(TINY, method=method)
     q, k, v, _ = config.inputs("cpu")
-    model = model_of(config)
+    model = config.layer("cpu")
     core, parameters = peer.attention(method, H, D)
     inner = model.blocks[0].attention.averaging
     if method == "cope":

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 import pickle
 import re
 
@@ -13,17 +14,18 @@ from sepnb.claims.asks import Ask
 from sepnb.claims.evidence import judge
 from sepnb.data import registry
 from sepnb.encodings import InputModule, QueryKeyModule, ScoreModule
+from sepnb.evaluation.long_windows import Beyond
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import run as runs
 from sepnb.experiments.in_window import METHODS
-from sepnb.experiments.methods import model_config
+from sepnb.experiments.long_windows import LongTexts, metrics_of
+from sepnb.experiments.methods import SPINE, model_config
 from sepnb.experiments.run import Run
 from sepnb.models import LanguageModel
-from sepnb.records.store import Record, Store
+from sepnb.records.store import Store
 from sepnb.training import Diverged
 
-from ..shared import MADE
-from .smoke_runs import assert_same, differing, grid_of, shortened
+from .smoke_runs import assert_same, differing, grid_of, made, shortened, smoke, texts_of
 
 IN_WINDOW, SCREEN = experiments.get("in_window"), experiments.get("lr_screen")
 WHERE = list(itertools.product(experiments.names(), experiments.PROFILES))
@@ -34,23 +36,8 @@ def store(tmp_path) -> Store:
     return Store(tmp_path)
 
 
-def run_of(method: str, experiment=IN_WINDOW, steps: int = 8) -> Run:
-    """A smoke run of a method, shortened: every step and every window is the same code."""
-    config = next(config for config in experiment.grid("smoke") if config.method == method)
-    return shortened(config, steps)
-
-
-def record_of(config: Run, **metrics: float) -> Record:
-    return Record(
-        experiment=config.experiment,
-        profile=config.profile,
-        key=config.key,
-        config=config.resolved(),
-        metrics=metrics,
-        rows=[{"kind": "position", "start": 0, "bits_per_byte": 3.0}, {"kind": "document", "bits": 9.0}],
-        fingerprint={},
-        provenance={"dirty": False, "seed": config.seed, **MADE},
-    )
+def run_of(method: str) -> Run:
+    return smoke("in_window", method, steps=8)
 
 
 # --- the registry
@@ -105,6 +92,14 @@ def test_every_run_of_a_grid_has_a_key_of_its_own_that_is_a_file_name_and_data_t
     assert read == set(experiment.data_sets(profile)) and all(registry.get(one).name == one for one in read)
 
 
+@pytest.mark.parametrize(("name", "profile"), WHERE)
+def test_long_texts_are_told_in_multiples_of_the_length_that_every_run_is_scored_at(name, profile):
+    for run in grid_of(name, profile):
+        for measure in getattr(run, "measures", ()):
+            texts = getattr(measure, "texts", measure)
+            assert not isinstance(texts, LongTexts) or texts.beyond.length == run.data.window, run.key
+
+
 @pytest.mark.parametrize("name", experiments.names())
 def test_an_experiment_and_its_runs_can_be_sent_to_another_process(name):
     experiment = experiments.get(name)
@@ -138,6 +133,26 @@ def test_two_methods_of_a_seed_differ_only_in_streams_encoding_and_screened_rate
         changed = differing(one, other)
         assert {key for key in changed if not key.startswith("model.streams.")} <= allowed
         assert changed & {"model.encoding", "model.streams.pos", "model.streams.sem"}
+
+
+TRAINED_ALIKE = [
+    ("extrapolation", "in_window", {"beyond"}),
+    ("encodings", "in_window", {"beyond"}),
+    ("inside", "in_window", {"text", "inspection"}),
+    ("fitted_rows", "extrapolation", {"text", "beyond", "fit"}),
+    ("extrapolation_wikitext", "extrapolation", {"text", "beyond", "markers"}),
+]
+"""Two experiments, and in which settings their runs of a method and seed may differ."""
+
+
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+@pytest.mark.parametrize(("name", "like", "besides"), TRAINED_ALIKE)
+def test_what_two_experiments_have_in_common_is_trained_alike(name, like, besides, profile):
+    one, other = experiments.get(name), experiments.get(like)
+    for method in set(one.methods) & SPINE.keys():
+        ours, theirs = (of.config(profile, method, 3) for of in (one, other))
+        assert {key.split(".")[0] for key in differing(ours, theirs)} <= besides | {"experiment"}, method
+        assert ours.data.window == theirs.data.window
 
 
 def test_every_method_is_built_of_the_same_parts_joined_in_the_same_way():
@@ -226,9 +241,36 @@ def test_a_record_tells_what_was_run_and_its_rows_agree_with_its_metrics(one_thr
 
 
 def test_a_screening_scores_the_validation_text_only(one_thread):
-    record = SCREEN.run(run_of("rope", SCREEN, steps=3))
+    record = SCREEN.run(shortened(SCREEN.grid("smoke")[0], steps=3))
     assert "val_bits_per_byte" in record.metrics and "bits_per_byte" not in record.metrics
     assert {row["kind"] for row in record.rows} == {"curve"}
+
+
+READ_FURTHER = [
+    *(("encodings", name) for name in ("learned-query-key", "p-rope", "cope", "seqpe-input")),
+    ("encodings", "rope-randomised"),
+    *(("seqpe_stream", name) for name in ("strict-seqpe", "dense-seqpe-score")),
+    ("recipes", "separated-phase-offsets"),
+]
+
+
+@pytest.mark.parametrize(("name", "method"), READ_FURTHER)
+def test_a_run_trains_and_tells_every_reading_of_a_longer_text_in_its_rows_and_metrics(
+    name, method, one_thread
+):
+    short = Beyond(64, 2, documents=2, windows=1, part=1, tight=1, batch_bytes=2048)
+    experiment, config = experiments.get(name), smoke(name, method, steps=4, beyond=short)
+    record = experiment.run(config)
+    losses, metrics = record.fingerprint["first_losses"], record.metrics
+    assert len(losses) == 4 and losses[-1] < losses[0] and 4 < metrics["bits_per_byte"] < 9
+    assert record.fingerprint == experiment.fingerprint(config)
+    rows = [row for row in record.rows if row["kind"] == "reading"]
+    assert {row["reading"] for row in rows} == {reading.id for reading in texts_of(config).readings}
+    told = metrics_of(rows, short.length)
+    gains = [row for row in record.rows if row["kind"] == "gain"]
+    told |= {f"gain/{row['stop'] // short.length}x": row["bits_per_byte"] for row in gains}
+    assert told.items() <= metrics.items() and all(map(math.isfinite, metrics.values()))
+    assert bool(gains) == (name != "encodings")
 
 
 # --- the table
@@ -245,10 +287,10 @@ def test_a_table_only_loads_and_says_of_every_run_of_the_grid_how_it_stands(stor
     assert list(table["status"]) == ["not run"] * len(grid)
     assert table.attrs["records"] == [] and table.attrs["profile"] == "smoke"
 
-    first, second = record_of(grid[0], bits_per_byte=3.5), record_of(grid[2], bits_per_byte=2.5, parameters=9)
+    first, second = made(grid[0], bits_per_byte=3.5), made(grid[2], bits_per_byte=2.5, parameters=9)
     store.write(second)
     store.write(first)
-    store.write(record_of(dataclasses.replace(grid[0], seed=99), bits_per_byte=0.0))  # of no run of the grid
+    store.write(made(dataclasses.replace(grid[0], seed=99), bits_per_byte=0.0))  # of no run of the grid
     store.mark_stale("smoke", "in_window", grid[2].key, "first_losses[0] was 5, is 4")
     table = IN_WINDOW.table("smoke", store)
     assert list(table["method"]) == [config.method for config in grid]
@@ -272,7 +314,7 @@ def test_a_table_only_loads_and_says_of_every_run_of_the_grid_how_it_stands(stor
 def test_tidy_rows_carry_their_method_and_seed(store):
     grid = IN_WINDOW.grid("smoke")
     for config in grid[:2]:
-        store.write(record_of(config, bits_per_byte=3.0))
+        store.write(made(config, ({"kind": "position", "start": 0}, {"kind": "document"})))
     rows = IN_WINDOW.rows("smoke", "position", store)
     assert list(rows["method"]) == [config.method for config in grid[:2]]
     assert list(rows["seed"]) == [1, 1] and list(rows["start"]) == [0, 0]
@@ -292,6 +334,6 @@ def test_a_run_that_diverges_is_a_record_without_a_score_and_the_claims_hear_of_
     assert len(record.fingerprint["first_losses"]) == runs.FINGERPRINT_STEPS
     store.write(record)
     for config in IN_WINDOW.grid("smoke")[1:]:
-        store.write(record_of(config, bits_per_byte=2.0))
+        store.write(made(config, bits_per_byte=2.0))
     verdict = judge(IN_WINDOW.table("smoke", store), [Ask("none", "rope", high=0.0)])
     assert verdict.word == "not testable here" and "diverged" in verdict.detail

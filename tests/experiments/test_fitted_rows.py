@@ -11,18 +11,17 @@ from sepnb.evaluation.losses import evaluate
 from sepnb.experiments import fitted_rows as fr
 from sepnb.experiments.run import Run
 from sepnb.extrapolators import SOURCE_METHODS
-from sepnb.models import LanguageModel
 from sepnb.training.rows import lengthened
 
-from .smoke_runs import assert_same, shortened, texts_of, with_measure
+from .smoke_runs import assert_same, shortened, smoke, texts_of, untrained, with_measure
 
 EXPERIMENT = experiments.get("fitted_rows")
 SWEEP = experiments.get("fitted_rows_sweep")
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def run_of(method: str, seed: int = 1) -> Run:
-    config = shortened(EXPERIMENT.config("smoke", method, seed), steps=6)
+def run_of(method: str) -> Run:
+    config = smoke("fitted_rows", method)
     return with_measure(config, fit=dataclasses.replace(fit_of(config), steps=2))
 
 
@@ -30,34 +29,9 @@ def fit_of(config: Run):
     return config.measures[-1].fit
 
 
-def model_of(config: Run) -> LanguageModel:
-    """An untrained model, with a table large enough for its position to be seen in the losses."""
-    model = config.build()
-    with torch.no_grad():
-        for module in model.transformer.input_encodings:
-            for table in module.parameters():
-                table.normal_()
-    return model.eval()
-
-
-# --- the grid
-
-
-@pytest.mark.parametrize("profile", experiments.PROFILES)
-@pytest.mark.parametrize("method", [m for m in fr.METHODS if m in experiments.get("extrapolation").methods])
-def test_a_run_trains_as_extrapolation_does(profile, method):
-    own = EXPERIMENT.config(profile, method, 3)
-    other = experiments.get("extrapolation").config(profile, method, 3)
-    assert (own.model, own.training, own.seed) == (other.model, other.training, other.seed)
-    assert own.data.name == other.data.name and texts_of(own).blocks == texts_of(other).blocks
-
-
-# --- what is read
-
-
 def test_formula_two_continues_a_sinusoid_as_the_sinusoid_itself():
     config = run_of("separated-sinusoidal")
-    model = model_of(config)
+    model = untrained(config)
     windows = texts_of(config).passages(config).tokens[:1]
     own, formula = (evaluate(reader, windows).bits for reader in (model, model.extended("sinusoidal")))
     np.testing.assert_allclose(own, formula, atol=1e-4)
@@ -67,7 +41,7 @@ def test_formula_two_continues_a_sinusoid_as_the_sinusoid_itself():
 @pytest.mark.parametrize("name", fr.FITS)
 def test_a_fit_is_anew_from_the_same_windows_and_leaves_the_model_and_its_inside_alone(name):
     config = run_of("separated-learned")
-    model = model_of(config)
+    model = untrained(config)
     before = {key: value.clone() for key, value in model.state_dict().items()}
     (one, losses), (other, again) = (config.of(fr.Fitted).fitted(config, model, name) for _ in range(2))
     assert losses == again and all(
@@ -84,7 +58,7 @@ def test_a_fit_is_anew_from_the_same_windows_and_leaves_the_model_and_its_inside
 
 def test_the_two_fits_are_of_different_rows():
     config = run_of("separated-learned")
-    model = model_of(config)
+    model = untrained(config)
     native, masked = (config.of(fr.Fitted).fitted(config, model, name)[0] for name in fr.FITS)
     tables = [m.transformer.input_encodings[0].table for m in (native, masked)]
     assert not torch.equal(*tables)

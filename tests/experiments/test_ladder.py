@@ -14,7 +14,7 @@ from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.methods import model_config
 from sepnb.models import LanguageModel
 
-from .smoke_runs import bits_of, shortened
+from .smoke_runs import bits_of, smoke
 
 EXPERIMENT, SWEEP = experiments.get("ladder_text"), experiments.get("ladder_text_sweep")
 LEFT_OUT = {"smoke": {"rope-16th", "rope-nope-4"}, "laptop": set(), "gpu": {"rope-16th"}}
@@ -51,10 +51,10 @@ def test_separated_models_are_as_large_as_the_dense_one_and_no_other_is_much_sma
 
 @pytest.mark.parametrize("name", ["rope-8th", "forgetting"])
 def test_a_run_is_read_as_trained_slowed_down_where_it_can_be_and_with_its_words_shuffled(name, one_thread):
-    run = next(run for run in EXPERIMENT.grid("smoke") if run.method == name)
+    run = smoke("ladder_text", name, 2)
     readings = run.of(ladder.Ladder).readings[:2]
     measures = (dataclasses.replace(run.measures[0], readings=readings), lm.INSIDE)
-    record = EXPERIMENT.run(dataclasses.replace(shortened(run, 2), measures=measures))
+    record = EXPERIMENT.run(dataclasses.replace(run, measures=measures))
     found = record.metrics
     claims = [one for one in rules.CLAIMS.values() if one.experiment == "experiment/ladder_text"]
     asked = {ask.partition(":")[2] for one in claims for pair in one.asks for ask in pair[:2]} - {""}

@@ -10,34 +10,19 @@ from sepnb.evaluation import evaluate
 from sepnb.evaluation.key_tokens import drawn_bytes
 from sepnb.experiments import key_bytes, matched_loss
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments.run import recorded
-from sepnb.records.provenance import Clock
 from sepnb.records.store import Store
 
-from ..shared import MADE
-from .smoke_runs import shortened, texts_of
+from .smoke_runs import made, smoke, texts_of
 
 MATCHED, SELECTOR = experiments.get("matched_loss"), experiments.get("key_bytes_small")
-
-
-def smoke_run(experiment, method: str, steps: int = 6):
-    config = experiment.config("smoke", method, 1)
-    beyond = dataclasses.replace(texts_of(config).beyond, documents=2)
-    return shortened(config, steps, beyond=beyond)
-
-
-# --- what is compared
-
-
-# --- key bytes
+FEW = dataclasses.replace(matched_loss.BEYOND["smoke"], documents=2)
 
 
 def test_the_list_of_a_record_is_that_on_which_models_are_scored(one_thread, tmp_path, monkeypatch):
     monkeypatch.setenv("SEPNB_ROOT", str(tmp_path))
-    beyond = dataclasses.replace(matched_loss.BEYOND["smoke"], documents=2)
     selector = dataclasses.replace(SELECTOR, sizes=lm.SIZES | {"laptop": lm.SIZES["smoke"]})
     monkeypatch.setattr(key_bytes, "EXPERIMENT", selector)
-    monkeypatch.setattr(key_bytes, "BEYOND", {"laptop": beyond, "smoke": beyond})
+    monkeypatch.setattr(key_bytes, "BEYOND", {"laptop": FEW, "smoke": FEW})
     published, digest_of = key_bytes.published, key_bytes.digest_of
     assert published("laptop") is None and digest_of("laptop") == key_bytes.DRAWN
     (config,) = selector.grid("laptop")
@@ -45,9 +30,7 @@ def test_the_list_of_a_record_is_that_on_which_models_are_scored(one_thread, tmp
         key_bytes.require(config)
     metrics, rows = config.of(key_bytes.Chosen)(config, config.build())
     assert metrics["key/window"] > metrics["key/long"]
-    record = recorded(config, Clock("cpu"), metrics, rows, {})
-    made = {"dirty": False, "seed": config.seed, **MADE}
-    Store(tmp_path / "results").write(dataclasses.replace(record, provenance=made))
+    Store(tmp_path / "results").write(made(config, rows, **metrics))
     keys = published("laptop")
     assert sum(map(len, keys.values())) == metrics["key_bytes"]
     assert digest_of("laptop") not in (key_bytes.DRAWN, None) and digest_of("smoke") == "drawn"
@@ -55,7 +38,7 @@ def test_the_list_of_a_record_is_that_on_which_models_are_scored(one_thread, tmp
 
 
 def test_what_is_read_at_key_bytes_is_what_the_plain_formulas_give(one_thread):
-    config = smoke_run(MATCHED, "rope")
+    config = smoke("matched_loss", "rope", beyond=FEW)
     model, texts = config.build(), texts_of(config)
     metrics, rows = config.of(key_bytes.AtKeyBytes)(config, model)
     held, length = texts.part(config), texts.beyond.length
@@ -82,7 +65,7 @@ def test_what_is_read_at_key_bytes_is_what_the_plain_formulas_give(one_thread):
 
 @pytest.mark.parametrize("method", ["learned", "untied-constant"])
 def test_a_run_at_matched_loss_has_what_its_claims_ask_for(one_thread, method):
-    record = MATCHED.run(smoke_run(MATCHED, method))
+    record = MATCHED.run(smoke("matched_loss", method, beyond=FEW))
     wanted = {"beyond/8", "key/long", "key/replaced", "key/shuffled", "key/window", "gain/8x", "shuffled/8x"}
     wanted |= {f"gap/{rule}/8x" for rule in ("fourier", "clamp")} if method == "learned" else {"native/8x"}
     assert wanted <= record.metrics.keys()

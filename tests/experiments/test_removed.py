@@ -16,7 +16,7 @@ from sepnb.models import LanguageModel
 from sepnb.models.extension import extension_of
 from sepnb.models.parts import parts
 
-from .smoke_runs import differing, shortened, untaught
+from .smoke_runs import differing, smoke, untaught
 
 REMOVED, OPENED = experiments.get("removed_text"), experiments.get("opened_text")
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -91,7 +91,7 @@ def test_arms_of_a_model_share_its_training_and_are_tuned_on_the_same_texts():
 
 @pytest.mark.parametrize("cell", REMOVED.smoke)
 def test_a_record_of_a_removal_has_what_its_rules_ask_for_and_its_rate_is_the_best_inside(cell):
-    config = shortened(REMOVED.config("smoke", cell, 1), 2)
+    config = smoke("removed_text", cell, 2)
     record = REMOVED.run(config)
     assert record.metrics.keys() >= asked_of("removed_text") | {f"slowed/{k}x" for k in (2, 4, 8, 16)}
     tunings = {
@@ -105,7 +105,7 @@ def test_a_record_of_a_removal_has_what_its_rules_ask_for_and_its_rate_is_the_be
 
 
 def test_a_model_written_out_begins_where_the_separated_one_is_and_leaves_the_blocks():
-    written, kept = (shortened(OPENED.config("smoke", cell, 1), 2) for cell in reversed(opened.CELLS))
+    written, kept = (smoke("opened_text", cell, 2) for cell in reversed(opened.CELLS))
     assert differing(written, kept) <= {"method", "opened"}
     one, other = OPENED.run(written), OPENED.run(kept)
     assert one.metrics.keys() >= asked_of("opened_text")

@@ -4,41 +4,17 @@ import itertools
 
 import numpy as np
 import pytest
-import torch
 
 from sepnb import experiments
 from sepnb.data import text
 from sepnb.evaluation.long_windows import BLOCKS, long_windows
 from sepnb.experiments import long_windows as windows
 from sepnb.experiments import second_text as second
-from sepnb.experiments.run import Run
-from sepnb.models import LanguageModel
-from sepnb.records.store import Store
 
-from .smoke_runs import bits_of, differing, shortened, texts_of
+from .smoke_runs import bits_of, smoke, texts_of, untrained
 
 EXPERIMENT = experiments.get("extrapolation_wikitext")
-NOVELS = experiments.get("extrapolation")
 PUBLISHED = ["laptop", "gpu"]
-
-
-def run_of(method: str) -> Run:
-    """A smoke run of any method, shortened."""
-    return shortened(EXPERIMENT.config("smoke", method, 1), steps=3)
-
-
-# --- the grid
-
-
-@pytest.mark.parametrize("profile", experiments.PROFILES)
-def test_a_run_differs_from_that_on_novels_in_the_text_and_in_what_is_read_of_it(profile):
-    for method in second.METHODS:
-        ours, novels = (one.config(profile, method, 2) for one in (EXPERIMENT, NOVELS))
-        changed = {key.split(".")[0] for key in differing(ours, novels)}
-        assert changed <= {"experiment", "text", "beyond", "markers"}
-        assert [(texts_of(one).beyond.length, texts_of(one).beyond.times) for one in (ours, novels)] == 2 * [
-            (texts_of(ours).beyond.length, second.TIMES)
-        ]
 
 
 # --- what is read
@@ -86,9 +62,8 @@ def test_the_marks_of_the_articles_are_found_in_every_window(data_set):
 
 
 def test_each_row_tells_the_marks_from_the_rest_by_the_plain_formula():
-    config = run_of("rope")
-    torch.manual_seed(0)
-    model = LanguageModel(config.model).eval()
+    config = smoke(EXPERIMENT.name, "rope", steps=3)
+    model = untrained(config)
     rows = windows.read(config, texts_of(config), model)
     held = texts_of(config).passages(config)
     bits = bits_of(model, held.tokens)
@@ -103,8 +78,8 @@ def test_each_row_tells_the_marks_from_the_rest_by_the_plain_formula():
         assert row["rest"] == pytest.approx((paid * ~marked).sum() / (~marked).sum(), abs=1e-5)
 
 
-def test_a_record_holds_every_reading_in_every_bin_with_its_marks_apart(tmp_path):
-    config = run_of("separated-learned")
+def test_a_record_holds_every_reading_in_every_bin_with_its_marks_apart():
+    config = smoke(EXPERIMENT.name, "separated-learned", steps=3)
     record = EXPERIMENT.run(config)
     rows = [row for row in record.rows if row["kind"] == "reading"]
     length = texts_of(config).beyond.length
@@ -123,4 +98,3 @@ def test_a_record_holds_every_reading_in_every_bin_with_its_marks_apart(tmp_path
     assert {name.split("/")[1] for name in metrics if name.startswith("gap/")} == {
         reading.id for reading in texts_of(config).readings if reading.id != "oracle"
     }
-    assert Store(tmp_path).write(record).stat().st_size < 64_000

@@ -11,7 +11,7 @@ from sepnb.experiments import seqpe_stream_geometry as geo
 from sepnb.seqpe.geometry import displacement, geometry, likeness, spread
 from sepnb.training.seqpe_losses import encoder_of
 
-from .smoke_runs import shortened, texts_of
+from .smoke_runs import smoke, texts_of
 
 EXPERIMENT, STREAM = experiments.get("seqpe_stream_geometry"), experiments.get("seqpe_stream")
 SEPARATED, SCORE = EXPERIMENT.grid("smoke")
@@ -57,7 +57,7 @@ def test_a_window_is_looked_at_as_its_embeddings_are():
 @pytest.fixture(scope="module")
 def records():
     """Of both methods of the smoke test, after three steps."""
-    configs = [shortened(one, steps=3) for one in (SEPARATED, SCORE)]
+    configs = [smoke(one.experiment, one.method, steps=3) for one in (SEPARATED, SCORE)]
     return {one.method: (one, EXPERIMENT.run(one)) for one in configs}
 
 
@@ -77,7 +77,7 @@ def test_a_run_repeats_exactly_and_its_rows_are_its_metrics(records, one_thread)
 
 def test_what_indices_cost_is_what_the_stream_reads_of_the_long_text(records, one_thread):
     for name, (config, record) in records.items():
-        whole = STREAM.run(shortened(STREAM.config("smoke", name, 1), steps=3))
+        whole = STREAM.run(smoke("seqpe_stream", name, steps=3))
         length = texts_of(config).beyond.length
         rows = [row for row in record.rows if row["kind"] == "index"]
         assert [row["start"] for row in rows] == list(

@@ -3,39 +3,22 @@
 import dataclasses
 
 import pytest
-import torch
 
 from sepnb import experiments
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments import shaw_clip as clips
-from sepnb.experiments.run import Run
-from sepnb.models import LanguageModel
-from sepnb.records.store import Store
 
-from .smoke_runs import shortened
+from .smoke_runs import smoke, untrained
 
 EXPERIMENT = experiments.get("shaw_clip")
 
 
-def short_run(method: str) -> Run:
-    """A smoke run of any method, with a shortened schedule and texts."""
-    return shortened(EXPERIMENT.config("smoke", method, 1), steps=3)
-
-
-# --- the grid
-
-
-# --- the runs
-
-
-def test_a_window_hides_the_keys_that_the_clip_of_its_size_takes_for_equally_far(tmp_path):
-    config = short_run("keys-8")
+def test_a_window_hides_the_keys_that_the_clip_of_its_size_takes_for_equally_far():
+    config = smoke("shaw_clip", "keys-8", steps=3)
     record = EXPERIMENT.run(config)
-    assert Store(tmp_path).read(Store(tmp_path).write(record)) == record
     asked = [f"val_bits_window_{window}{kept}" for window in clips.CLIPS for kept in ("", "_sinks")]
     assert set(asked) <= record.metrics.keys() and len({record.metrics[name] for name in asked}) == len(asked)
-    torch.manual_seed(0)
-    model = LanguageModel(config.model)
+    model = untrained(config)
 
     def look(**changes):
         return dataclasses.replace(config.of(clips.Windows), **changes)(config, model)[0]

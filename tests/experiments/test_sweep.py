@@ -15,10 +15,9 @@ from sepnb.experiments.in_window import LR_SCREEN
 from sepnb.experiments.run import Run
 from sepnb.experiments.scales import TABLES, scale_of
 from sepnb.experiments.sweep import LEVEL, MORE_SEEDS, RATES, Sweep
-from sepnb.records.store import Record, Store
+from sepnb.records.store import Store
 
-from ..shared import MADE
-from .smoke_runs import differing, grid_of
+from .smoke_runs import differing, grid_of, made
 
 ALL = {name: experiments.get(name) for name in experiments.names()}
 SWEEPS = {name: one for name, one in ALL.items() if isinstance(one, Sweep)}
@@ -54,10 +53,8 @@ def publish(root, one: Sweep, profile: str, losses: dict[str, list[float | None]
     """Records of these losses by trial, of those that are tried then, None where a run diverged."""
     for method, own in losses.items():
         for trial, loss in zip(one.trials(profile, method), own, strict=False):
-            config = one.config(profile, trial, seed)
             metrics = {} if loss is None else {one.score: loss}
-            about = {"rows": [], "fingerprint": {}, "provenance": {"dirty": False, "seed": seed, **MADE}}
-            Store(root / "results").write(Record.of(config, metrics=metrics, **about))
+            Store(root / "results").write(made(one.config(profile, trial, seed), **metrics))
 
 
 # --- the rule
@@ -127,9 +124,7 @@ def test_of_trials_that_one_seed_does_not_rank_the_mean_of_three_decides(checkou
     assert not sweep(methods=("rope",)).level_trials("laptop", "rope"), "where one seed ranks"
     for seed, losses in ((7, (2.41, 2.40)), (8, (2.42, 2.401))):
         for trial, loss in zip(one.level_trials("laptop", "rope"), losses, strict=True):
-            config = one.config("laptop", trial, seed)
-            about = {"rows": [], "fingerprint": {}, "provenance": {"dirty": False, "seed": seed, **MADE}}
-            record = Record.of(config, metrics={one.score: loss}, **about)
+            record = made(one.config("laptop", trial, seed), **{one.score: loss})
             Store(checkout / "results").write(record)
     assert one.rate("laptop", "rope") == 8e-3, "the mean of three"
     seeds = {run.seed for run in one.grid("laptop") if run.training.learning_rate == 2e-3}

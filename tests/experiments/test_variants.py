@@ -1,7 +1,5 @@
-"""Variants: one change each, rates of the method they start from, and four numbers asked of all of them."""
+"""Variants: one change each, rates of the method they start from, and what is asked of all of them."""
 
-import json
-import math
 import re
 
 import pytest
@@ -13,19 +11,13 @@ from sepnb.evaluation.context import with_replaced_context
 from sepnb.evaluation.protocols import Protocol
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.long_windows import ReplacedContext
-from sepnb.experiments.run import Run
 from sepnb.experiments.variant_methods import VARIANTS
 from sepnb.models import LanguageModel
 
-from .smoke_runs import shortened, texts_of, unseen
+from .smoke_runs import smoke, texts_of, unseen, untrained
 
 SCREEN, PUBLISHED = experiments.get("recipe_screen"), experiments.get("recipes")
 run_of = PUBLISHED.training_of
-
-
-def smoke_run(name: str, experiment: str = "recipes") -> Run:
-    """A shortened smoke run of any recipe."""
-    return shortened(experiments.get(experiment).config("smoke", name, 1), steps=4)
 
 
 # --- one change
@@ -33,7 +25,7 @@ def smoke_run(name: str, experiment: str = "recipes") -> Run:
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_every_recipe_builds_a_model_that_reads_past_its_trained_length(name):
-    config = smoke_run(name)
+    config = smoke("recipes", name)
     model = LanguageModel(config.model).eval()
     tokens = torch.randint(256, (1, 2 * config.training.length), generator=torch.Generator().manual_seed(0))
     assert model(tokens).isfinite().all()
@@ -75,39 +67,12 @@ def test_compared_models_have_the_parameters_that_they_are_said_to_have(profile)
     ],
 )
 def test_the_sides_of_a_reading_that_training_never_showed(name, reading, sides):
-    assert unseen(smoke_run(name), reading) == sides
-
-
-def test_a_run_holds_the_four_numbers_and_repeats_exactly(one_thread):
-    config = smoke_run("separated-phase-offsets")
-    record, again = (PUBLISHED.run(config) for _ in range(2))
-    assert record.metrics | {"train_cpu_s": 0} == again.metrics | {"train_cpu_s": 0}
-    assert record.rows == again.rows and json.dumps(record.config)
-    metrics, rows = record.metrics, record.rows
-    readings = {row["reading"] for row in rows if row["kind"] == "reading"}
-    assert readings == {reading.id for reading in texts_of(config).readings}
-    length = texts_of(config).beyond.length
-
-    def level(reading: str, scope: str, stop: int) -> float:
-        of = {"kind": "reading", "reading": reading, "scope": scope, "stop": stop}
-        (found,) = [row["bits_per_byte"] for row in rows if of.items() <= row.items()]
-        return found
-
-    for times in (2, 4, 8):
-        stop = times * length
-        for reading in ("native", "native-log", "native-window"):
-            gap = level(reading, "tight", stop) - level("oracle", "tight", stop)
-            assert metrics[f"gap/{reading}/{times}x"] == pytest.approx(gap, abs=1e-12)
-        assert metrics[f"native/{times}x"] == level("native", "part", stop)
-        assert math.isfinite(metrics[f"gain/{times}x"])
-    assert metrics["native-at-1m"] > 0 and metrics["bits_per_byte"] > 0
-    assert record.fingerprint == PUBLISHED.fingerprint(config)
+    assert unseen(smoke("recipes", name), reading) == sides
 
 
 def test_the_gain_is_what_a_foreign_past_costs_over_the_native_reading(one_thread):
-    config = smoke_run("rope")
-    torch.manual_seed(0)
-    model = LanguageModel(config.model).eval()
+    config = smoke("recipes", "rope")
+    model = untrained(config)
     held = texts_of(config).passages(config)
     length = texts_of(config).beyond.length
     sizes = {"recent": length, "stride": length // 2}
@@ -123,9 +88,10 @@ def test_the_gain_is_what_a_foreign_past_costs_over_the_native_reading(one_threa
 
 def test_the_screening_reads_the_validation_text_only(one_thread, monkeypatch):
     splits = lm.splits_of(lm.SIZES["smoke"].text.name)
-    assert texts_of(smoke_run("rope")).held_out(smoke_run("rope")) is splits.test
+    config = smoke("recipes", "rope")
+    assert texts_of(config).held_out(config) is splits.test
     monkeypatch.setattr(lm, "splits_of", lambda name: Closed(splits))
-    record = SCREEN.run(smoke_run("rope", "recipe_screen"))
+    record = SCREEN.run(smoke("recipe_screen", "rope", steps=4))
     assert "val_bits_per_byte" in record.metrics and "bits_per_byte" not in record.metrics
     assert record.metrics["native/8x"] > 0
 
