@@ -26,8 +26,8 @@
 # separated model.
 #
 # A harder task asks for the latest of several values. Slowed down, the separated model is far behind RoPE there. With its position part
-# tuned it finds {num}`adapted_latest_value/separated-sinusoidal/position/accuracy/adapted/32x:.0%` in texts thirty-two times as long, as many
-# as RoPE does when RoPE is tuned.
+# tuned it finds {num}`adapted_latest_value/separated-sinusoidal/position/accuracy/adapted/32x:.0%` in texts thirty-two times as long, as
+# many as RoPE does when RoPE is tuned.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -263,7 +263,9 @@ print(f"inside: {inside.max():.1e}, past it: {past[-1]:.2f}")
 # Then we slow positions down, in {num}`13_slow_down/readings` ways: interpolation, NTK-aware scaling, YaRN, and *by parts* with two choices
 # of $\alpha$ and $\beta$. Each comes with and without $\log n$. For every trained model we choose the way with the lowest loss on
 # validation texts of $8L$. At other lengths only the factor changes. The choices differ: *by parts* with $\log n$ for every separated and
-# concatenated model, interpolation for every dense one (with $\log n$ for ten of twelve), and mostly *by parts* for RoPE.
+# concatenated model, interpolation for every dense one (with $\log n$ for ten of twelve), and mostly *by parts* for RoPE. The table below
+# has two more models: a wider separated one, with as many parameters as RoPE, for which validation chooses interpolation with $\log n$ in
+# every seed, and a dense control.
 
 # %% tags=["hide-input"]
 COLUMNS = {
@@ -275,7 +277,9 @@ COLUMNS = {
     "slowed, 32L": "{}:accuracy/stretched/32x",
 }
 BY_POSITION, QUARTER = dict(zip(SAYS, FOUR, strict=True)), "sinusoidal-quarter"
-rows = BY_POSITION | {"added, with as few hands": QUARTER}
+EQUAL = "separated-sinusoidal-wide"
+rows = {SAYS[0]: FOUR[0], "separated, as large as RoPE": EQUAL} | BY_POSITION
+rows |= {"added, with as few hands": QUARTER}
 sizes = [f"{slowed.mean(name, 'parameters'):,.0f}" for name in rows.values()]
 figures.show_table(
     slowed.grid(rows, COLUMNS, head="position").assign(parameters=sizes),
@@ -294,13 +298,21 @@ figures.show_table(
 #    stays ahead of it, by {num}`stretched_mqar/separated-sinusoidal minus sinusoidal-quarter/accuracy/stretched/16x:.3f±`
 #    ({verdict}`stretched-mqar-it-is-not-the-number-of-waves: held`). Twelve seeds do not decide whether the concatenated model is ahead of
 #    the control, too ({verdict}`stretched-mqar-beside-beats-as-few-waves-added: undecided`).
-# 3. **Splitting the weights helps again** ({verdict}`stretched-mqar-the-split-adds-to-it: held`), although the separated model has a third
-#    fewer parameters. It recalls more of the near values than the concatenated model, and slightly fewer of those at least half the text
-#    back ({num}`stretched_mqar/separated-sinusoidal minus concatenated-sinusoidal/far/stretched/16x:+.3f±`).
-# 4. **The separated model does not beat RoPE**, which is ahead by
+# 3. **Splitting the weights helps again at equal width** ({verdict}`stretched-mqar-the-split-adds-to-it: held`), where the separated model
+#    has a third fewer parameters. It recalls more of the near values than the concatenated model, and slightly fewer of those at least half
+#    the text back ({num}`stretched_mqar/separated-sinusoidal minus concatenated-sinusoidal/far/stretched/16x:+.3f±`).
+# 4. **At equal size the split does not help** (exploratory). The wider separated model, with as many parameters as RoPE, recalls more than
+#    the dense model, by {num}`stretched_mqar/separated-sinusoidal-wide minus sinusoidal/accuracy/stretched/16x:.3f±`, but hardly more than
+#    the concatenated one ({num}`stretched_mqar/separated-sinusoidal-wide minus concatenated-sinusoidal/accuracy/stretched/16x:+.3f±`). Of
+#    near values it recalls {num}`stretched_mqar/separated-sinusoidal-wide/near/stretched/16x:.0%`, half as many as the smaller separated
+#    model. Of these two the smaller one is easier to slow down, so size may explain a part of what the split brings at equal width. We do
+#    not know why the wider model loses near values.
+# 5. **The separated model does not beat RoPE**, which is ahead by
 #    {num}`stretched_mqar/rope minus separated-sinusoidal/accuracy/stretched/16x:.3f±` at $16L$ and has one and a half times as many
 #    parameters. Our rule asked for a difference of less than three percentage points
-#    ({verdict}`stretched-mqar-as-often-as-slowed-rope: undecided`).
+#    ({verdict}`stretched-mqar-as-often-as-slowed-rope: undecided`). The wider separated model is
+#    {num}`stretched_mqar/rope minus separated-sinusoidal-wide/accuracy/stretched/16x:.3f±` behind
+#    ({verdict}`stretched-mqar-as-often-as-slowed-rope-at-equal-parameters: refuted`).
 #
 # ### Does the result depend on the way of slowing down?
 #
@@ -360,6 +372,15 @@ if profile == "laptop" and len(slowed.made) >= 48:  # what the sentences say
     assert sum(pick.startswith("parts") for pick in picks[FOUR[3]]) > 6
     guess = answers.best_guess(slowed.made, 16) + answers.ABOVE_CHANCE
     assert max(slowed.mean(name, "accuracy/native/16x") for name in FOUR) < guess
+    chosen = {READINGS[int(pick)] for pick in slowed.values(EQUAL, "reading")}
+    assert chosen == {"interpolation-log"}
+    wide, ours, rope = (slowed.mean(n, "parameters") for n in (EQUAL, FOUR[0], FOUR[3]))
+    assert 0.99 < wide / rope < 1 and 1.5 < rope / ours < 1.56
+    wide, ours, beside = (
+        [slowed.mean(name, f"{part}/stretched/16x") for part in ("accuracy", "near")]
+        for name in (EQUAL, FOUR[0], FOUR[1])
+    )
+    assert 0.45 < wide[1] / ours[1] < 0.55 and 0 < wide[0] - beside[0] < 0.03
     for part, least in (("accuracy", 0.2), ("near", 0.5)):
         lacks, few = (
             slowed.mean(FOUR[0], f"{part}/stretched/16x")
@@ -388,6 +409,11 @@ if profile == "laptop" and len(by_way.made) >= 48:
     )
     assert both / 2 < alone < 0.75 * both
     assert (sum(behind > 0.05), sum(behind < -0.04)) == (4, 2)
+    near = {
+        name: [by_way.mean(name, f"near/{way}/16x") for way in READINGS]
+        for name in (EQUAL, FOUR[0])
+    }
+    assert all(np.less(near[EQUAL], near[FOUR[0]])), "in each way"
 
 # %% [markdown]
 # 1. **Both slower positions and sharper attention are needed.** $\log n$ alone is not enough
@@ -402,6 +428,8 @@ if profile == "laptop" and len(by_way.made) >= 48:
 # 4. **RoPE is ahead more often than behind.** In four ways it recalls clearly more than the separated model, and in two ways clearly less.
 #    Our rule allowed the separated model to be at most three percentage points behind, in every way
 #    ({verdict}`every-reading-as-often-as-slowed-rope: refuted`).
+# 5. **The wider separated model recalls fewer near values than the smaller one in each of the ten ways** (exploratory). So the way of
+#    slowing down is not the reason why it loses them.
 #
 # Slower positions give the separated model most of its gain. Sharper attention by itself gives hardly anything; on top of slower positions
 # it gives the rest. RoPE needs both as well. In the four ways that do not sharpen attention (all without $\log n$ except YaRN, which
@@ -438,7 +466,9 @@ figures.show_table(
 # than in the recall task.
 #
 # 1. **RoPE is far ahead**, by {num}`stretched_latest_value/rope minus separated-sinusoidal/accuracy/stretched/16x:.3f±` at $16L$. Our rule
-#    asked for less than three points ({verdict}`stretched-latest-value-as-often-as-slowed-rope: refuted`).
+#    asked for less than three points ({verdict}`stretched-latest-value-as-often-as-slowed-rope: refuted`). A wider separated model, with as
+#    many parameters as RoPE, finds {num}`stretched_latest_value/separated-sinusoidal-wide/accuracy/stretched/16x:.0%`
+#    ({verdict}`stretched-latest-value-as-often-as-slowed-rope-at-equal-parameters: refuted`).
 # 2. **The order of the other three is the same as in recall**: separated, concatenated, dense. This is exploratory, because it counts only
 #    the seeds that learned the task. Our rules ask that five sixths of the seeds learn it, and too few did. So two rules cannot be judged:
 #    concatenated against added positions ({verdict}`stretched-latest-value-beside-can-be-slowed-added-cannot: not testable here`) and the
@@ -888,7 +918,7 @@ figures.show_table(
 # ({verdict}`adapted-latest-value-the-position-part-is-enough: refuted`), and RoPE {num}`adapted_latest_value/rope/maps/far/adapted/32x:.0%`.
 #
 # We also claim that the tuned separated model finds more than a dense one with an adapter. These rules ask that five sixths of the dense
-# models learn the task inside the trained length, and only nine of twelve do. So the rules cannot be judged, and we did not finish these
+# models learn the task inside the trained length, and only eight of twelve do. So the rules cannot be judged, and we did not finish these
 # runs.
 
 # %% tags=["hide-cell"]
@@ -902,7 +932,7 @@ if profile == "laptop" and len(tuned.made) and tuned_seeds > 11:  # what is said
     assert max(rope) < 0.05
     at_size = [slowed.mean(name, "parameters") for name in (FOUR[0], FOUR[3])]
     assert 0.6 < at_size[0] / at_size[1] < 0.7, "a third fewer"
-    assert learned[FOUR[2]] == 9 and drawn_of[FOUR[2]] == 12
+    assert learned[FOUR[2]] == 8 and drawn_of[FOUR[2]] == 12
 
 # %% [markdown]
 # ## The other way: show far positions in training
@@ -920,8 +950,9 @@ if profile == "laptop" and len(tuned.made) and tuned_seeds > 11:  # what is said
 #
 # 1. **Slowing down works where continuing fails.** For recall no weight has to be tuned. For novels and latest values the position part had
 #    to be tuned as well.
-# 2. **Among sinusoids it works best for positions in their own columns**, if no weight mixes these columns with content. The separated
-#    model is also ahead of an added sinusoid with as few hands. For a concatenated model this is open.
+# 2. **Among sinusoids it works best for positions in their own columns.** If no weight mixes these columns with content, it works better
+#    still at equal width, but not at equal size. The separated model is also ahead of an added sinusoid with as few hands. For a
+#    concatenated model this is open.
 # 3. **RoPE remains the one to beat.** It adds no position to the content either. It is slightly ahead in recall and alone in finding
 #    needles. It is far ahead with latest values as long as nothing is tuned; once both models are tuned, they are level there. In novels,
 #    tuned on the same texts, RoPE loses less.
@@ -935,8 +966,9 @@ if profile == "laptop" and len(tuned.made) and tuned_seeds > 11:  # what is said
 # bytes (at most {num}`12_extrapolators/beyond_most` bits per byte). So novels test whether a model breaks, not whether it uses what it
 # reads. Without tuning, each model reads in the way that was best on validation texts of $8L$, out of {num}`13_slow_down/readings`.
 #
-# **What would change our mind.** A better way to add positions, at another scale for example, that closes the gap to the separated model.
-# Or wider models, or longer training, in which the lead of the split is gone. Nothing here says that a separated model is better than RoPE.
+# **What would change our mind.** A better way to add positions, at another scale for example, that closes the gap to positions in their own
+# columns. Or larger models, or longer training, in which this gap is gone: the lead of the split is gone already in the one wider model
+# that we tried. Nothing here says that a separated model is better than RoPE.
 #
 # **What is not new here.** Slowing positions down is position interpolation {cite:p}`chen2023`, and the rule *by parts* is that of YaRN
 # {cite:p}`peng2024`. {cite:t}`karypis2024` interpolate added absolute positions in pretrained models. Only the place is new: a stream that
