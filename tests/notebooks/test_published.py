@@ -8,7 +8,6 @@ from sepnb.companion.check import published
 
 AWAITED: tuple[str, ...] = (
     *(f"adapted_{task}" for task in ("mqar", "needle")),
-    "stretched_text_sweep",
 )
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
 
