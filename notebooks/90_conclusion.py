@@ -106,7 +106,8 @@ numbers = {}
 # ({verdict}`adapted-latest-value-the-position-part-is-enough: refuted`).
 #
 # In novels slowing down is not enough. At eight trained lengths the separated model is then still
-# {num}`stretched_text/separated-sinusoidal/gap/slowed/8x:+.2f` bits per byte above its own sliding window. So we also tuned its position
+# {num}`stretched_text/separated-sinusoidal/gap/slowed/8x:+.2f` bits per byte above its own sliding window, further than a dense model that
+# is slowed down ({num}`stretched_text/sinusoidal/gap/slowed/8x:+.2f`, exploratory). So we also tuned its position
 # part on longer texts and left every content weight as it was. The position part is {num}`13_slow_down/position_share:.0%` of the weights.
 # The tuned model stays within 0.03 of its window <!-- given: the rule -->
 # ({verdict}`adapted-text-position-part-survives-with-one-factor: held`), and a dense model with an adapter of the same size loses more
