@@ -19,11 +19,13 @@
 # sharpened as well, but no weight is changed. A dense model, which adds positions to content, recalls
 # {num}`stretched_mqar/sinusoidal/accuracy/stretched/16x:.0%`, and RoPE {num}`stretched_mqar/rope/accuracy/stretched/16x:.0%`.
 #
-# In novels that is not enough, so there we also tuned the position part of the separated model, {num}`13_slow_down/position_share:.0%` of
-# its weights. At eight trained lengths its loss is then {num}`adapted_text/separated-sinusoidal/position-one-factor/gap/slowed/8x:+.3f±`
-# bits per byte above that of the untuned model reading through a sliding window of one trained length. RoPE, tuned on the same texts, still
-# does better. A dense model of which everything is tuned loses nothing against its own window, but its loss stays higher than that of the
-# separated model.
+# In novels that is not enough, and splitting the weights does harm. At eight trained lengths the loss of the separated model is
+# {num}`stretched_text/separated-sinusoidal/gap/slowed/8x:.2f` bits per byte above that of the same model reading through a sliding window
+# of one trained length. For a model that only puts position next to the content it is
+# {num}`stretched_text/concatenated-sinusoidal/gap/slowed/8x:.2f`. If we also tune the position part of the separated model,
+# {num}`13_slow_down/position_share:.0%` of its weights, {num}`adapted_text/separated-sinusoidal/position-one-factor/gap/slowed/8x:.3f±` is
+# left. RoPE, tuned on the same texts, still does better. A dense model of which everything is tuned loses nothing against its own window,
+# but its loss stays higher than that of the separated model.
 #
 # A harder task asks for the latest of several values. Slowed down, the separated model is far behind RoPE there. With its position part
 # tuned it finds {num}`adapted_latest_value/separated-sinusoidal/position/accuracy/adapted/32x:.0%` in texts thirty-two times as long, as
@@ -697,10 +699,15 @@ else:
 #
 # Recall is a made-up task, so we also read novels. At eight trained lengths the separated model is
 # {num}`extrapolation/separated-sinusoidal/gap/native/8x:+.2f` bits per byte above its own sliding window (the same model reading only the
-# last $L$ bytes). With slowed positions and nothing tuned it is {num}`stretched_text/separated-sinusoidal/gap/slowed/8x:+.2f` above. That
-# is better, but not enough. In novels a dense model with an added sinusoid loses less when it is slowed down, in every seed: it ends
-# {num}`stretched_text/sinusoidal/gap/slowed/8x:+.2f` above its own window, and its loss is lower, too (exploratory). RoPE ends
-# {num}`ladder_text/rope/gap/slowed/8x:+.2f` above. So what holds in recall does not hold in novels.
+# last $L$ bytes). With slowed positions and nothing tuned it is {num}`stretched_text/separated-sinusoidal/gap/slowed/8x:+.2f` above.
+#
+# **The other models with a sinusoid lose less**: the dense one ends {num}`stretched_text/sinusoidal/gap/slowed/8x:+.2f` above its own
+# window, and the concatenated one {num}`stretched_text/concatenated-sinusoidal/gap/slowed/8x:+.2f`, nearly as little as RoPE
+# ({num}`ladder_text/rope/gap/slowed/8x:+.2f`). So in novels, too, positions in their own columns can be slowed down with less loss
+# ({verdict}`stretched-text-beside-can-be-slowed-added-cannot: held`). But here splitting the weights does harm; we had claimed that it helps
+# ({verdict}`stretched-text-the-split-adds-to-it: refuted`). Size is not the reason: a wider separated model, with about as many parameters
+# as the others, ends {num}`ladder_text/separated-sinusoidal-wide/gap/slowed/8x:+.2f` above. None of these models survives, so something has
+# to be tuned. We tuned the separated model, and have not tuned the concatenated one yet.
 #
 # Slowed positions are new to the model, because the steps between neighbours are smaller. So let the model get used to them. In a separated
 # model we know which weights deal with positions: those of the position stream, and the columns of $W_Q$ and $W_K$ that read it.
@@ -933,11 +940,13 @@ if profile == "laptop" and len(tuned.made) and tuned_seeds > 11:  # what is said
     rope = [tuned.mean("rope/maps-one-factor", f"gap/slowed/{k}x") for k in (2, 4, 16)]
     assert max(rope) < 0.05
     untuned = RunTable(experiments.get("stretched_text").table(profile))
-    for read in ("gap/slowed/8x", "slowed/8x"):
-        more = untuned.minus(f"{FOUR[0]}:{read}", f"{FOUR[2]}:{read}")
-        assert (
-            len(more) == 6 and more.mean() > 0 and (more.min() > 0 or "gap" not in read)
-        )
+    ladder = RunTable(experiments.get("ladder_text").table(profile))
+    alone, beside, added = (untuned.mean(name, "gap/slowed/8x") for name in FOUR[:3])
+    rope = ladder.mean("rope", "gap/slowed/8x")
+    assert 0.03 < rope < beside < rope + 0.1 < added < alone
+    assert ladder.mean(EQUAL, "gap/slowed/8x") > alone
+    near_size = ladder.mean(EQUAL, "parameters") / ladder.mean("rope", "parameters")
+    assert 1 < near_size < 1.05
     at_size = [slowed.mean(name, "parameters") for name in (FOUR[0], FOUR[3])]
     assert 0.6 < at_size[0] / at_size[1] < 0.7, "a third fewer"
     assert learned[FOUR[2]] == 8 and drawn_of[FOUR[2]] == 12
@@ -958,9 +967,9 @@ if profile == "laptop" and len(tuned.made) and tuned_seeds > 11:  # what is said
 #
 # 1. **Slowing down works where continuing fails.** For recall no weight has to be tuned. For novels and latest values the position part had
 #    to be tuned as well.
-# 2. **Among sinusoids it works best for positions in their own columns.** If no weight mixes these columns with content, it works better
-#    still at equal width, but not at equal size. The separated model is also ahead of an added sinusoid with as few hands. For a
-#    concatenated model this is open.
+# 2. **Among sinusoids it works best for positions in their own columns**, in recall and in novels. Splitting the weights as well helps in
+#    recall at equal width, but not at equal size, and in novels it does harm as long as nothing is tuned. In recall the separated model is
+#    also ahead of an added sinusoid with as few hands; for a concatenated model this is open.
 # 3. **RoPE remains the one to beat.** It adds no position to the content either. It is slightly ahead in recall and alone in finding
 #    needles. It is far ahead with latest values as long as nothing is tuned; once both models are tuned, they are level there. In novels,
 #    tuned on the same texts, RoPE loses less.

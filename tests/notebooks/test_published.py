@@ -6,9 +6,7 @@ from sepnb import experiments, paths
 from sepnb.companion.book import not_run
 from sepnb.companion.check import published
 
-AWAITED: tuple[str, ...] = (
-    *(f"adapted_{task}" for task in ("mqar", "needle")),
-)
+AWAITED: tuple[str, ...] = (*(f"adapted_{task}" for task in ("mqar", "needle")),)
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
 
 WHERE = [
