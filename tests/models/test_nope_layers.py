@@ -49,7 +49,7 @@ def test_it_is_every_so_many_layers_in_every_kind_of_model(built, text, every, f
         logits = made(at, GAPS)
         torch.testing.assert_close(logits, Plain(made)(at, GAPS), rtol=0, atol=1e-10)
         torch.testing.assert_close(in_segments(made, at, length=4, size=N), made(at), rtol=0, atol=1e-10)
-        for scores in split_scores(made, at, GAPS):
+        for scores in split_scores(made, at):
             bare = (scores.layer + 1) % every == 0
             assert ("encoding" in scores.terms) is not bare
     assert (
