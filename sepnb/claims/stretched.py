@@ -154,6 +154,35 @@ FEW_WAVES = {
     ),
 }
 
+TUNED_BESIDE = f"{BESIDE}/position"
+"""Position beside the content, slowed down; tuned are the columns of W_Q and W_K that read it, and its
+norms."""
+SEEN = "Runs of all partners and of the untuned model had been seen, and no tuning of the model itself."
+
+TUNED_RECALL = {
+    "adapted-mqar-beside-as-often-as-rope-tuned": _of(
+        "A model with position beside its content of which the position part is tuned recalls values as "
+        "often as RoPE with YaRN of which W_Q and W_K are, within 3 points, those less than one trained "
+        "length back too",
+        pairs(f"{TUNED_BESIDE} - {ROPE}/maps", *ADAPTED, "near/adapted/16x", low=-0.03),
+        experiment="experiment/adapted_mqar",
+        remark="The same models had been seen untuned.",
+    ),
+    "adapted-mqar-beside-more-often-than-a-dense-adapter": _of(
+        "A model with position beside its content of which the position part is tuned recalls values more "
+        "often than one with position added to it and a low-rank adapter of more numbers, in both ways of "
+        "slowing it down",
+        pairs(
+            [f"{TUNED_BESIDE} - {DENSE}/{arm}" for arm in ("low-rank", "low-rank-evenly")],
+            ADAPTED[0],
+            "near/adapted/16x",
+            low=0.0,
+        ),
+        experiment="experiment/adapted_mqar",
+        remark="The same models had been seen untuned.",
+    ),
+}
+
 PAST = ("8x", "16x")
 GAP = gap("slowed", PAST)
 """At slowed positions, minus the sliding window of the same model as it was trained."""
@@ -175,6 +204,48 @@ TEXTS = {
         pairs(f"{SEPARATED} - {BESIDE}", *GAP, high=0.0),
         experiment="experiment/stretched_text",
         remark=REMARK,
+    ),
+    "adapted-text-beside-survives-with-one-factor": _text(
+        "A model with position beside its content of which the position part is tuned, with the factor 8, "
+        "survives at eight trained lengths",
+        levels(f"{TUNED_BESIDE}-one-factor", *gap("slowed", ("8x",)), high=SURVIVES),
+        remark=SEEN,
+    ),
+    "adapted-text-beside-survives-at-every-length": _text(
+        "A model with position beside its content of which the position part is tuned once survives at two, "
+        "four, eight and sixteen trained lengths",
+        levels(TUNED_BESIDE, *gap("slowed", ("2x", "4x", *PAST)), high=SURVIVES),
+        parts=True,
+        remark=SEEN,
+    ),
+    "adapted-text-beside-loses-less-than-a-dense-adapter": _text(
+        "A model with position beside its content of which the position part is tuned, with the factor 8, "
+        "loses less at eight trained lengths than one with position added to it and a low-rank adapter of "
+        "more numbers, in both ways of slowing it down, each against its own sliding window",
+        pairs(
+            [f"{TUNED_BESIDE}-one-factor - {DENSE}/low-rank-one-factor{way}" for way in ("", "-evenly")],
+            *gap("slowed", ("8x",)),
+            high=0.0,
+        ),
+        remark=SEEN,
+    ),
+    "adapted-text-beside-loses-no-more-than-rope": _text(
+        "A model with position beside its content of which the position part is tuned, with the factor 8, "
+        "loses no more at eight trained lengths than RoPE with YaRN of which W_Q and W_K are tuned alike, "
+        "within 0.03 bits, each against its own sliding window",
+        pairs(
+            f"{TUNED_BESIDE}-one-factor - {ROPE}/maps-one-factor",
+            *gap("slowed", ("8x",)),
+            high=0.03,
+        ),
+        remark=SEEN,
+    ),
+    "adapted-text-beside-loses-less-than-separated": _text(
+        "A model with position beside its content of which the position part is tuned, with the factor 8, "
+        "loses less at two and at eight trained lengths than a separated one tuned alike, each against its "
+        "own sliding window",
+        pairs(f"{TUNED_BESIDE}-one-factor - {TUNED}-one-factor", *gap("slowed", ("2x", "8x")), high=0.0),
+        remark=SEEN,
     ),
     "adapted-text-position-part-survives": _text(
         "A separated model of which the position part alone is tuned survives at eight and at sixteen "
@@ -240,6 +311,7 @@ TEXTS = {
 CLAIMS = {
     **EVERY,
     **FEW_WAVES,
+    **TUNED_RECALL,
     **TEXTS,
     **slowed("mqar"),
     **slowed("latest_value"),

@@ -57,7 +57,7 @@ CELLS = {
     **cells("separated-sinusoidal-constant", "position", "all"),
     **cells("sinusoidal", "all", "maps", "low-rank"),
     **cells("rope", "all", "maps", "low-rank"),
-    **cells("concatenated-sinusoidal", "position", "all"),
+    **cells("concatenated-sinusoidal", "position", "all", "position-one-factor", "position-not-slowed"),
     **cells("strict-sinusoidal", "position"),
     **cells("separated-sinusoidal", "position-maps", "content", "position-not-slowed"),
     **cells("separated-sinusoidal", "position-5", "position-1", "position-one-factor"),
