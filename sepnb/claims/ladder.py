@@ -249,11 +249,6 @@ CLAIMS = {
         "of a key at eight trained lengths more often than RoPE on all of them",
         pairs(each(f"{{}} - {ALL}", OF_SMALL), "accuracy/native/8x", low=0.0),
     ),
-    "ladder-latest-value-one-pair-finds-unchanged": _latest(
-        "Read without changes, RoPE on an eighth of the columns, which is one pair, finds nine tenths of the "
-        "latest values at sixteen trained lengths",
-        levels("rope-8th", UNCHANGED, low=0.9),
-    ),
     "ladder-latest-value-slowed-a-share-finds-as-often": _latest(
         "With positions slowed down, RoPE on an eighth, a quarter or half of the columns finds the latest "
         "value of a key at sixteen trained lengths as often as RoPE on all of them, within 3 points",

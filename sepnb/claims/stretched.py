@@ -35,11 +35,14 @@ EVENLY = (
 _of = partial(Claim, higher_is_better=True, floors=(LEARNT,), remark=REMARK)
 
 
+HERE = "with positions slowed down {} at sixteen trained lengths"
+
+
 def slowed(task: str) -> dict[str, Claim]:
     """What is asked of models whose positions are slowed down and whose weights are left alone, in the
     experiment `stretched_<task>`."""
     name, of = f"stretched-{task.replace('_', '-')}", {"experiment": f"experiment/stretched_{task}"}
-    here = f"with positions slowed down {DOES[task]} at sixteen trained lengths"
+    here = HERE.format(DOES[task])
     return {
         f"{name}-beside-can-be-slowed-added-cannot": _of(
             f"A model with position beside its content {here} more often than one with position added to it",
@@ -51,11 +54,19 @@ def slowed(task: str) -> dict[str, Claim]:
             pairs(f"{SEPARATED} - {BESIDE}", *AT_16X, low=0.0),
             **of,
         ),
-        f"{name}-as-often-as-slowed-rope": _of(
+        **beside_rope(task),
+    }
+
+
+def beside_rope(task: str) -> dict[str, Claim]:
+    """Of these claims the one that compares with RoPE."""
+    here = HERE.format(DOES[task])
+    return {
+        f"stretched-{task.replace('_', '-')}-as-often-as-slowed-rope": _of(
             f"A separated model {here} as often as RoPE slowed down alike, within 3 points",
             pairs(f"{SEPARATED} - {ROPE}", AT_16X[0], low=-0.03),
-            **of,
-        ),
+            experiment=f"experiment/stretched_{task}",
+        )
     }
 
 
@@ -86,18 +97,6 @@ def adapted(task: str) -> dict[str, Claim]:
             f"{FAR}adapted/16x",
             f"{FAR}adapted/32x",
             remark=REMARK,
-        ),
-        f"{name}-no-dense-adapter-of-its-size": _of(
-            f"A separated model of which the position part is tuned {does} more often than a dense one with "
-            f"a low-rank adapter of as many numbers",
-            pairs(f"{TUNED} - {DENSE}/low-rank", *ADAPTED, low=0.0),
-            **of,
-        ),
-        f"{name}-no-dense-adapter-slowed-evenly": _of(
-            f"A separated model of which the position part is tuned {does} more often than a dense one with "
-            f"a low-rank adapter of as many numbers, all waves of which are slowed down alike",
-            pairs(f"{TUNED} - {DENSE}/low-rank-evenly", *ADAPTED, low=0.0),
-            **of | {"remark": EVENLY},
         ),
         f"{name}-as-often-as-rope-tuned-alike": _of(
             f"A separated model of which the position part is tuned {does} as often as RoPE with YaRN of "
@@ -315,7 +314,7 @@ CLAIMS = {
     **TEXTS,
     **slowed("mqar"),
     **slowed("latest_value"),
-    **slowed("needle"),
+    **beside_rope("needle"),
     **at_equal_size("mqar", "2 points"),
     **at_equal_size("latest_value", "17 points"),
     **adapted("latest_value"),
