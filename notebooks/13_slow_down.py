@@ -516,11 +516,11 @@ figures.show_table(
 # {num}`stretched_needle/rope/accuracy/stretched/16x:.0%` of their digits at $16L$, and the separated model
 # {num}`stretched_needle/separated-sinusoidal/accuracy/stretched/16x:.0%`; a guess among the needles of the text would find
 # {num}`stretched_needle/rope/chance/random source/16x:.0%`. The separated model already loses a part of them at $2L$
-# ({num}`stretched_needle/separated-sinusoidal/accuracy/stretched/2x:.0%`). This is exploratory: our rules ask for twelve seeds, and
+# ({num}`stretched_needle/separated-sinusoidal/accuracy/stretched/2x:.0%`). This is exploratory: we had planned twelve seeds, and
 # {num}`13_slow_down/needle_seeds` have run.
 #
-# We ran no more seeds, because they could not have made our rules applicable: none of the three models with a sinusoid learned the task by
-# the measure of the table of latest values. So the table does not say which of the three is best. Inside the trained length they mostly
+# We ran no more seeds and withdrew our rules, because more seeds could not have made them applicable: none of the three models with a
+# sinusoid learned the task by the measure of the table of latest values. So the table does not say which of the three is best. Inside the trained length they mostly
 # miss the needles nearest to the question. The tests ask one question where training asked two, but we did not measure whether that is the
 # reason.
 

@@ -21,6 +21,8 @@ from sepnb.records.verdicts import SURVIVES
 DENSE, BESIDE, SEPARATED, ROPE = "sinusoidal", "concatenated-sinusoidal", "separated-sinusoidal", "rope"
 EQUAL = f"{SEPARATED}-wide"
 """A separated model with as many parameters as RoPE."""
+CONSTANT = f"{SEPARATED}-constant"
+"""A separated model in which every layer reads the position embeddings as they are."""
 TUNED = f"{SEPARATED}/position"
 AT_16X = ("accuracy/stretched/16x", "near/stretched/16x")
 """All answers in texts of sixteen trained lengths, and those less than one trained length back."""
@@ -35,14 +37,11 @@ EVENLY = (
 _of = partial(Claim, higher_is_better=True, floors=(LEARNT,), remark=REMARK)
 
 
-HERE = "with positions slowed down {} at sixteen trained lengths"
-
-
 def slowed(task: str) -> dict[str, Claim]:
     """What is asked of models whose positions are slowed down and whose weights are left alone, in the
     experiment `stretched_<task>`."""
     name, of = f"stretched-{task.replace('_', '-')}", {"experiment": f"experiment/stretched_{task}"}
-    here = HERE.format(DOES[task])
+    here = f"with positions slowed down {DOES[task]} at sixteen trained lengths"
     return {
         f"{name}-beside-can-be-slowed-added-cannot": _of(
             f"A model with position beside its content {here} more often than one with position added to it",
@@ -54,19 +53,11 @@ def slowed(task: str) -> dict[str, Claim]:
             pairs(f"{SEPARATED} - {BESIDE}", *AT_16X, low=0.0),
             **of,
         ),
-        **beside_rope(task),
-    }
-
-
-def beside_rope(task: str) -> dict[str, Claim]:
-    """Of these claims the one that compares with RoPE."""
-    here = HERE.format(DOES[task])
-    return {
-        f"stretched-{task.replace('_', '-')}-as-often-as-slowed-rope": _of(
+        f"{name}-as-often-as-slowed-rope": _of(
             f"A separated model {here} as often as RoPE slowed down alike, within 3 points",
             pairs(f"{SEPARATED} - {ROPE}", AT_16X[0], low=-0.03),
-            experiment=f"experiment/stretched_{task}",
-        )
+            **of,
+        ),
     }
 
 
@@ -204,6 +195,19 @@ TEXTS = {
         experiment="experiment/stretched_text",
         remark=REMARK,
     ),
+    "stretched-text-a-constant-stream-loses-less": _text(
+        "Past its trained length a separated model whose position stream stays as it is loses less at slowed "
+        "positions than one whose position stream evolves from layer to layer",
+        pairs(f"{CONSTANT} - {SEPARATED}", *GAP, high=0.0),
+        experiment="experiment/stretched_text",
+        remark=REMARK,
+    ),
+    "adapted-text-a-constant-stream-survives-with-one-factor": _text(
+        "A separated model whose position stream stays as it is, and of which the position part is tuned "
+        "with the factor 8, survives at eight trained lengths",
+        levels(f"{CONSTANT}/position-one-factor", *gap("slowed", ("8x",)), high=SURVIVES),
+        remark=REMARK,
+    ),
     "adapted-text-beside-survives-with-one-factor": _text(
         "A model with position beside its content of which the position part is tuned, with the factor 8, "
         "survives at eight trained lengths",
@@ -314,9 +318,7 @@ CLAIMS = {
     **TEXTS,
     **slowed("mqar"),
     **slowed("latest_value"),
-    **beside_rope("needle"),
     **at_equal_size("mqar", "2 points"),
     **at_equal_size("latest_value", "17 points"),
     **adapted("latest_value"),
-    **adapted("needle"),
 }
