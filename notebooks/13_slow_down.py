@@ -472,9 +472,7 @@ figures.show_table(
 #    many parameters as RoPE, finds {num}`stretched_latest_value/separated-sinusoidal-wide/accuracy/stretched/16x:.0%`
 #    ({verdict}`stretched-latest-value-as-often-as-slowed-rope-at-equal-parameters: refuted`).
 # 2. **The order of the other three is the same as in recall**: separated, concatenated, dense. This is exploratory, because it counts only
-#    the seeds that learned the task. Our rules ask that five sixths of the seeds learn it, and too few did. So two rules cannot be judged:
-#    concatenated against added positions ({verdict}`stretched-latest-value-beside-can-be-slowed-added-cannot: not testable here`) and the
-#    split ({verdict}`stretched-latest-value-the-split-adds-to-it: not testable here`).
+#    the seeds that learned the task. Our rules asked that five sixths of the seeds learn it, and too few did, so we withdrew them.
 # 3. **Many values near the end are lost.** The three models with a sinusoid find less than half of the near values, and RoPE nearly all. A
 #    possible reason is that slower positions bring neighbours closer together, and here a model has to tell which of them is later.
 

@@ -37,26 +37,34 @@ EVENLY = (
 _of = partial(Claim, higher_is_better=True, floors=(LEARNT,), remark=REMARK)
 
 
-def slowed(task: str) -> dict[str, Claim]:
-    """What is asked of models whose positions are slowed down and whose weights are left alone, in the
-    experiment `stretched_<task>`."""
-    name, of = f"stretched-{task.replace('_', '-')}", {"experiment": f"experiment/stretched_{task}"}
-    here = f"with positions slowed down {DOES[task]} at sixteen trained lengths"
+def here(task: str) -> str:
+    """What a model does in a task, in words."""
+    return f"with positions slowed down {DOES[task]} at sixteen trained lengths"
+
+
+RECALL = {
+    "stretched-mqar-beside-can-be-slowed-added-cannot": _of(
+        f"A model with position beside its content {here('mqar')} more often than one with position added to "
+        f"it",
+        pairs(f"{BESIDE} - {DENSE}", *AT_16X, low=0.0),
+        experiment="experiment/stretched_mqar",
+    ),
+    "stretched-mqar-the-split-adds-to-it": _of(
+        f"A separated model {here('mqar')} more often than one with position beside its content and no split",
+        pairs(f"{SEPARATED} - {BESIDE}", *AT_16X, low=0.0),
+        experiment="experiment/stretched_mqar",
+    ),
+}
+
+
+def beside_rope(task: str) -> dict[str, Claim]:
+    """What is asked of models in `stretched_<task>`, whose positions are slowed down and whose weights are
+    left alone, beside RoPE."""
     return {
-        f"{name}-beside-can-be-slowed-added-cannot": _of(
-            f"A model with position beside its content {here} more often than one with position added to it",
-            pairs(f"{BESIDE} - {DENSE}", *AT_16X, low=0.0),
-            **of,
-        ),
-        f"{name}-the-split-adds-to-it": _of(
-            f"A separated model {here} more often than one with position beside its content and no split",
-            pairs(f"{SEPARATED} - {BESIDE}", *AT_16X, low=0.0),
-            **of,
-        ),
-        f"{name}-as-often-as-slowed-rope": _of(
-            f"A separated model {here} as often as RoPE slowed down alike, within 3 points",
+        f"stretched-{task.replace('_', '-')}-as-often-as-slowed-rope": _of(
+            f"A separated model {here(task)} as often as RoPE slowed down alike, within 3 points",
             pairs(f"{SEPARATED} - {ROPE}", AT_16X[0], low=-0.03),
-            **of,
+            experiment=f"experiment/stretched_{task}",
         ),
     }
 
@@ -75,27 +83,23 @@ def at_equal_size(task: str, seen: str) -> dict[str, Claim]:
     }
 
 
-def adapted(task: str) -> dict[str, Claim]:
-    """What is asked of models of which one part is tuned at slowed positions, in `adapted_<task>`."""
-    name, of = f"adapted-{task.replace('_', '-')}", {"experiment": f"experiment/adapted_{task}"}
-    does = DOES[task]
-    return {
-        f"{name}-the-position-part-is-enough": uses_claim(
-            f"adapted_{task}",
-            f"A separated model of which the position part alone is tuned {does} at sixteen and at "
-            f"thirty-two trained lengths",
-            TUNED,
-            f"{FAR}adapted/16x",
-            f"{FAR}adapted/32x",
-            remark=REMARK,
-        ),
-        f"{name}-as-often-as-rope-tuned-alike": _of(
-            f"A separated model of which the position part is tuned {does} as often as RoPE with YaRN of "
-            f"which everything is, W_Q and W_K are, or a low-rank adapter is, within 3 points",
-            pairs([f"{TUNED} - {ROPE}/{arm}" for arm in ("all", "maps", "low-rank")], *ADAPTED, low=-0.03),
-            **of,
-        ),
-    }
+TUNED_LATEST = {
+    "adapted-latest-value-the-position-part-is-enough": uses_claim(
+        "adapted_latest_value",
+        f"A separated model of which the position part alone is tuned {DOES['latest_value']} at sixteen and "
+        f"at thirty-two trained lengths",
+        TUNED,
+        f"{FAR}adapted/16x",
+        f"{FAR}adapted/32x",
+        remark=REMARK,
+    ),
+    "adapted-latest-value-as-often-as-rope-tuned-alike": _of(
+        f"A separated model of which the position part is tuned {DOES['latest_value']} as often as RoPE with "
+        f"YaRN of which everything is, W_Q and W_K are, or a low-rank adapter is, within 3 points",
+        pairs([f"{TUNED} - {ROPE}/{arm}" for arm in ("all", "maps", "low-rank")], *ADAPTED, low=-0.03),
+        experiment="experiment/adapted_latest_value",
+    ),
+}
 
 
 READINGS = tuple(
@@ -194,6 +198,24 @@ TEXTS = {
         pairs(f"{SEPARATED} - {BESIDE}", *GAP, high=0.0),
         experiment="experiment/stretched_text",
         remark=REMARK,
+    ),
+    "stretched-text-it-is-not-the-number-of-waves": _text(
+        "Past its trained length a model with position beside its content loses less at slowed positions "
+        "than a dense one to which as few waves are added",
+        pairs(f"{BESIDE} - {DENSE}-quarter", *GAP, high=0.0),
+        experiment="experiment/stretched_text",
+        remark="The other models had been seen.",
+    ),
+    "adapted-text-it-is-not-the-number-of-waves": _text(
+        "A model with position beside its content of which the position part is tuned, with the factor 8, "
+        "loses less at eight trained lengths than a dense one to which as few waves are added, with a "
+        "low-rank adapter of more numbers, each against its own sliding window",
+        pairs(
+            f"{TUNED_BESIDE}-one-factor - {DENSE}-quarter/low-rank-one-factor",
+            *gap("slowed", ("8x",)),
+            high=0.0,
+        ),
+        remark="Four runs of the first model had been seen, and all runs of a dense one with more waves.",
     ),
     "stretched-text-a-constant-stream-loses-less": _text(
         "Past its trained length a separated model whose position stream stays as it is loses less at slowed "
@@ -316,9 +338,10 @@ CLAIMS = {
     **FEW_WAVES,
     **TUNED_RECALL,
     **TEXTS,
-    **slowed("mqar"),
-    **slowed("latest_value"),
+    **RECALL,
+    **beside_rope("mqar"),
+    **beside_rope("latest_value"),
     **at_equal_size("mqar", "2 points"),
     **at_equal_size("latest_value", "17 points"),
-    **adapted("latest_value"),
+    **TUNED_LATEST,
 }

@@ -25,7 +25,7 @@ from .long_windows import LongTexts, read
 from .methods import run_of
 from .readings import CHOSEN_AT, READINGS, SLOW, read_by
 from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, counts_of, restored
-from .stretched import METHODS
+from .stretched import METHODS, QUARTER
 from .sweep import STEPS, Sweep
 from .texts import TextExperiment
 from .tuning import TUNING_SEED, OfTuning, Tuning, cells, tuning_of
@@ -44,7 +44,7 @@ SWEEP = Sweep(
     name="stretched_text_sweep",
     title="Learning rates of models that are read at slowed positions",
     order=8,
-    methods=("concatenated-sinusoidal", "separated-sinusoidal-constant", "separated-phase"),
+    methods=("concatenated-sinusoidal", "separated-sinusoidal-constant", "separated-phase", QUARTER),
     smoke=("concatenated-sinusoidal",),
     config_of=run_of,
     steps=STEPS,
@@ -65,6 +65,7 @@ CELLS = {
     **cells("rope", "maps-one-factor"),
     **cells("sinusoidal", "low-rank-one-factor", "low-rank-one-factor-evenly"),
     **cells("sinusoidal", "all-one-factor", "all-one-factor-evenly"),
+    **cells(QUARTER, "low-rank-one-factor"),
 }
 SLOWED = tuple(Protocol(name) for name in FACTORS)
 
@@ -220,7 +221,7 @@ STRETCHED = TextExperiment(
         nothing else is changed?""",
     order=9,
     sweeps=(SWEEP, LR_SCREEN),
-    methods=tuple(METHODS),
+    methods=(*METHODS, QUARTER),
     smoke=("separated-sinusoidal",),
     costs={"smoke": 4.0, "laptop": 280.0},
     measures=stretched,

@@ -48,7 +48,7 @@ FEW_WAVES = listed(
         {"encoding": lambda size: Sinusoidal(columns=size.width // POS_SHARE)},
     )
 )
-"""The dense control of a task: as many waves as the separated model has, added to content instead of beside
+"""A dense control: as many waves as the separated model has, added to content instead of beside
 it. It tells a sum from a small number of waves."""
 
 RUNGS = {
