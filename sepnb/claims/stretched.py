@@ -217,6 +217,22 @@ TEXTS = {
         ),
         remark="Four runs of the first model had been seen, and all runs of a dense one with more waves.",
     ),
+    "adapted-text-beside-loses-less-slowed-by-yarn": _text(
+        "A model with position beside its content of which the position part is tuned, with the factor 8, "
+        "loses less at eight trained lengths than dense ones, with all waves or with as few, that have a "
+        "low-rank adapter of more numbers, if all are slowed down by YaRN, each against its own sliding "
+        "window",
+        pairs(
+            [
+                f"{TUNED_BESIDE}-one-factor-yarn - {DENSE}{waves}/low-rank-one-factor-yarn"
+                for waves in ("", "-quarter")
+            ],
+            *gap("slowed", ("8x",)),
+            high=0.0,
+        ),
+        remark="Written when it had been seen that untuned all three lose least in novels by YaRN, and that "
+        "by parts the first loses nothing once it is tuned.",
+    ),
     "stretched-text-a-constant-stream-loses-less": _text(
         "Past its trained length a separated model whose position stream stays as it is loses less at slowed "
         "positions than one whose position stream evolves from layer to layer",

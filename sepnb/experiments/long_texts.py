@@ -65,7 +65,9 @@ CELLS = {
     **cells("rope", "maps-one-factor"),
     **cells("sinusoidal", "low-rank-one-factor", "low-rank-one-factor-evenly"),
     **cells("sinusoidal", "all-one-factor", "all-one-factor-evenly"),
-    **cells(QUARTER, "low-rank-one-factor"),
+    **cells(QUARTER, "low-rank-one-factor", "low-rank-one-factor-yarn"),
+    **cells("sinusoidal", "low-rank-one-factor-yarn"),
+    **cells("concatenated-sinusoidal", "position-one-factor-yarn"),
 }
 SLOWED = tuple(Protocol(name) for name in FACTORS)
 

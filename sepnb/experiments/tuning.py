@@ -33,9 +33,10 @@ TIMES = 8
 FACTORS = (8, 16)
 """Drawn anew in every step, with the position at which its texts begin."""
 
-TURNED, OTHERS, EVENLY = "yarn", "parts-1-32-log", "interpolation-log"
+TURNED, OTHERS, EVENLY, BY_YARN = "yarn", "parts-1-32-log", "interpolation-log", "yarn-log"
 """RoPE is slowed by YaRN, as it is in practice, every other model by parts, with logits scaled by log n. A
-dense sinusoid is slowed in a second way too, all waves alike: untuned, it reads further so."""
+dense sinusoid is slowed in a second way too, all waves alike: untuned, it recalls more so. And sinusoids that
+are not split are slowed by YaRN, with log n: untuned, they lose least in novels so."""
 
 TUNING_SEED = 1000
 """Added to the seed: a tuning draws other samples than the training did."""
@@ -75,6 +76,8 @@ ARMS: Mapping[str, Arm] = {
     "low-rank-evenly": Arm("low rank", FAST, reading=EVENLY),
     "low-rank-one-factor-evenly": Arm("low rank", FAST, (), reading=EVENLY),
     "all-one-factor-evenly": Arm("all", SLOW, (), reading=EVENLY),
+    "low-rank-one-factor-yarn": Arm("low rank", FAST, (), reading=BY_YARN),
+    "position-one-factor-yarn": Arm("position", FAST, (), reading=BY_YARN),
     "position-not-slowed": Arm("position", FAST, (), slowed=False),
     "position-5": Arm("position", FAST, share=0.05),
     "position-1": Arm("position", FAST, share=0.01),
