@@ -68,6 +68,7 @@ CELLS = {
     **cells(QUARTER, "low-rank-one-factor", "low-rank-one-factor-yarn"),
     **cells("sinusoidal", "low-rank-one-factor-yarn"),
     **cells("concatenated-sinusoidal", "position-one-factor-yarn"),
+    **cells("separated-sinusoidal", "position-one-factor-yarn"),
 }
 SLOWED = tuple(Protocol(name) for name in FACTORS)
 

@@ -35,8 +35,8 @@ FACTORS = (8, 16)
 
 TURNED, OTHERS, EVENLY, BY_YARN = "yarn", "parts-1-32-log", "interpolation-log", "yarn-log"
 """RoPE is slowed by YaRN, as it is in practice, every other model by parts, with logits scaled by log n. A
-dense sinusoid is slowed in a second way too, all waves alike: untuned, it recalls more so. And sinusoids that
-are not split are slowed by YaRN, with log n: untuned, they lose least in novels so."""
+dense sinusoid is slowed in a second way too, all waves alike: untuned, it recalls more so. And every
+sinusoid is slowed by YaRN, with log n, too: untuned, they lose least in novels so, or nearly."""
 
 TUNING_SEED = 1000
 """Added to the seed: a tuning draws other samples than the training did."""
