@@ -13,10 +13,11 @@
 # %% [markdown]
 # # What was found
 #
-# **Finding.** Position needs few dimensions, and hardly any that are its own. A sinusoid that is added to all columns can hardly be slowed
-# down in a longer text. Added to a quarter of the columns it can, and next to the content still better. With a small part of the weights
-# tuned, models of both kinds lose nothing in novels of eight trained lengths against themselves reading through a sliding window. Keeping
-# position and content apart in every layer does not bring a model closer to its window, and continuing positions fails.
+# **Finding.** Position needs few dimensions, and once a model is tuned, it hardly matters whether they are its own. A model that adds a
+# sinusoid to all columns loses much in longer novels, even if the sinusoid is slowed down. Added to a quarter of the columns it loses less,
+# and next to the content still less. With a small part of the weights tuned, models of both kinds lose nothing in novels of eight trained
+# lengths against themselves reading through a sliding window. Keeping position and content apart in every layer does not bring a model
+# closer to its window, and continuing positions fails.
 #
 # Nothing here says that any of these models is better than RoPE. RoPE loses nothing either, and its loss is lower.
 #
