@@ -153,33 +153,10 @@ TUNED_BESIDE = f"{BESIDE}/position"
 norms."""
 SEEN = "Runs of all partners and of the untuned model had been seen, and no tuning of the model itself."
 
-TUNED_RECALL = {
-    "adapted-mqar-beside-as-often-as-rope-tuned": _of(
-        "A model with position beside its content of which the position part is tuned recalls values as "
-        "often as RoPE with YaRN of which W_Q and W_K are, within 3 points, those less than one trained "
-        "length back too",
-        pairs(f"{TUNED_BESIDE} - {ROPE}/maps", *ADAPTED, "near/adapted/16x", low=-0.03),
-        experiment="experiment/adapted_mqar",
-        remark="The same models had been seen untuned.",
-    ),
-    "adapted-mqar-beside-more-often-than-a-dense-adapter": _of(
-        "A model with position beside its content of which the position part is tuned recalls values more "
-        "often than one with position added to it and a low-rank adapter of more numbers, in both ways of "
-        "slowing it down",
-        pairs(
-            [f"{TUNED_BESIDE} - {DENSE}/{arm}" for arm in ("low-rank", "low-rank-evenly")],
-            ADAPTED[0],
-            "near/adapted/16x",
-            low=0.0,
-        ),
-        experiment="experiment/adapted_mqar",
-        remark="The same models had been seen untuned.",
-    ),
-}
-
 PAST = ("8x", "16x")
 GAP = gap("slowed", PAST)
 """At slowed positions, minus the sliding window of the same model as it was trained."""
+AT_8X = gap("slowed", ("8x",))[0]
 
 ONE = "Runs in which the factor was drawn had been seen, of every model that is compared."
 
@@ -206,13 +183,40 @@ TEXTS = {
         experiment="experiment/stretched_text",
         remark="The other models had been seen.",
     ),
+    "stretched-text-few-waves-lose-less": _text(
+        "Past its trained length a dense model to which few waves are added loses less at slowed positions "
+        "than one to which all are added, both if content is as large beside position as in the first and if "
+        "it is as large as in the second",
+        pairs(
+            [f"{DENSE}-quarter - {DENSE}-weak", f"{DENSE}-quarter-strong - {DENSE}"],
+            *GAP,
+            high=0.0,
+        ),
+        experiment="experiment/stretched_text",
+        remark="Both dense models had been seen with content drawn alike.",
+    ),
+    "stretched-text-few-columns-do-not-matter": _text(
+        "A dense model to which few waves are added loses as much at eight trained lengths and slowed "
+        "positions if its waves are spread over all columns, within 0.1 bits",
+        pairs(f"{DENSE}-quarter-spread - {DENSE}-quarter", AT_8X, low=-0.1, high=0.1),
+        experiment="experiment/stretched_text",
+        remark="The model with waves in a quarter of the columns had been seen.",
+    ),
+    "stretched-text-longer-all-waves-lose-most": _text(
+        "After four times the training, too, a dense model to which all waves are added loses more at slowed "
+        "positions past its trained length than one to which few are added, and than one with position "
+        "beside its content",
+        pairs([f"{DENSE}-quarter - {DENSE}", f"{BESIDE} - {DENSE}"], *GAP, high=0.0),
+        experiment="experiment/stretched_text_longer",
+        remark="After the shorter training all three had been seen.",
+    ),
     "adapted-text-it-is-not-the-number-of-waves": _text(
         "A model with position beside its content of which the position part is tuned, with the factor 8, "
         "loses less at eight trained lengths than a dense one to which as few waves are added, with a "
         "low-rank adapter of more numbers, each against its own sliding window",
         pairs(
             f"{TUNED_BESIDE}-one-factor - {DENSE}-quarter/low-rank-one-factor",
-            *gap("slowed", ("8x",)),
+            AT_8X,
             high=0.0,
         ),
         remark="Four runs of the first model had been seen, and all runs of a dense one with more waves.",
@@ -227,7 +231,7 @@ TEXTS = {
                 f"{TUNED_BESIDE}-one-factor-yarn - {DENSE}{waves}/low-rank-one-factor-yarn"
                 for waves in ("", "-quarter")
             ],
-            *gap("slowed", ("8x",)),
+            AT_8X,
             high=0.0,
         ),
         remark="Written when it had been seen that untuned all three lose least in novels by YaRN, and that "
@@ -243,20 +247,13 @@ TEXTS = {
     "adapted-text-a-constant-stream-survives-with-one-factor": _text(
         "A separated model whose position stream stays as it is, and of which the position part is tuned "
         "with the factor 8, survives at eight trained lengths",
-        levels(f"{CONSTANT}/position-one-factor", *gap("slowed", ("8x",)), high=SURVIVES),
+        levels(f"{CONSTANT}/position-one-factor", AT_8X, high=SURVIVES),
         remark=REMARK,
     ),
     "adapted-text-beside-survives-with-one-factor": _text(
         "A model with position beside its content of which the position part is tuned, with the factor 8, "
         "survives at eight trained lengths",
-        levels(f"{TUNED_BESIDE}-one-factor", *gap("slowed", ("8x",)), high=SURVIVES),
-        remark=SEEN,
-    ),
-    "adapted-text-beside-survives-at-every-length": _text(
-        "A model with position beside its content of which the position part is tuned once survives at two, "
-        "four, eight and sixteen trained lengths",
-        levels(TUNED_BESIDE, *gap("slowed", ("2x", "4x", *PAST)), high=SURVIVES),
-        parts=True,
+        levels(f"{TUNED_BESIDE}-one-factor", AT_8X, high=SURVIVES),
         remark=SEEN,
     ),
     "adapted-text-beside-loses-less-than-a-dense-adapter": _text(
@@ -265,7 +262,7 @@ TEXTS = {
         "more numbers, in both ways of slowing it down, each against its own sliding window",
         pairs(
             [f"{TUNED_BESIDE}-one-factor - {DENSE}/low-rank-one-factor{way}" for way in ("", "-evenly")],
-            *gap("slowed", ("8x",)),
+            AT_8X,
             high=0.0,
         ),
         remark=SEEN,
@@ -276,7 +273,7 @@ TEXTS = {
         "within 0.03 bits, each against its own sliding window",
         pairs(
             f"{TUNED_BESIDE}-one-factor - {ROPE}/maps-one-factor",
-            *gap("slowed", ("8x",)),
+            AT_8X,
             high=0.03,
         ),
         remark=SEEN,
@@ -297,7 +294,7 @@ TEXTS = {
     "adapted-text-position-part-survives-with-one-factor": _text(
         "A separated model of which the position part alone is tuned, with the factor 8, survives at eight "
         "trained lengths",
-        levels(f"{TUNED}-one-factor", *gap("slowed", ("8x",)), high=SURVIVES),
+        levels(f"{TUNED}-one-factor", AT_8X, high=SURVIVES),
         remark=f"{REMARK} So had two runs in which the factor was drawn: they lost more.",
     ),
     "adapted-text-no-dense-adapter-of-its-size": _text(
@@ -310,13 +307,13 @@ TEXTS = {
         "A separated model of which the position part is tuned with the factor 8 loses less at eight trained "
         "lengths than a dense one with a low-rank adapter of as many numbers, tuned alike, each against its "
         "own sliding window",
-        pairs(f"{TUNED}-one-factor - {DENSE}/low-rank-one-factor", *gap("slowed", ("8x",)), high=0.0),
+        pairs(f"{TUNED}-one-factor - {DENSE}/low-rank-one-factor", AT_8X, high=0.0),
         remark=ONE,
     ),
     "adapted-text-less-than-a-dense-model-tuned-whole": _text(
         "A separated model of which the position part is tuned with the factor 8 loses less at eight trained "
         "lengths than a dense one of which everything is, each against its own sliding window",
-        pairs(f"{TUNED}-one-factor - {DENSE}/all-one-factor", *gap("slowed", ("8x",)), high=0.0),
+        pairs(f"{TUNED}-one-factor - {DENSE}/all-one-factor", AT_8X, high=0.0),
         remark="A trial of one seed had been seen, in which the dense model lost about as little, and one "
         "seed of a dense model that is slowed down evenly and tuned whole.",
     ),
@@ -326,7 +323,7 @@ TEXTS = {
         "many numbers, and than one of which everything is tuned, each against its own sliding window",
         pairs(
             [f"{TUNED}-one-factor - {DENSE}/{arm}-one-factor-evenly" for arm in ("low-rank", "all")],
-            *gap("slowed", ("8x",)),
+            AT_8X,
             high=0.0,
         ),
         remark=EVENLY,
@@ -352,7 +349,6 @@ TEXTS = {
 CLAIMS = {
     **EVERY,
     **FEW_WAVES,
-    **TUNED_RECALL,
     **TEXTS,
     **RECALL,
     **beside_rope("mqar"),

@@ -134,8 +134,9 @@ class SinusoidalInput(InputModule, Extendable):
     def __init__(self, width: int, encoding: "Sinusoidal") -> None:
         super().__init__()
         columns = width if encoding.columns is None else encoding.columns
-        if columns > width:
-            raise ValueError(f"columns is {columns}; the input has {width}, give at most as many")
+        if columns * encoding.copies > width:
+            several = f" in each of {encoding.copies} copies" if encoding.copies > 1 else ""
+            raise ValueError(f"columns is {columns}{several}; the input has {width}, give at most as many")
         self.width, self.columns, self.encoding = width, columns, encoding
         for _, share in _shares(torch.zeros(1, encoding.dims), columns):
             _check(share, encoding.base, encoding.layout)
@@ -161,32 +162,39 @@ class SinusoidalInput(InputModule, Extendable):
         # The model has checked the positions: none is read here.
         how = self.encoding.layout, torch.float64
         waves = torch.cat([_embedding(one, width, waves, *how) for (one, width), waves in shares], dim=-1)
-        return nn.functional.pad(waves, (0, self.width - self.columns))
+        copies = self.encoding.copies
+        if copies > 1:
+            waves = torch.cat(copies * [waves / copies**0.5], dim=-1)
+        return nn.functional.pad(waves, (0, self.width - waves.shape[-1]))
 
 
 @dataclass(frozen=True)
 class Sinusoidal(Encoding):
     """Fixed sines and cosines at the input, unscaled; with `dims` coordinates, each in its share of the
-    columns. The waves are in the first `columns` of the width, and the others are zero; None: in all. With a
-    `period` they repeat: a position, or each coordinate, is read modulo it."""
+    columns. The waves are in the first `columns` of the width, and the others are zero; None: in all. With
+    several `copies` the next columns hold the same waves again, and all are divided by the root of their
+    number, so that embeddings are as long. With a `period` they repeat: a position, or each coordinate, is
+    read modulo it."""
 
     name = "sinusoidal"
     order = 1
     sites = frozenset({Site.INPUT})
     reads_index = True
     real_positions = True
-    later = ("dims", "columns", "period")
+    later = ("dims", "columns", "period", "copies")
 
     base: float = 10_000.0
     layout: str = "interleaved"
     dims: int = 1
     columns: int | None = None
     period: int | None = None
+    copies: int = 1
 
     def __post_init__(self) -> None:
         check_dims(self.dims)
         if self.columns is not None:
             whole("columns", self.columns, self.dims, WIDEST, needs="each coordinate needs a column")
+        whole("copies", self.copies, 1, WIDEST)
         if self.period is not None:
             whole("period", self.period, 2, FARTHEST, needs="of one position all are alike")
         _check(4, self.base, self.layout)

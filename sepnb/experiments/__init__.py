@@ -81,6 +81,8 @@ _REGISTRY: dict[str, Experiment] = {
             *each_pair.EXPERIMENTS,
             long_texts.SWEEP,
             long_texts.STRETCHED,
+            long_texts.LONGER_SWEEP,
+            long_texts.STRETCHED_LONGER,
             long_texts.ADAPTED,
             ladder.SWEEP,
             ladder.EXPERIMENT,

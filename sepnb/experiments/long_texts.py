@@ -8,7 +8,8 @@ compared with what the same model, untuned, pays for it through a sliding window
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from math import log
 from typing import Any
 
@@ -25,7 +26,7 @@ from .long_windows import LongTexts, read
 from .methods import run_of
 from .readings import CHOSEN_AT, READINGS, SLOW, read_by
 from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, counts_of, restored
-from .stretched import METHODS, QUARTER
+from .stretched import FEW_OR_SMALL, METHODS, QUARTER, WEAK
 from .sweep import STEPS, Sweep
 from .texts import TextExperiment
 from .tuning import TUNING_SEED, OfTuning, Tuning, cells, tuning_of
@@ -44,13 +45,32 @@ SWEEP = Sweep(
     name="stretched_text_sweep",
     title="Learning rates of models that are read at slowed positions",
     order=8,
-    methods=("concatenated-sinusoidal", "separated-sinusoidal-constant", "separated-phase", QUARTER),
+    methods=(
+        *("concatenated-sinusoidal", "separated-sinusoidal-constant", "separated-phase"),
+        *(QUARTER, *FEW_OR_SMALL),
+    ),
     smoke=("concatenated-sinusoidal",),
     config_of=run_of,
     steps=STEPS,
     costs={"smoke": 1.0, "laptop": 65.0},
 )
 """Of the methods that `lr_screen` did not try, in the same way."""
+
+TRAINING = 4
+"""Times the training of the other experiments, for `stretched_text_longer`."""
+LONGER = {profile: replace(size, steps=size.steps * TRAINING) for profile, size in lm.SIZES.items()}
+KEY_MODELS = ("sinusoidal", QUARTER, "concatenated-sinusoidal", "separated-sinusoidal", "rope")
+
+LONGER_SWEEP = Sweep(
+    name="stretched_text_longer_sweep",
+    title=f"Learning rates of {TRAINING} times the training",
+    order=8,
+    methods=KEY_MODELS,
+    smoke=("concatenated-sinusoidal",),
+    config_of=partial(run_of, sizes=LONGER),
+    steps={profile: steps * TRAINING for profile, steps in STEPS.items()},
+    costs={"smoke": 3.0, "laptop": 120.0},
+)
 
 CELLS = {
     **cells("separated-sinusoidal", "position", "all"),
@@ -67,6 +87,7 @@ CELLS = {
     **cells("sinusoidal", "all-one-factor", "all-one-factor-evenly"),
     **cells(QUARTER, "low-rank-one-factor", "low-rank-one-factor-yarn"),
     **cells("sinusoidal", "low-rank-one-factor-yarn"),
+    **cells(WEAK, "low-rank-one-factor"),
     **cells("concatenated-sinusoidal", "position-one-factor-yarn"),
     **cells("separated-sinusoidal", "position-one-factor-yarn"),
 }
@@ -224,9 +245,23 @@ STRETCHED = TextExperiment(
         nothing else is changed?""",
     order=9,
     sweeps=(SWEEP, LR_SCREEN),
-    methods=(*METHODS, QUARTER),
+    methods=(*METHODS, QUARTER, *FEW_OR_SMALL),
     smoke=("separated-sinusoidal",),
     costs={"smoke": 4.0, "laptop": 280.0},
+    measures=stretched,
+    shared=True,
+)
+STRETCHED_LONGER = TextExperiment(
+    name="stretched_text_longer",
+    title=f"Positions slowed down after {TRAINING} times the training: novels",
+    question="""Do models that were trained longer lose as much in longer novels once their positions are
+        slowed down, and does one lose less than another as before?""",
+    order=9,
+    sizes=LONGER,
+    sweeps=(LONGER_SWEEP,),
+    methods=KEY_MODELS,
+    smoke=("concatenated-sinusoidal",),
+    costs={"smoke": 6.0, "laptop": 400.0},
     measures=stretched,
     shared=True,
 )

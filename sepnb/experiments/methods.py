@@ -139,8 +139,9 @@ class Facets(NamedTuple):
     Fields: `streams`, "dense", "concatenated" (columns for position, and nothing split), "separated" or
     "strict"; the names of the encodings; `positions`, "text" where training has those of the text, else the
     sampler; `score`, what is unusual in what heads read, in what becomes of the position embedding, in what
-    is split; `size`, "long" where it is trained on longer texts, "own" where its width or the share of
-    position is, else ""; and the unusual options, but for those that follow from the width.
+    is split, in how large content is drawn; `size`, "long" where it is trained on longer texts, "own" where
+    its width or the share of position is, else ""; and the unusual options, but for those that follow from
+    the width.
     """
 
     streams: str
@@ -151,7 +152,7 @@ class Facets(NamedTuple):
     options: tuple[str, ...]
 
 
-OF_SCORE = ("query_key", "pos_stream", "norm", "split", "readout", "nope_every")
+OF_SCORE = ("query_key", "pos_stream", "norm", "split", "readout", "nope_every", "embedding_std")
 """The fields of a model that this facet tells."""
 
 

@@ -51,6 +51,22 @@ FEW_WAVES = listed(
 """A dense control: as many waves as the separated model has, added to content instead of beside
 it. It tells a sum from a small number of waves."""
 
+SPREAD, WEAK, STRONG = f"{QUARTER}-spread", "sinusoidal-weak", f"{QUARTER}-strong"
+FEW_OR_SMALL = listed(
+    Method(
+        SPREAD,
+        "its waves spread over all columns",
+        QUARTER,
+        {"encoding": lambda size: Sinusoidal(columns=size.width // POS_SHARE, copies=POS_SHARE)},
+    ),
+    Method(WEAK, "content twice as large", "sinusoidal", {"embedding_std": 1.0}),
+    Method(STRONG, "content half as large", QUARTER, {"embedding_std": 0.25}),
+)
+"""Why does the control read further than a dense model with all waves? It has fewer waves, in fewer columns,
+and shorter position embeddings. The first of these has its waves and its length of embeddings, in all
+columns. The others change the length beside content: to that of the control with all waves, and to that of
+all waves with those of the control."""
+
 RUNGS = {
     name: LADDER[name]
     for name in (

@@ -101,6 +101,23 @@ def test_waves_in_the_first_columns_are_those_of_that_width_and_the_rest_is_zero
     torch.testing.assert_close(module(positions)[:, :6], slowed, rtol=0, atol=1e-12)
 
 
+def test_copies_of_the_waves_lie_side_by_side_and_are_together_as_long_as_one():
+    positions, encoding = torch.tensor([0, 5, 4095]), Sinusoidal(37.0, columns=6, copies=3)
+    module, one = encoding.at_input(20, max_length=4), Sinusoidal(37.0, columns=6).at_input(20, max_length=4)
+    for extension in (None, PositionInterpolation(4)):
+        module.extend(extension)
+        one.extend(extension)
+        expected = one(positions)[:, :6] / 3**0.5
+        for start in (0, 6, 12):
+            torch.testing.assert_close(module(positions)[:, start : start + 6], expected, rtol=0, atol=1e-15)
+        assert module(positions)[:, 18:].eq(0).all()
+        torch.testing.assert_close(module(positions).norm(dim=-1), one(positions).norm(dim=-1))
+    with pytest.raises(ValueError, match="columns is 6 in each of 3 copies; the input has 17"):
+        encoding.at_input(17, max_length=4)
+    with pytest.raises(ValueError, match="copies"):
+        Sinusoidal(copies=0)
+
+
 def test_waves_with_a_period_repeat_and_are_slowed_down_within_it():
     positions, encoding = torch.tensor([0, 4, 5, 4096]), Sinusoidal(37.0, period=5)
     module, again = encoding.at_input(6, max_length=4), torch.tensor([0, 4, 0, 1])

@@ -111,6 +111,25 @@ def test_further_rates_are_tried_while_the_best_stands_at_an_end_twice_at_most()
     assert list(tuning.tried({})) == list(tuning.each), "all diverged"
 
 
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+def test_the_dense_control_adds_the_waves_of_the_concatenated_model_and_nothing_else(profile):
+    """In every way of slowing down; spread over all columns they are the same in each copy."""
+    text, positions = experiments.get("stretched_text"), torch.tensor([0, 1, 77, 1000])
+    control, spread, beside = (
+        text.config(profile, name, 1).build()
+        for name in (stretched.QUARTER, stretched.SPREAD, "concatenated-sinusoidal")
+    )
+    for reading in READINGS:
+        (quarter,), (all_columns,), (own,) = (
+            [encode(positions) for encode in read_by(model, reading, 8).transformer.input_encodings]
+            for model in (control, spread, beside)
+        )
+        waves = own.shape[-1]
+        assert torch.equal(quarter[:, :waves], own) and quarter[:, waves:].eq(0).all()
+        assert len(all_columns.T) == len(quarter.T) == 4 * waves
+        torch.testing.assert_close(all_columns, torch.cat(4 * [own / 2], dim=-1))
+
+
 # --- what is tuned
 
 
