@@ -26,7 +26,7 @@ from .long_windows import LongTexts, read
 from .methods import run_of
 from .readings import CHOSEN_AT, READINGS, SLOW, read_by
 from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, counts_of, restored
-from .stretched import FEW_OR_SMALL, METHODS, QUARTER, WEAK
+from .stretched import FEW_OR_SMALL, METHODS, QUARTER, SHARES
 from .sweep import STEPS, Sweep
 from .texts import TextExperiment
 from .tuning import TUNING_SEED, OfTuning, Tuning, cells, tuning_of
@@ -87,7 +87,6 @@ CELLS = {
     **cells("sinusoidal", "all-one-factor", "all-one-factor-evenly"),
     **cells(QUARTER, "low-rank-one-factor", "low-rank-one-factor-yarn"),
     **cells("sinusoidal", "low-rank-one-factor-yarn"),
-    **cells(WEAK, "low-rank-one-factor"),
     **cells("concatenated-sinusoidal", "position-one-factor-yarn"),
     **cells("separated-sinusoidal", "position-one-factor-yarn"),
 }
@@ -245,7 +244,7 @@ STRETCHED = TextExperiment(
         nothing else is changed?""",
     order=9,
     sweeps=(SWEEP, LR_SCREEN),
-    methods=(*METHODS, QUARTER, *FEW_OR_SMALL),
+    methods=(*METHODS, QUARTER, *FEW_OR_SMALL, *SHARES),
     smoke=("separated-sinusoidal",),
     costs={"smoke": 4.0, "laptop": 280.0},
     measures=stretched,

@@ -39,13 +39,18 @@ METHODS: dict[str, Method] = {
 stays as it is, one that never reads the text, the separated model with dense's parameters, and the one with a
 content-to-position term."""
 
+
+def _in_a_share(parts: int) -> dict[str, Any]:
+    return {"encoding": lambda size: Sinusoidal(columns=size.width // parts)}
+
+
 QUARTER = "sinusoidal-quarter"
 FEW_WAVES = listed(
     Method(
         QUARTER,
         "dense, sinusoid added to a quarter of the columns",
         "sinusoidal",
-        {"encoding": lambda size: Sinusoidal(columns=size.width // POS_SHARE)},
+        _in_a_share(POS_SHARE),
     )
 )
 """A dense control: as many waves as the separated model has, added to content instead of beside
@@ -66,6 +71,16 @@ FEW_OR_SMALL = listed(
 and shorter position embeddings. The first of these has its waves and its length of embeddings, in all
 columns. The others change the length beside content: to that of the control with all waves, and to that of
 all waves with those of the control."""
+
+
+WAVES = {1: "sinusoidal", 2: "sinusoidal-half", 4: QUARTER, 8: "sinusoidal-8th", 16: "sinusoidal-16th"}
+"""The dense models with a sinusoid in one of so many parts of the columns."""
+SHARES = listed(
+    Method(WAVES[2], "half of the columns", QUARTER, _in_a_share(2)),
+    Method(WAVES[8], "an eighth of the columns", QUARTER, _in_a_share(8)),
+    Method(WAVES[16], "a sixteenth of the columns", QUARTER, _in_a_share(16)),
+)
+"""More waves than the control, and fewer, over the same range of frequencies."""
 
 RUNGS = {
     name: LADDER[name]
