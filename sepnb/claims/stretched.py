@@ -195,6 +195,13 @@ TEXTS = {
         experiment="experiment/stretched_text",
         remark="Both dense models had been seen with content drawn alike.",
     ),
+    "stretched-text-own-columns-beat-few-large-waves": _text(
+        "Past its trained length a model with position beside its content loses less at slowed positions "
+        "than a dense one to which as few waves are added, beside content half as large",
+        pairs(f"{BESIDE} - {DENSE}-quarter-strong", *GAP, high=0.0),
+        experiment="experiment/stretched_text",
+        remark="The first model had been seen, and one run of the second.",
+    ),
     "stretched-text-few-columns-do-not-matter": _text(
         "A dense model to which few waves are added loses as much at eight trained lengths and slowed "
         "positions if its waves are spread over all columns, within 0.1 bits",

@@ -26,7 +26,7 @@ from .long_windows import LongTexts, read
 from .methods import run_of
 from .readings import CHOSEN_AT, READINGS, SLOW, read_by
 from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, counts_of, restored
-from .stretched import FEW_OR_SMALL, METHODS, QUARTER, SHARES
+from .stretched import FEW_OR_SMALL, METHODS, QUARTER, SHARES, SPREAD, STRONG, WEAK
 from .sweep import STEPS, Sweep
 from .texts import TextExperiment
 from .tuning import TUNING_SEED, OfTuning, Tuning, cells, tuning_of
@@ -47,7 +47,7 @@ SWEEP = Sweep(
     order=8,
     methods=(
         *("concatenated-sinusoidal", "separated-sinusoidal-constant", "separated-phase"),
-        *(QUARTER, *FEW_OR_SMALL),
+        *(QUARTER, SPREAD, WEAK, STRONG),
     ),
     smoke=("concatenated-sinusoidal",),
     config_of=run_of,

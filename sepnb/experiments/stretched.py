@@ -57,6 +57,7 @@ FEW_WAVES = listed(
 it. It tells a sum from a small number of waves."""
 
 SPREAD, WEAK, STRONG = f"{QUARTER}-spread", "sinusoidal-weak", f"{QUARTER}-strong"
+STRONG_ALL = "sinusoidal-strong"
 FEW_OR_SMALL = listed(
     Method(
         SPREAD,
@@ -66,11 +67,12 @@ FEW_OR_SMALL = listed(
     ),
     Method(WEAK, "content twice as large", "sinusoidal", {"embedding_std": 1.0}),
     Method(STRONG, "content half as large", QUARTER, {"embedding_std": 0.25}),
+    Method(STRONG_ALL, "content half as large", "sinusoidal", {"embedding_std": 0.25}),
 )
 """Why does the control read further than a dense model with all waves? It has fewer waves, in fewer columns,
 and shorter position embeddings. The first of these has its waves and its length of embeddings, in all
-columns. The others change the length beside content: to that of the control with all waves, and to that of
-all waves with those of the control."""
+columns. The others change the length beside content: to that of the control with all waves, to that of all
+waves with those of the control, and to twice that with all waves."""
 
 
 WAVES = {1: "sinusoidal", 2: "sinusoidal-half", 4: QUARTER, 8: "sinusoidal-8th", 16: "sinusoidal-16th"}

@@ -20,11 +20,11 @@ TWINS = (
     {"seqpe", "dense-seqpe-score"},
     {"seqpe-input", "dense-seqpe"},
     {"keys-16", "shaw-keys"},
-    {"sinusoidal", "sinusoidal-weak"},
+    {"sinusoidal", "sinusoidal-weak", "sinusoidal-strong"},
     {"sinusoidal-quarter", "sinusoidal-quarter-strong"},
 )
 """Of the first pairs each has its own experiment, seeds and swept rate, and on some size the same model. The
-last two differ in how large their content is drawn."""
+last two sets differ in how large their content is drawn."""
 CHANGED = [name for name, one in OF_TEXTS.items() if one.base]
 
 
