@@ -433,9 +433,8 @@ figures.show_table(
 # `````{dropdown} Details: the three seeds of SeqPE in the score
 # Two of the three models with SeqPE in the score fail in the bin from $L$ to $2L$ (gaps by seed: {num}`07_every_encoding/seqpe_jumps`) and
 # recover in the next bin. The third is {num}`07_every_encoding/seqpe_last_gap:+.2f` above its sliding window in the last bin.
-# {doc}`Chapter 18 <18_seqpe_stream>` reads
-# models trained alike, with other seeds, index by index. They fail where the curve of their embeddings turns back on itself
-# ({verdict}`seqpe-fails-where-its-curve-turns-back: held`).
+# {doc}`Chapter 18 <18_seqpe_stream>` trains the same model with these three seeds and with three more: four of the six fail in this bin and
+# recover by eight trained lengths.
 # `````
 
 # %% tags=["hide-cell"]

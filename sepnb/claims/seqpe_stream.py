@@ -1,5 +1,4 @@
-"""Chapter 18: a position stream of SeqPE, where its embeddings lie, and what they cost. Experiments
-`seqpe_stream`, `seqpe_stream_geometry` and `seqpe_cost`.
+"""Chapter 18: a position stream of SeqPE, and what it costs. Experiments `seqpe_stream` and `seqpe_cost`.
 
 Written before its records. Known were those of the methods beside it; one seed of each dense form at three
 rates on validation text (`encoding_screen`); and, of one to three seeds, `dense-seqpe-score` on the same
@@ -12,35 +11,20 @@ Rates of this experiment were chosen after the whole schedule, those of others a
 Starts never seen are at about twice the largest position and at more than ten times; scores of the two starts
 of a kind are averaged before seeds are compared.
 
-**Where embeddings lie.** *Moved* is how far a window of the stream lies from the trained one, place by place,
-in units of the spread of the trained window: its own places in an order drawn at random have moved by 1.41.
-The unit shrinks with the resolution. Rules on windows were written when
-the bits per byte of one seed in `seqpe_stream` were known, and the same measures of strict models of the size
-of a smoke test, trained for 240 steps with three seeds.
-
-A position is *folded* where the curve of embeddings repeats itself: to some embedding a sixteenth of a
-trained length or more before it a position is nearer than half of how near it is to the one exactly so far
-before. Rules on folds were written when curves and costs of seeds 1 to 5 were known, and are about seeds 7 to
-18, of which nothing was: those whose curve folds at eight positions or more between one and eight trained
-lengths.
-
 **Cost.** Written before its records. A record is one machine, timed in rounds.
 """
 
 from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
 import pandas as pd
 
 from sepnb.claims import extrapolation, recipes
 from sepnb.claims.asks import FAR, Ask, Unless, against, changes, each, gap, levels, pairs
 from sepnb.claims.claim import Claim
-from sepnb.claims.evidence import incomplete, judge
 from sepnb.claims.language_model import BAR
 from sepnb.claims.measured import by_rounds
-from sepnb.claims.verdict import Tables, Verdict
-from sepnb.records.verdicts import NOT_TESTABLE, SURVIVES
+from sepnb.records.verdicts import SURVIVES
 
 TABLE = "experiment/seqpe_stream"
 
@@ -153,23 +137,7 @@ IN_BITS = {
 }
 
 
-GEOMETRY = "experiment/seqpe_stream_geometry"
 COST = "experiment/seqpe_cost"
-
-
-def logarithm(table: pd.DataFrame) -> pd.DataFrame:
-    """`log2 moved/covered-aligned`, of the mean over the two starts."""
-    moved = averaged(table, ["moved/covered-aligned"])
-    return np.log2(moved.where(moved > 0)).add_prefix("log2 ")
-
-
-def where_curves_fold(claim: Claim, tables: Tables) -> Verdict:
-    """Over the seeds from 7 on whose curve folds at eight positions or more."""
-    table = tables.get(claim.experiment)
-    if obstacle := incomplete(table, [SCORE]):
-        return obstacle
-    own = table[(table.method == SCORE) & (table.seed > 6) & (table.folded.astype(float) >= 8)]
-    return Verdict(NOT_TESTABLE, "the curve of no model turns back") if own.empty else judge(own, claim.asks)
 
 
 def as_shares(table: pd.DataFrame) -> pd.DataFrame:
@@ -179,29 +147,9 @@ def as_shares(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({f"added{end}": 1 - 1 / longer[f"longer{end}"] for end in ends})
 
 
-_geometry = partial(Claim, experiment=GEOMETRY, derive=logarithm)
-_folds = partial(Claim, experiment=GEOMETRY, how=where_curves_fold)
 _cost = partial(Claim, experiment=COST, derive=as_shares, how=by_rounds)
 
-OF_EMBEDDINGS = {
-    "the-losses-move-an-aligned-window": _geometry(
-        "The losses move a window that random offsets leave in place",
-        pairs("separated-seqpe - separated-seqpe-shifts", "log2 moved/covered-aligned", low=1.0),
-        remark="One more is twice as far.",
-    ),
-    "seqpe-fails-where-its-curve-turns-back": _folds(
-        "SeqPE fails where the curve of its embeddings turns back",
-        changes(SCORE, [("bits/folded", "bits/others")], low=0.5),
-        rule="In a long text, past the trained length, bytes at folded positions cost dense with SeqPE as a "
-        "term of the score more than 0.5 bits per byte more than bytes at the others, in the mean over each.",
-    ),
-    "it-is-the-look-alike-in-sight": _folds(
-        "SeqPE fails at folded positions because of a look-alike that is visible",
-        changes(SCORE, [("alone/folded", "alone/first")], high=0.1),
-        rule="Of the same models: read from the first folded position on, at that index and with nothing "
-        "before it, the bytes of its run of folded positions cost less than 0.1 bits per byte more than "
-        "read from 0 on.",
-    ),
+IN_TIME = {
     "the-encoder-is-lightweight": _cost(
         "SeqPE's encoder is lightweight",
         levels("width-32-every-1", "share", high=0.05),
@@ -219,4 +167,4 @@ OF_EMBEDDINGS = {
     ),
 }
 
-CLAIMS = IN_BITS | OF_EMBEDDINGS
+CLAIMS = IN_BITS | IN_TIME

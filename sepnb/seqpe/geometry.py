@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
-from ..validation import whole
 from .digits import as_grid
 
 
@@ -80,20 +79,3 @@ def displacement(one: Float[Tensor, "m D"], other: Float[Tensor, "m D"]) -> floa
     is turned, which its inner products do not show, is displaced.
     """
     return float((one.detach().double() - other.detach().double()).square().sum(dim=1).mean().sqrt())
-
-
-def folded(embeddings: Float[Tensor, "m D"], slack: int) -> Bool[Tensor, " m"]:
-    """Which positions, in rising order, have an embedding that repeats an earlier one: some embedding `slack`
-    or more places before it is less than half as far away as the one exactly `slack` places before.
-
-    A curve that leads ever farther away has no such position. If it turns back, those that retrace it are
-    folded; if it is periodic, all after the first period. A turn of fewer than `slack` places is not seen.
-    """
-    whole("slack", slack, needs="give at least 1")
-    embeddings = embeddings.detach().double()
-    apart = torch.cdist(embeddings, embeddings, compute_mode="donot_use_mm_for_euclid_dist")
-    earlier = torch.ones_like(apart, dtype=torch.bool).tril(-slack)
-    nearest = apart.masked_fill(~earlier, torch.inf).amin(dim=1)
-    before = torch.full_like(nearest, torch.inf)
-    before[slack:] = apart.diagonal(-slack)
-    return (nearest < before / 2) & before.isfinite()

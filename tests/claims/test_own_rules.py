@@ -86,28 +86,7 @@ def test_drift_is_counted_less_that_of_a_start_inside_the_trained_length(inside_
     assert word("separation-steadies-the-content", table(rows)) == expected
 
 
-# --- chapter 18: folds and starts ---------------------------------------------------------------------------
-
-FOLD = "seqpe-fails-where-its-curve-turns-back"
-
-
-def folded(seeds=range(7, 19), *, more=2.0):
-    """Every other curve folds, and bytes at folded positions cost more."""
-    frame = table({seqpe_stream.SCORE: {"bits/others": 2.5, "bits/folded": 2.5 + more}}, seeds=seeds)
-    return frame.assign(folded=np.where(frame.seed % 2 == 0, 30, 0))
-
-
-def test_seeds_that_were_seen_and_curves_that_hardly_fold_are_left_out():
-    assert word(FOLD, folded()) == "held" and word(FOLD, folded(more=0.1)) == "refuted"
-    seen = folded(range(1, 7), more=-5.0).assign(folded=500)
-    hardly = folded(range(19, 20), more=-5.0).assign(folded=7)
-    assert word(FOLD, pd.concat([folded(), seen, hardly])) == "held"
-    assert word(FOLD, folded(range(7, 13))) == "not judged", "three curves that fold are too few"
-    verdict = claims.get(FOLD).judge({seqpe_stream.GEOMETRY: folded().assign(folded=7)})
-    assert verdict.word == "not testable here" and "turns back" in verdict.detail
-    hole = folded()
-    hole.loc[hole.seed == 7, "status"] = "not run"
-    assert word(FOLD, hole) == "not run"
+# --- chapter 18 ---------------------------------------------------------------------------------------------
 
 
 def test_columns_are_made_of_both_starts_of_a_kind():
@@ -115,9 +94,6 @@ def test_columns_are_made_of_both_starts_of_a_kind():
     made = seqpe_stream.averaged_starts(pd.DataFrame([run]))
     assert made["native-at-covered-aligned"].item() == 1.5
     assert made["native-at-never-seen-aligned"].isna().all()
-    shape = {"moved/covered-aligned-1": 1.0, "moved/covered-aligned-2": 3.0}
-    made = seqpe_stream.logarithm(pd.DataFrame([shape]))
-    assert made["log2 moved/covered-aligned"].item() == 1.0
 
 
 @pytest.mark.parametrize(("other", "expected"), [(4.9, "not testable here"), (4.3, "held")])

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from sepnb.encodings import sinusoidal
-from sepnb.seqpe.geometry import displacement, folded, geometry, likeness, spread
+from sepnb.seqpe.geometry import displacement, geometry, likeness, spread
 
 F64 = torch.float64
 LINE = torch.arange(40)
@@ -69,8 +69,6 @@ def test_a_window_is_like_itself_moved_stretched_or_turned_and_unlike_noise():
 def test_what_cannot_be_ranked_is_refused(count, positions, unhooked):
     with pytest.raises(ValueError, match=f"{count} embeddings of {positions} positions"):
         geometry(torch.zeros(count, 4), np.arange(positions))
-    with pytest.raises(ValueError, match="slack is 0; give at least 1"):
-        folded(torch.zeros(4, 2), 0)
 
 
 def test_a_window_whose_places_are_drawn_anew_is_moved_by_root_two_of_its_spread():
@@ -92,32 +90,3 @@ def test_displacement_hears_a_turn_and_a_move_of_all_places_and_spread_hears_nei
         assert spread(same) == pytest.approx(spread(window))
     assert spread(3 * window) == pytest.approx(3 * spread(window))
     assert spread(window[:1].expand(7, -1)) == pytest.approx(0, abs=1e-12)
-
-
-def places(line: torch.Tensor, slack: int) -> list[int]:
-    return folded(line, slack).nonzero().flatten().tolist()
-
-
-def test_a_curve_that_leads_away_is_not_folded_and_one_that_turns_back_is_where_it_retraces():
-    along = torch.arange(60, dtype=F64)
-    along[40:] -= 14.5  # 40 lies between 25 and 26; from 55 on it is new ground
-    line = along[:, None] * torch.tensor([0.6, 0.8], dtype=F64) + 7
-    assert not folded(LINE[:, None].double(), 1).any() and not folded(line[:40], 4).any()
-    assert places(line, 8) == list(range(40, 58)), "until 39 is half of 8 places away"
-    assert places(line, 2) == list(range(40, 55)), "with less slack the border is sharper"
-    along[40:] += 10
-    short = along[:, None] * torch.tensor([0.6, 0.8], dtype=F64) + 7
-    assert places(short, 1) and not places(short, 8), "a turn of fewer places is not seen"
-    turn = torch.linalg.qr(torch.randn(2, 2, dtype=F64, generator=torch.Generator().manual_seed(5)))[0]
-    assert places(3 * line @ turn, 8) == places(line, 8)
-
-
-def test_a_periodic_curve_is_folded_from_its_second_period_on():
-    angle = 2 * torch.pi * torch.arange(60, dtype=F64) / 20
-    assert places(torch.stack([angle.cos(), angle.sin()], dim=1), 4) == list(range(19, 60)), "19 is next to 0"
-
-
-@pytest.mark.parametrize("slack", [1, 3, 60, 100])
-def test_embeddings_that_are_all_alike_repeat_nothing(slack):
-    alike = torch.ones(60, 4, dtype=F64)
-    assert folded(alike, slack).shape == (60,) and not folded(alike, slack).any()

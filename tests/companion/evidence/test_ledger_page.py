@@ -39,14 +39,14 @@ def test_the_page_shows_every_claim_with_what_decides(tmp_path, monkeypatch):
 
 
 def test_what_a_declaration_asks_is_a_table_on_the_page_and_a_rule_in_words_a_sentence():
-    names = ("ntk-frozen-helps", "compiled-rope-is-nearly-free", "it-is-the-look-alike-in-sight")
+    names = ("ntk-frozen-helps", "compiled-rope-is-nearly-free", "content-hides-the-position")
     text = ledger_page.page([fake_row(name) for name in names])
     seeds, rounds, words = (text.split(f"(claim-{name})=")[1].split("(claim-")[0] for name in names)
     assert ": Each line, in the mean over the seeds:" in seeds
     assert "  | of | minus | what is measured | asked for |" in seeds
     assert "  | `ntk-aware` | `rope` | frozen (at 2x and 4x) | below 0 |" in seeds
     assert ": Each line, in three quarters of the rounds:" in rounds
-    assert claims.get("it-is-the-look-alike-in-sight").rule in words and "| of |" not in words
+    assert claims.get("content-hides-the-position").rule in words and "| of |" not in words
 
 
 def test_each_claim_stands_once_under_what_says_it():
