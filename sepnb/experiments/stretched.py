@@ -75,14 +75,13 @@ columns. The others change the length beside content: to that of the control wit
 waves with those of the control, and to twice that with all waves."""
 
 
-WAVES = {1: "sinusoidal", 2: "sinusoidal-half", 4: QUARTER, 8: "sinusoidal-8th", 16: "sinusoidal-16th"}
+WAVES = {1: "sinusoidal", 2: "sinusoidal-half", 4: QUARTER, 8: "sinusoidal-8th"}
 """The dense models with a sinusoid in one of so many parts of the columns."""
 SHARES = listed(
     Method(WAVES[2], "half of the columns", QUARTER, _in_a_share(2)),
     Method(WAVES[8], "an eighth of the columns", QUARTER, _in_a_share(8)),
-    Method(WAVES[16], "a sixteenth of the columns", QUARTER, _in_a_share(16)),
 )
-"""More waves than the control, and fewer, over the same range of frequencies."""
+"""Twice as many waves as the control has, and half as many, over the same range of frequencies."""
 
 RUNGS = {
     name: LADDER[name]

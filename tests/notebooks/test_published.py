@@ -6,7 +6,10 @@ from sepnb import experiments, paths
 from sepnb.companion.book import not_run
 from sepnb.companion.check import published
 
-AWAITED: tuple[str, ...] = (*(f"adapted_{task}" for task in ("mqar", "needle")),)
+AWAITED: tuple[str, ...] = (
+    *("adapted_mqar", "adapted_needle"),
+    *("stretched_text_longer_sweep", "stretched_text_longer"),
+)
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
 
 WHERE = [

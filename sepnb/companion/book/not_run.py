@@ -10,12 +10,18 @@ SLOWED = (
     "First came the models that the rules compare. Others wait: a stream that stays as it is, a strict "
     "model, the content-to-position term."
 )
+TEXTS = (
+    "First came the models that the rules compare. Others wait: a strict model, the content-to-position "
+    "term, and those that another grid reads in the same way."
+)
 NEEDLES = (
     "Too few of the models with a sinusoid learn this task, so no rule about them could be judged, however "
     "many had run."
 )
 REASONS = {
-    **dict.fromkeys(("stretched_mqar", "stretched_latest_value", "stretched_text"), SLOWED),
+    **dict.fromkeys(("stretched_mqar", "stretched_latest_value"), SLOWED),
+    "stretched_text": TEXTS,
+    "stretched_text_longer": "Its rule was written last, and its runs are four times as long as others.",
     **dict.fromkeys(("stretched_needle", "adapted_needle"), NEEDLES),
     "adapted_mqar": "Recall needs no tuning: slower positions are enough. Harder tasks came first.",
     "adapted_latest_value": "First came what can be judged: too few of the dense models learn this task.",
