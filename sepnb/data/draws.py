@@ -14,7 +14,7 @@ def uniform(generator: np.random.PCG64, count: int) -> np.ndarray:
 USES = (
     "",
     "positions",
-    "toeplitz-clamp",
+    "toeplitz-clamp",  # of a loss that was removed: those after it keep their places
     "shift-steps",
     "seqpe-losses",
     "seqpe-fresh",

@@ -110,12 +110,12 @@ class Protocol:
 
 
 def trained_sides(training: TrainingConfig) -> tuple[int, int]:
-    """Positions and differences of positions below these can occur in a training: in its texts or
-    in its auxiliary loss."""
-    length = training.length
-    parts = [part for part in (training.positions, training.auxiliary) if part is not None]
-    distances = [length, *(part.trained_distances(length) for part in parts)]
-    return max([length, *(part.trained_indices(length) for part in parts)]), max(distances)
+    """Positions below the first can occur in a training, in its texts or in its auxiliary loss; differences
+    of positions below the second in its texts."""
+    length, drawn = training.length, training.positions
+    parts = [part for part in (drawn, training.auxiliary) if part is not None]
+    indices = max([length, *(part.trained_indices(length) for part in parts)])
+    return indices, length if drawn is None else max(length, drawn.trained_distances(length))
 
 
 def unseen_sides(

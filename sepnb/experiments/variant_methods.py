@@ -13,7 +13,6 @@ from typing import Any
 
 from ..encodings import Phase, RoPE, Sinusoidal, base_of_longest_wave
 from ..training.positions import RandomOffset, TrueGap
-from ..training.toeplitz import ToeplitzClamp
 from . import language_modelling as lm
 from .extrapolation import TIMES
 from .methods import EQUAL, POS_SHARE, SPINE, Method, listed, part_for_position, series
@@ -38,11 +37,6 @@ def _gapped(name: str, base: str, says: str = "two chunks at their distance", **
 
 def _foreign(name: str, base: str) -> Method:
     return _gapped(name, base, "the second chunk is of another novel", second="other")
-
-
-def _distilled(name: str, base: str, weight: float) -> Method:
-    auxiliary = {"auxiliary": lambda size: ToeplitzClamp(weight, TIMES * size.length)}
-    return Method(name, f"Toeplitz distillation, weight {weight:g}", base, training=auxiliary)
 
 
 def _encoded(name: str, says: str, base: str, encoding: Any) -> Method:
@@ -112,17 +106,13 @@ VARIANTS: dict[str, Method] = listed(
     Method("untied", "no cross terms, TUPE-style", "strict-sinusoidal", {"query_key": "untied"}),
     _encoded("untied-rope", "RoPE in the sem heads", "untied", ("sinusoidal", RoPE(streams=("sem",)))),
     _moved("untied-offsets", "untied", "step"),
-    _distilled("untied-clamp", "untied", 0.1),
     Method("untied-constant", "pos stream constant over layers", "untied", {"pos_stream": "constant"}),
-    _distilled("untied-constant-clamp", "untied-constant", 0.1),
-    _distilled("untied-constant-clamp-strong", "untied-constant", 1.0),
     _encoded(
         "strict-rotated",
         "RoPE in the position heads",
         "strict-sinusoidal",
         ("sinusoidal", RoPE(streams=("pos",))),
     ),
-    _gapped("untied-constant-clamp-gaps", "untied-constant-clamp"),
     _encoded("separated-rope", "RoPE in all heads", "separated-sinusoidal", ("sinusoidal", "rope")),
     _moved("separated-rope-offsets", "separated-rope", "sequence"),
     # For the distance of keys: position gaps.

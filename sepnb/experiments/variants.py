@@ -68,7 +68,6 @@ PUBLISHED = (
     "strict-phase-narrow",
     "separated-rope",
     "untied-constant",
-    "untied-constant-clamp",
 )
 """What is read on the test text. Survivors, and one variant of each kind that does not survive, were chosen
 on the validation text by `recipe_screen`. Their partners (for gaps the same model without gaps, for a variant

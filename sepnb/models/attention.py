@@ -159,18 +159,6 @@ class Attention(nn.Module):
         """Columns of a `position_table`; None where there is none."""
         return None if self.both is None else len(self.query_key[self.both].weight)
 
-    def position_logits(self, table: Tensor, context: AttentionContext) -> Tensor:
-        """The position part of the sem heads' scaled scores in an untied layer: `[H, N, N]`, without a mask
-        and without the terms that encodings add to scores, in float32 or wider."""
-        group, context = self.groups[self.both], self.context_here(context)
-        _, positions = group.parts
-        part = self._part(self.both, positions, table)
-        (q,), (k,), (span,) = part.queries, part.keys, group.spans
-        q, k = context.rotated(q, k, positions, Place(self.layer, span.heads), first=False)
-        k = k.repeat_interleave(self.shared, dim=1)
-        dtype = torch.promote_types(q.dtype, torch.float32)
-        return (q.to(dtype) @ k.to(dtype).transpose(-1, -2) * self.head_width**-0.5)[0]
-
     def _to_heads(self, x: Tensor) -> Tensor:
         """`[B, N, H*d]` to `[B, H, N, d]`."""
         return x.unflatten(-1, (-1, self.head_width)).transpose(1, 2)

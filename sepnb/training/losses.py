@@ -78,10 +78,6 @@ class AuxiliaryLoss(ABC):
         """All positions in this loss are smaller than this; 0 if it draws none of its own."""
         return 0
 
-    def trained_distances(self, length: int) -> int:
-        """All distances in this loss are smaller than this; 0 if it draws no positions of its own."""
-        return 0
-
     def resolved(self) -> dict[str, Any]:
         """Every setting in plain JSON types."""
         return {"name": self.name, **asdict(self)}

@@ -61,7 +61,6 @@ def test_compared_models_have_the_parameters_that_they_are_said_to_have(profile)
         ("separated-gaps-hidden", Protocol("native"), "index+length+distance"),
         ("rope-gaps", Protocol("native"), "length"),
         ("dense-phase", Protocol("native-window-sinks", window=60, sinks=4), "distance"),
-        ("untied-clamp", Protocol("native"), "length"),
         ("untied", Protocol("native-at-100k", start=100_000), "index"),
         ("rope", Protocol("oracle", window=64, stride=1), "none"),
     ],

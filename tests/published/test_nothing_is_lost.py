@@ -78,12 +78,16 @@ AT_AN_END = re.compile(
 WHERE = "where the embeddings of SeqPE lie is asked no more: the finding of chapter 18 does not rest on it"
 EMBEDDINGS = re.compile(r"laptop/seqpe_stream_geometry/")
 
+DROPPED = "Toeplitz distillation was removed: no page argued from its models, and none of them survived"
+DISTILLED = re.compile(r"laptop/(recipes|recipe_screen)/untied-(constant-)?clamp-")
+
 LEFT = {
     TABLES: WITHDRAWN,
     GAPS: WITH_GAPS,
     WHOLE: SWEPT_WHOLE,
     FURTHER: AT_AN_END,
     WHERE: EMBEDDINGS,
+    DROPPED: DISTILLED,
 }
 MOVED |= {name: (None, why) for why, pattern in LEFT.items() for name in NAMES if pattern.match(name)}
 

@@ -272,7 +272,7 @@ def test_what_no_config_names_is_not_trained_on():
 
 
 def test_an_auxiliary_loss_without_indices_of_its_own_trains_none_and_is_bound_by_its_config():
-    assert Nothing().trained_indices(8) == Nothing().trained_distances(8) == 0
+    assert Nothing().trained_indices(8) == 0
     assert CONFIG.bound_auxiliary(3) is None
     assert dataclasses.replace(CONFIG, auxiliary=Nothing()).bound_auxiliary(3).seed == 3
 
