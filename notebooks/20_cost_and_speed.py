@@ -13,10 +13,10 @@
 # %% [markdown]
 # # 20. Cost and speed
 #
-# **Finding.** A *separated* model keeps position and content in different columns. This alone saves multiply-adds, but no memory traffic.
-# The *strict* model, in which the position heads see nothing but positions, saves both. With a quarter of the width for position, a
-# training step of the separated model is {num}`20_cost_and_speed/step_separated:.2f` times as fast as a step of the dense model, and a step
-# of the strict model {num}`20_cost_and_speed/step_strict:.2f` times as fast. In a text of 32,768 tokens, where nearly all work is
+# **Finding.** A *separated* model keeps position and content in different columns. This alone saves multiply-adds, but little memory in
+# training. The *strict* model, in which the position heads see nothing but positions, saves both. With a quarter of the width for position,
+# a training step of the separated model is {num}`20_cost_and_speed/step_separated:.2f` times as fast as a step of the dense model, and a
+# step of the strict model {num}`20_cost_and_speed/step_strict:.2f` times as fast. In a text of 32,768 tokens, where nearly all work is
 # attention, the separated model is {num}`reading_cost/separated-at-32768/speed:.2f` times as fast as the dense one.
 
 # %% tags=["parameters"]
@@ -33,9 +33,8 @@ import pandas as pd
 import torch
 
 from sepnb import experiments
-from sepnb.analysis import flops, roofline
+from sepnb.analysis import flops
 from sepnb.analysis.memory import kept_for_backward
-from sepnb.analysis.timing import interleaved
 from sepnb.experiments.encoding_speed import TARGETS
 from sepnb.experiments.reading_cost import LENGTHS, READERS
 from sepnb.models import Transformer, TransformerConfig
@@ -97,7 +96,7 @@ figures.show(
 #   `sepnb run speed seqpe_cost reading_cost` and `make bench KEEP=laptop`, about two hours of an idle core. `sepnb bench` times
 #   your machine and keeps nothing.
 # - **You need**: {doc}`chapter 10 <10_strict>` for the strict model and its tables.
-# - **You will learn**: when a machine waits for its multiply-adds and when it waits for memory.
+# - **You will learn**: what separation saves in time and in memory, and what each encoding costs.
 # - **Claims tested**: each verdict is shown in the text and links to its rule. Timings have no seeds: a bound holds if three quarters of
 #   the rounds are inside it, and fails if three quarters are outside. All bounds were committed before their records.
 # ```
@@ -132,98 +131,6 @@ assert pair["separated"].limit < alone < pair["strict"].limit
 # does not change. The kernel takes {num}`20_cost_and_speed/attention_share:.0%` of the time of the dense step, although it does only
 # {num}`20_cost_and_speed/attention_counted:.0%` of the multiply-adds. The grey ticks of the figure are the limit with that share of time.
 # They are close to what we measured without a compiler and with a quarter of the width or less for position.
-#
-# Can memory traffic be another reason? An operation takes at least the time of its multiply-adds, and at least the time that it needs to
-# read and write its bytes. The longer of the two is its *roofline* {cite:p}`williams2009`:
-#
-# ```{literalinclude} ../../sepnb/analysis/roofline.py
-# :pyobject: roofline
-# :start-at: return
-# :dedent:
-# ```
-#
-# The *balance* of a machine is how many multiply-adds it does while it moves one byte. A product of $[m, k]$ and $[k, n]$ does
-# $mkn$ and moves $mk + kn + mn$ numbers, so a narrow map does fewer multiply-adds for each byte:
-
-
-# %%
-def product(inputs, outputs, rows=2048):
-    a, b = torch.empty(rows, inputs), torch.empty(inputs, outputs)
-    (work,) = roofline.work_of(lambda: a @ b)
-    assert work.multiply_adds == rows * inputs * outputs
-    return work.intensity
-
-
-for width in (64, 192, 256):
-    print(f"{width} to {width} columns: {product(width, width):.1f} a byte")
-by_hand = 2048 * 64 * 64 / (4 * (2 * 2048 * 64 + 64 * 64))
-assert product(64, 64) == by_hand
-
-# %% [markdown]
-# We measure the balance of this machine with products of similar size and with sums of two arrays:
-
-# %%
-a, b = torch.randn(2048, 256), torch.randn(256, 1024)
-wide, narrow = torch.empty(2048, 1024), torch.empty(2048, 256)
-steps = {
-    "multiply": lambda: [torch.mm(a, b, out=wide) for _ in range(4)],
-    "move": lambda: [torch.add(a, a, out=narrow) for _ in range(20)],
-}
-seconds = {n: np.median(s) for n, s in interleaved(steps, repeats=9).items()}
-rate = 4 * a.numel() * 1024 / seconds["multiply"]
-bandwidth = 20 * 3 * 4 * a.numel() / seconds["move"]
-print(f"{rate / 1e9:.0f} billion multiply-adds, {bandwidth / 1e9:.0f} GB a second:")
-print(f"a balance of {rate / bandwidth:.2f} multiply-adds a byte")
-
-# %% [markdown]
-# If a product does more multiply-adds per byte than this balance, the machine waits for its multiply-adds. If it does fewer,
-# the machine waits for bytes. The next figure adds up the rooflines of all operations of a step:
-
-# %% tags=["hide-input"]
-work = {}
-for name, cell in pair.items():
-    steps = cell.steps("cpu")
-    for one in ("dense", name):
-        if one not in work:
-            work[one] = roofline.work_of(steps[one])
-    counted = sum(one.multiply_adds for one in work[name])
-    assert counted == flops.products_of(steps[name])
-balances = np.geomspace(0.1, 300, 60)
-limits = {
-    name: [roofline.limit(work["dense"], work[name], float(b)) for b in balances]
-    for name in pair
-}
-moved = {name: sum(one.moved for one in found) for name, found in work.items()}
-for name in pair:
-    numbers[f"moved_{name}"] = moved[name] / moved["dense"]
-fig, ax = plt.subplots(figsize=(6.8, 3.4))
-shapes.curves(
-    ax, balances, limits, [(KINDS[n].colour, "", KINDS[n].dash) for n in pair]
-)
-ax.plot(balances[[0, -1]], [1, 1], color=figures.FAINT, linewidth=1)
-ax.set_xscale("log")
-ax.set(xlabel="balance: multiply-adds for each byte moved", ylabel="times as fast")
-ax.xaxis.set_major_formatter("{x:g}")
-figures.label_lines(ax)
-figures.show(
-    fig,
-    name="fig-cost-balance",
-    alt="The limit of the speed-up against the balance of the machine. Both curves are "
-    "level up to about three multiply-adds a byte, then fall; the one of the separated "
-    "model to one, that of the strict one to about one and a fifth.",
-    caption="How much faster than the dense step the separated and the strict step can "
-    "be, by rooflines. On a machine that waits for bytes (high balance) the separated "
-    f"step ends at {limits['separated'][-1]:.2f} and the strict one at "
-    f"{limits['strict'][-1]:.2f}, because a separated step moves "
-    f"{numbers['moved_separated']:.0%} of the dense step's bytes and a strict one "
-    f"{numbers['moved_strict']:.0%}.",
-)
-
-# %% [markdown]
-# **Separation saves arithmetic, not traffic.** A separated step moves {num}`20_cost_and_speed/moved_separated:.0%` of the bytes of a dense
-# one: its matrices are smaller, but their inputs and outputs are as wide as before. The strict step moves
-# {num}`20_cost_and_speed/moved_strict:.0%`, because most position vectors exist once for the whole batch. A GPU, whose balance is much
-# higher, should gain less at these widths. We did not time one.
 #
 # ## What an encoding leaves
 #
@@ -534,9 +441,8 @@ numbers |= {f"kept_{name}": heavier[name] for name in ("rope", "shaw", "cope")}
 #
 # ## What to take away
 #
-# 1. **Separation saves arithmetic, not bytes.** A training step gains less than its multiply-adds promise; one reason is the kernel of
-#    attention. By rooflines, a machine that waits for memory gains nothing from the separated model. The strict model saves both, as long
-#    as the texts of a batch share their positions.
+# 1. **Separation alone saves arithmetic, and little memory.** A training step gains less than its multiply-adds promise; one reason is the
+#    kernel of attention. The strict model saves both, as long as the texts of a batch share their positions.
 # 2. **In long texts attention is the price.** A token of a longer text costs more
 #    ({verdict}`a-longer-text-costs-more-a-token: reproduced`). With a window it costs hardly more.
 # 3. **In long texts separation alone saves little time** ({verdict}`separation-alone-saves-little-in-long-texts: held`). With position
@@ -545,9 +451,8 @@ numbers |= {f"kept_{name}": heavier[name] for name in ("rope", "shaw", "cope")}
 #    and our encodings are faster than those of x-transformers. In a long text ALiBi, whose bias this kernel takes as a mask of all pairs,
 #    costs most of the speed.
 #
-# **Limits.** One thread of a CPU (four encodings on another kind than the rest), float32, random weights. Times are those of the commit
-# named in the records at the end of the page. The rooflines count what an eager step moves; a compiler moves less, and a cache makes some
-# of it free.
+# **Limits.** One thread of a CPU (four encodings on another kind than the rest), float32, random weights. We timed no GPU. Times are those
+# of the commit named in the records at the end of the page.
 #
 # **What would change our mind.** A GPU on which the speed-up of a separated step of this size comes near the ratio of the multiply-adds.
 #
@@ -564,16 +469,7 @@ assert kinds["attention"] == sum(kinds.values()) / 2
 print(f"{12 * 128:,} tokens")
 
 # %% [markdown]
-# **2. (medium)** Above which balance does the product of $[m, k]$ and $[k, k]$ wait for memory, if $m$ is large? Check it at
-# $k = 64$.
-
-# %% tags=["hide-cell"]
-# Solution. m k^2 multiply-adds for 4 (2 m k + k^2) bytes: k / 8 where m is large.
-assert product(64, 64, rows=10**6) == 64 / 8 / (1 + 64 / (2 * 10**6))
-print(f"at {64 / 8:.0f} multiply-adds a byte")
-
-# %% [markdown]
-# **3. (medium)** In a strict model, texts that each begin at an index of their own cannot share the position branch. By the counts, how
+# **2. (medium)** In a strict model, texts that each begin at an index of their own cannot share the position branch. By the counts, how
 # much of the gain is left?
 
 # %% tags=["hide-cell"]
