@@ -1,7 +1,7 @@
 """The public functions with good arguments, and what else they take in the place of each.
 
 A door is a function with arguments that it takes. `test_public_doors.py` replaces them. A new public name is
-one row of `DOORS`; what its function takes of the bad values, named there, stands in `TAKEN`.
+one row of `DOORS`; where its function takes a bad value, by the name it has there, stands in `TAKEN`.
 """
 
 import contextlib
@@ -429,190 +429,68 @@ DOORS |= {
     ),
 }
 
-NUMBERS = {"0.5", "1.5", "2**62", "1e300"}
-BASES = NUMBERS - {"0.5"}
-HUGE = {"2**62", "10**5000"}
-SIGNED = NUMBERS | {"-1", "0", "-2**62"}
-BATCHES = {"one dimension more", "one dimension less", "axis 0 longer", "axis 0 empty"}
-INDICES = BATCHES | {"no dimension", "tensor"}
-ROWS = {"one dimension more", "axis 0 longer", "axis 0 empty", "negative", "tensor"}
-PER_HEAD = SIGNED | {"one dimension less", "no dimension", "another dtype", "integers"}
-LARGER = {"axis 0 longer", "axis 1 longer", "another dtype"}
-QUERIES_OF_ANY_NUMBER = {"axis 2 longer", "axis 2 empty"}
+SIGNED = "attention_weights.scale centre distance distance_aware_gate.v distance_aware_scores.v w"
+NUMBERS = f"""attention_factor TrainingConfig.clip embedding_std eps gamma learning_rate scale scale_base
+    std tau temperature weight_decay {SIGNED}"""
+COUNTS = """KVCache.axes KVCache.length LanguageModel.make_cache.length TrainingConfig.length batch_size
+    limit_bytes n_layers per_document seed sinks steps stop_after window"""
+ROWS = """apply_xpos.q apply_xpos.k coefficients distance images logits out positions key_positions
+    query_positions relative slopes x"""
+ANGLES = """sinusoidal.positions grid_sinusoidal.positions xpos_scales.positions apply_rope.positions
+    apply_axial_rope.positions apply_xpos.key_positions apply_xpos.query_positions"""
 
-ALIKE: dict[tuple[str, type], set[str]] = {
-    ("base", float): BASES,
-    ("factor", float): {"1.5"},
-    ("seed", int): HUGE | {"0"},
-    ("batch_size", int): HUGE,
-    ("path", Path): {"str"},
-    ("query_positions", Tensor): ROWS,
-    ("key_positions", Tensor): ROWS,
+TAKEN: dict[str, str] = {
+    "None": """LanguageModel.positions LanguageModel.generate.seed ImageClassifier.positions
+        KVCache.length KVCache.window LanguageModel.make_cache.length NTKByParts.length YaRN.length
+        Llama3.length names.axes rope_frequencies.length TransformerConfig.split
+        TransformerConfig.query_key StreamMLP.outputs BlockDiagonalLinear.outputs probe.device
+        probe.reference attention_weights.scale build.scale contrastive_loss.scale distillation_loss.scale
+        evaluate.positions Batch.positions backend depth depths documents dtype extension fit heads
+        limit_bytes n_components n_kv_heads Streams.select.names out_features p partial per_document pick
+        statements SequentialPositionEncoder.std stop_after top_k weights window""",
+    "0": f"""LanguageModel.generate.n LanguageModel.position_tables.positions extrapolate.steps
+        NTKByParts.alpha beta depth dropout eps low_freq_factor pos seed sem sinks std temperature warmup
+        weight_decay {SIGNED}""",
+    "0.5": f"depth dropout warmup alpha beta_slow low_freq_factor {NUMBERS}",
+    "1.5": f"base factor alpha beta beta_fast beta_slow high_freq_factor low_freq_factor {NUMBERS}",
+    "1e300": f"base longest {NUMBERS}",
+    "2**62": f"base longest {NUMBERS} {COUNTS}",
+    "10**5000": COUNTS,
+    "-1": SIGNED,
+    "-2**62": SIGNED,
+    "inf": "scale_base",
+    "str": "Document.name Text.name author backend experiment key path profile",
+    "dict": "Streams.select.names Store.write.config fingerprint metrics",
+    "array": "as_grid.positions digits.positions",
+    "tensor": "distance distance_aware_gate.v w key_positions positions query_positions relative",
+    "meta": """Streams.split.x sinusoidal.positions grid_sinusoidal.positions xpos_scales.positions logits
+        relative""",
+    "another dtype": """Streams.split.x apply_rope.x apply_axial_rope.x apply_xpos.q apply_xpos.k distance
+        distance_aware_gate.v frequencies inv_freq logits slopes table w""",
+    "integers": "distance distance_aware_gate.v w",
+    "floats": ANGLES,
+    "nans": "xpos_scales.positions",
+    "negative": f"as_grid.positions key_positions query_positions relative {ANGLES}",
+    "huge": "as_grid.positions extrapolate.positions relative xpos_scales.positions",
+    "one dimension more": """apply_xpos.q apply_xpos.k distance positions key_positions query_positions
+        relative x""",
+    "one dimension less": "apply_xpos.q apply_xpos.k distance distance_aware_gate.v positions relative w x",
+    "no dimension": "distance distance_aware_gate.v positions relative w",
+    "axis 0 longer": f"{ROWS} table text tokens",
+    "axis 0 empty": f"{ROWS} tokens",
+    "axis 1 longer": """apply_xpos.q apply_xpos.k as_grid.positions grid_sinusoidal.positions coefficients
+        logits table tokens""",
+    "axis 1 empty": "apply_xpos.q apply_xpos.k coefficients logits t5_bias.table",
+    "axis 2 longer": "q k logits weights",
+    "axis 2 empty": "q attention_weights.k logits weights",
+    "axis 3 longer": "logits",
 }
-"""What an argument of this name and type takes in every door that does not say otherwise."""
-
-TAKEN: dict[str, dict[str, set[str]]] = {
-    "Streams": {"pos": {"0"}, "sem": {"0"}},
-    "Streams.split": {"x": BATCHES | {"another dtype", "meta"}},
-    "Streams.select": {"names": {"None", "dict"}},
-    "BlockDiagonalLinear": {"x": BATCHES, "outputs": {"None"}},
-    "StreamNorm": {"x": BATCHES, "eps": NUMBERS | {"0"}},
-    "StreamMLP": {"x": BATCHES, "outputs": {"None"}},
-    "sinusoidal": {"positions": INDICES | {"floats", "negative", "meta"}, "dtype": {"None"}},
-    "rope_frequencies": {name: {"None"} for name in ("extension", "length", "p")},
-    "apply_rope": {
-        "x": BATCHES | {"another dtype"},
-        "positions": {"floats", "negative"},
-        "inv_freq": {"another dtype"},
-        "attention_factor": NUMBERS,
-    },
-    "NTKByParts": {"length": {"None"}, "alpha": {"0", "0.5", "1.5"}, "beta": {"1.5"}},
-    "YaRN": {"length": {"None"}, "beta_slow": {"0.5", "1.5"}, "beta_fast": {"1.5"}},
-    "Llama3": {"length": {"None"}, "low_freq_factor": {"0", "0.5", "1.5"}, "high_freq_factor": {"1.5"}},
-    "alibi_bias": {"slopes": {"axis 0 longer", "axis 0 empty", "another dtype"}},
-    "t5_buckets": {"relative": INDICES | {"negative", "huge", "meta"}},
-    "shaw_scores": {"q": QUERIES_OF_ANY_NUMBER, "k": {"axis 2 longer"}},
-    "shaw_output": {"weights": QUERIES_OF_ANY_NUMBER},
-    "transformer_xl_scores": {"q": QUERIES_OF_ANY_NUMBER},
-    "distance_aware_gate": {
-        "distance": SIGNED | INDICES | {"another dtype", "integers"},
-        "w": PER_HEAD,
-        "v": PER_HEAD,
-    },
-    "distance_aware_gate, numbers": {
-        "distance": SIGNED | {"tensor"},
-        "w": SIGNED | {"tensor"},
-        "v": SIGNED | {"tensor"},
-    },
-    "distance_aware_scores": {
-        "w": PER_HEAD,
-        "v": SIGNED,
-        "query_positions": {"negative"},
-        "key_positions": {"negative"},
-    },
-    "names": {"axes": {"None"}},
-    "build": {"partial": {"None"}},
-    "build, t5": {"std": NUMBERS | {"0"}, "scale": NUMBERS | {"None"}},
-    "extrapolate": {
-        "table": LARGER,
-        "positions": INDICES | {"huge"},
-        "n_components": {"None"},
-        "pick": {"None"},
-        "steps": {"0"},
-        "seed": {"0", "2**62"},
-        "tau": NUMBERS,
-    },
-    "extrapolate, sinusoidal": {"per_dimension": set()},
-    "extrapolate, interpolate": {"positions": INDICES},
-    "digits": {"positions": {"axis 0 longer", "axis 0 empty"}},
-    "digits, one": {"positions": {"axis 0 longer", "axis 0 empty", "array", "tensor", "one dimension more"}},
-    "SequentialPositionEncoder": {
-        "positions": {"axis 0 longer", "axis 0 empty"},
-        "heads": {"None"},
-        "out_features": {"None"},
-        "dropout": {"0", "0.5"},
-        "std": NUMBERS | {"None"},
-    },
-    "contrastive_loss": {"scale": NUMBERS | {"None"}},
-    "distillation_loss": {"beta": {"0"}, "scale": NUMBERS | {"None"}},
-    "probe": {"reference": {"None"}, "device": {"None"}},
-    "LanguageModel.generate": {
-        "tokens": {"axis 0 longer", "axis 1 longer"},
-        "n": {"0"},
-        "temperature": NUMBERS | {"0"},
-        "top_k": {"None"},
-        "seed": {"None", "0", "2**62"},
-    },
-    "adapt": {"text": {"axis 0 longer"}},
-    "LanguageModel.extended, waves": {"extension": {"None"}},
-    "TransformerConfig": {
-        **{key: {"None"} for key in ("query_key", "split", "n_kv_heads")},
-        "embedding_std": NUMBERS,
-        "dropout": {"0", "0.5"},
-        "window": HUGE,
-    },
-    "LanguageModel, a call": {"tokens": {"axis 0 longer", "axis 0 empty"}, "positions": {"None"}},
-    "LanguageModel.make_cache": {"length": HUGE | {"None"}},
-    "LanguageModel.extended": {"window": HUGE, "sinks": HUGE | {"0"}, "n_components": {"None"}},
-    "LanguageModel.position_tables": {"positions": {"0", "tensor", "axis 0 longer", "axis 0 empty"}},
-    "ImageClassifier, a call": {"images": {"axis 0 longer", "axis 0 empty"}, "positions": {"None"}},
-    "KVCache": {"n_layers": HUGE, "axes": HUGE, "length": HUGE | {"None"}, "window": HUGE | {"None"}},
-    "grid": {"depths": {"None"}},
-    "seam": {"table": LARGER},
-    "extrapolators.describe": {"table": LARGER},
-    "as_grid": {
-        "positions": {"array", "tensor", "one dimension less", "negative", "huge"}
-        | {"axis 0 longer", "axis 0 empty", "axis 1 longer"}
-    },
-    "grid_positions": {"fit": {"None"}},
-    "grid_sinusoidal": {"positions": BATCHES | {"axis 1 longer", "tensor", "meta", "floats", "negative"}},
-    "apply_axial_rope": {
-        "x": BATCHES | {"another dtype"},
-        "positions": {"floats", "negative"},
-        "inv_freq": {"another dtype"},
-    },
-    "xpos_scales": {
-        "positions": INDICES | {"meta", "floats", "nans", "negative", "huge"},
-        "centre": SIGNED,
-        "scale_base": NUMBERS | {"inf"},
-        "gamma": NUMBERS,
-    },
-    "apply_xpos": {
-        "scale_base": NUMBERS | {"inf"},
-        "gamma": NUMBERS,
-        **dict.fromkeys(("q", "k"), BATCHES | {"axis 1 longer", "axis 1 empty", "another dtype"}),
-        **{key: {"floats", "negative"} for key in ("query_positions", "key_positions")},
-    },
-    "cope_positions": {
-        "logits": {"meta", "another dtype", "axis 3 longer"}
-        | {f"axis {axis} {how}" for axis in (0, 1, 2) for how in ("longer", "empty")}
-    },
-    "cope_scores": {"q": QUERIES_OF_ANY_NUMBER, "k": {"axis 2 longer"}, "table": {"axis 0 longer"}},
-    "fire_bias": {"out": {"axis 0 longer", "axis 0 empty"}},
-    "forgetting_bias": {
-        "logits": {"meta", "another dtype"}
-        | {f"axis {axis} {how}" for axis in (0, 1, 2) for how in ("longer", "empty")}
-    },
-    "t5_bias": {"table": {"axis 0 longer", "axis 1 longer", "axis 1 empty", "another dtype"}},
-    "phase_frequencies": {"longest": {"2**62", "1e300"}},
-    "phase_scores": {
-        "coefficients": {f"axis {axis} {how}" for axis in (0, 1) for how in ("longer", "empty")},
-        "frequencies": {"another dtype"},
-        "query_positions": {"negative"},
-        "key_positions": {"tensor", "axis 0 longer", "axis 0 empty", "negative"},
-    },
-    "compile_formulas": {"backend": {"None", "str"}},
-    "attention_weights": {"q": QUERIES_OF_ANY_NUMBER, "k": QUERIES_OF_ANY_NUMBER, "scale": SIGNED | {"None"}},
-    "evaluate": {"documents": {"None"}, "positions": {"None"}},
-    "sliding": {"window": HUGE, "sinks": {"0"}},
-    "windows": dict.fromkeys(("limit_bytes", "per_document"), HUGE | {"None"}),
-    "sample_batches": {"steps": HUGE},
-    "Batch": {"positions": {"None"}, "weights": {"None"}},
-    "TrainingConfig": {
-        **dict.fromkeys(("steps", "length"), HUGE),
-        **dict.fromkeys(("learning_rate", "clip"), NUMBERS),
-        "warmup": {"0", "0.5"},
-        "weight_decay": NUMBERS | {"0"},
-    },
-    "train": {"stop_after": HUGE | {"None"}},
-    **{key: {key: {"str"} for key in ("name", "author")} for key in ("Document", "Text")},
-    "Store.write": {
-        **{key: {"str"} for key in ("experiment", "profile", "key")},
-        **{key: {"dict"} for key in ("config", "metrics", "fingerprint")},
-    },
-    "needle": {"depth": {"None", "0", "0.5"}},
-    "questions": {"statements": {"None"}},
-}
+"""In the place of which arguments a bad value may be taken: of one function, or of all that have such an
+argument. In every other place it must be refused."""
 
 
-def taken(door: str, argument: str) -> set[str]:
-    """What a function takes in the place of this argument: as the door says, or the part of its name before
-    the comma, or `ALIKE`; and in the place of a bool the other one."""
-    valid = DOORS[door][1][argument]
-    for key in (door, door.partition(",")[0]):
-        if argument in TAKEN.get(key, {}):
-            return TAKEN[key][argument]
-    if isinstance(valid, bool):
-        return {str(not valid)}
-    alike = [what for (name, kind), what in ALIKE.items() if name == argument and isinstance(valid, kind)]
-    return alike[0] if alike else set()
+def may_be_taken(door: str, argument: str, value: str) -> bool:
+    """Whether a function need not refuse a value of this name; in the place of a bool, the other bool."""
+    if isinstance(DOORS[door][1][argument], bool) and value in ("True", "False"):
+        return True
+    return not {argument, f"{door.partition(',')[0]}.{argument}"}.isdisjoint(TAKEN.get(value, "").split())

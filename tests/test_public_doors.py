@@ -23,7 +23,7 @@ from sepnb import encodings, extrapolators, models, protocol, seqpe, streams
 from sepnb.encodings import transformer_xl_scores
 from sepnb.evaluation import tasks
 
-from .doors import DOORS, M, noise, taken
+from .doors import DOORS, M, may_be_taken, noise
 
 SECONDS = 1.0
 torch.zeros(1, device="meta").double().sin()  # the first such call loads what it needs
@@ -109,8 +109,8 @@ def test_bad_arguments_are_refused_in_words_of_our_own(door, unhooked):
     wrong = []
     for argument in valid:
         for name, value in spoiled(valid[argument]):
-            expected = "taken" if name in taken(door, argument) else "refused"
-            if (found := outcome(call, valid | {argument: value})) != expected:
+            found = outcome(call, valid | {argument: value})
+            if found != "refused" and not (found == "taken" and may_be_taken(door, argument, name)):
                 wrong.append(f"{argument}: {name}: {found}")
     assert not wrong, "\n".join([door, *wrong])
 
