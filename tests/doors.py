@@ -449,10 +449,11 @@ TAKEN: dict[str, str] = {
         limit_bytes n_components n_kv_heads Streams.select.names out_features p partial per_document pick
         statements SequentialPositionEncoder.std stop_after top_k weights window""",
     "0": f"""LanguageModel.generate.n LanguageModel.position_tables.positions extrapolate.steps
-        NTKByParts.alpha beta depth dropout eps low_freq_factor pos seed sem sinks std temperature warmup
-        weight_decay {SIGNED}""",
+        NTKByParts.alpha distillation_loss.beta depth dropout eps low_freq_factor pos seed sem sinks std
+        temperature warmup weight_decay {SIGNED}""",
     "0.5": f"depth dropout warmup alpha beta_slow low_freq_factor {NUMBERS}",
-    "1.5": f"base factor alpha beta beta_fast beta_slow high_freq_factor low_freq_factor {NUMBERS}",
+    "1.5": f"""base factor alpha NTKByParts.beta beta_fast beta_slow low_freq_factor high_freq_factor
+        {NUMBERS}""",
     "1e300": f"base longest {NUMBERS}",
     "2**62": f"base longest {NUMBERS} {COUNTS}",
     "10**5000": COUNTS,

@@ -23,6 +23,14 @@ MADE = {
 """What every record must tell of its making, beside its seed."""
 
 
+def refused(
+    says: str, call: Callable, /, *given: Any, error: type[Exception] = ValueError, **how: Any
+) -> None:
+    """A call with these arguments is refused with a message in which this pattern is found."""
+    with pytest.raises(error, match=says):
+        call(*given, **how)
+
+
 def withdrawn() -> dict[str, tuple[str, str]]:
     """The claims that `book/withdrawn.md` lists: of each its last verdict and the reason."""
     page = (Path(__file__).parents[1] / "book" / "withdrawn.md").read_text(encoding="utf-8")

@@ -11,6 +11,7 @@ from torch import nn
 from sepnb.streams import ACTIVATIONS, BlockDiagonalLinear, StreamMLP, StreamNorm, Streams
 
 from .encodings.drawn import F64, drawn, random
+from .shared import refused
 
 SPLITS = [Streams.dense(7), Streams(pos=3, sem=5), Streams(row=2, col=3, sem=4)]
 
@@ -265,36 +266,12 @@ def test_a_stream_that_is_absent_is_not_computed_and_not_missed(build):
 # --- what is refused
 
 
-TWO = Streams(pos=4, sem=5)
-
-
-@pytest.mark.parametrize(
-    ("refusing", "message"),
-    [
-        (lambda: Streams(pos=1.5, sem=4), r"stream 'pos' must be an int, got 1\.5"),
-        (lambda: Streams(pos=-1, sem=4), "stream 'pos' is -1; give 0 or more"),
-        (lambda: Streams(pos=0), "no stream has a width above 0; give at least one"),
-        (lambda: TWO.split(random(2, 8)), r"last dimension is 8, Streams\(pos=4, sem=5\) needs 9"),
-        (lambda: TWO.select(["text"]), r"unknown stream 'text'.* has pos, sem"),
-        (
-            lambda: BlockDiagonalLinear(TWO, reduction=2),
-            "by 2 does not divide stream sem of Streams.pos=4, sem",
-        ),
-        (lambda: StreamNorm(TWO, "batch"), "unknown norm kind 'batch'; use one of layer, rms"),
-        (lambda: StreamMLP(TWO, activation="tanh"), "unknown activation 'tanh'; use one of gelu, relu, silu"),
-    ],
-)
-def test_what_does_not_fit_is_refused(refusing, message, unhooked):
-    with pytest.raises((TypeError, ValueError), match=message):
-        refusing()
-
-
-def test_a_stream_that_is_not_asked_for_need_not_be_divisible():
-    BlockDiagonalLinear(TWO, reduction=2, outputs=["pos"])
-
-
-@pytest.mark.parametrize("name", ["__class__", "keys", "training", "forward", "a.b", ""])
-def test_a_name_that_no_module_can_have_is_refused(name):
-    """Else it would be a KeyError of torch in the first map."""
-    with pytest.raises(ValueError, match=r"no stream can be called .*; give another, such as 'pos'"):
-        Streams(**{name: 2, "sem": 4})
+def test_widths_and_names_that_do_not_fit_are_refused_with_those_that_would(unhooked):
+    two = Streams(pos=4, sem=5)
+    refused("no stream has a width above 0; give at least one", Streams, pos=0)
+    refused("by 2 does not divide stream sem of Streams.pos=4, sem", BlockDiagonalLinear, two, reduction=2)
+    BlockDiagonalLinear(two, reduction=2, outputs=["pos"])  # what is not asked for need not be divisible
+    refused(r"last dimension is 8, Streams\(pos=4, sem=5\) needs 9", two.split, random(2, 8))
+    refused("unknown stream 'text'.* has pos, sem", two.select, ["text"])
+    for name in ("__class__", "keys", "training", "forward", "a.b", ""):  # else a KeyError of torch
+        refused("no stream can be called .*; give another, such as 'pos'", Streams, **{name: 2, "sem": 4})

@@ -1,10 +1,10 @@
 """Draws that no version of numpy changes, and generators that do not share them."""
 
 import numpy as np
-import pytest
 
 from sepnb.data.draws import USES, generator_of, uniform
-from sepnb.validation import at_least
+
+from ..shared import refused
 
 
 def test_the_raw_output_of_a_seed_is_pinned():
@@ -20,15 +20,5 @@ def test_every_use_has_a_generator_of_its_own_and_keeps_it():
         assert ours.random_raw() == theirs.random_raw()
     first = [generator_of(7, use).random_raw() for use in USES[1:]] + [np.random.PCG64(7).random_raw()]
     assert len(set(first)) == len(first)
-
-
-@pytest.mark.parametrize("use", ["", "position"])
-def test_an_unknown_use_is_refused(use):
-    with pytest.raises(ValueError, match="use one of positions, toeplitz-clamp"):
-        generator_of(0, use)
-
-
-@pytest.mark.parametrize(("size", "error"), [(0, ValueError), (2.0, TypeError), (True, TypeError)])
-def test_a_size_that_leaves_nothing_to_draw_is_refused(size, error, unhooked):
-    with pytest.raises(error, match="batch"):
-        at_least(1, batch=size)
+    for use in ("", "position"):
+        refused("use one of positions, toeplitz-clamp", generator_of, 0, use)

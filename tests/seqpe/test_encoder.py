@@ -7,6 +7,8 @@ from sepnb.seqpe import SequentialPositionEncoder
 from sepnb.seqpe import encoder as module
 from sepnb.seqpe.encoder import PrefixTree
 
+from ..shared import refused
+
 SETTINGS = {
     "one dimension": {"digits": 3},
     "one layer": {"digits": 3, "layers": 1},
@@ -169,20 +171,11 @@ def test_the_tree_holds_each_prefix_once_and_knows_what_stands_above():
         assert torch.equal(prefixes[tree.leaf[s]], strings[:, : s + 1])
 
 
-def test_settings_that_do_not_fit_are_refused(unhooked):
-    for settings, message in (
-        ({"digits": (2, 2, 2), "dims": 2}, "one number, or one for each"),
-        ({"width": 10}, "n_heads=3|3 heads"),
-        ({"digits": 0}, "a coordinate needs at least 1 digit"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            SequentialPositionEncoder(**{"width": 12, "heads": 3} | settings)
-
-
-def test_a_position_beyond_the_digits_is_refused_before_the_encoder_runs(unhooked, monkeypatch):
+def test_digits_for_other_axes_and_a_position_beyond_them_are_refused_before_the_encoder_runs(monkeypatch):
+    wrong = {"width": 12, "heads": 3, "digits": (2, 2, 2), "dims": 2}
+    refused("one number, or one for each", SequentialPositionEncoder, **wrong)
     monkeypatch.setattr(module, "_block", lambda *given: pytest.fail("a block ran"))
-    with pytest.raises(ValueError, match=r"position 1000 .* give more digits"):
-        drawn(digits=3)([5, 1000])
+    refused("position 1000 .* give more digits", drawn(digits=3), [5, 1000])
 
 
 @pytest.mark.parametrize("dims", [1, 2])

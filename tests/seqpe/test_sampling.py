@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from sepnb.seqpe.digits import edited, numeral_of, value_of
 from sepnb.seqpe.sampling import KINDS, CandidateSampler, WindowSampler, distinct
 
+from ..shared import refused
+
 TEXT = {"ranges": (20_000,), "window": (256,)}
 IMAGE = {"ranges": (100, 60), "window": (17, 17)}
 VOLUME = {"ranges": (9, 20, 7), "window": (4, 4, 4)}
@@ -102,11 +104,15 @@ def test_a_seed_gives_the_same_positions_and_a_state_resumes_them():
         ({"window": (4, 4)}, "give a side for each"),
         ({"ranges": (32,)}, r"ranges \(32,\) hold 32 positions, too few for 32 candidates"),
         ({"window": (20,)}, r"window \(20,\) hold 20 positions"),
+        ({"trained": (600,)}, "does not fit into"),
+        ({"trained": (64,), "places": 65}, "65 places in a window of 64"),
+        ({"trained": (64,), "away": (500,)}, "the last start is"),
+        ({"trained": (64,), "away": (1, 1)}, "differ in coordinates"),
     ],
 )
-def test_candidates_that_cannot_be_drawn_are_refused(changes, message, unhooked):
-    with pytest.raises(ValueError, match=message):
-        CandidateSampler(**{"ranges": (500,)} | changes)
+def test_candidates_and_windows_that_cannot_be_drawn_are_refused(changes, message, unhooked):
+    kind = WindowSampler if "trained" in changes else CandidateSampler
+    refused(message, kind, **{"ranges": (500,)} | changes)
 
 
 # --- distinct numbers
@@ -182,17 +188,3 @@ def test_a_zero_of_what_is_far_enough_allows_every_start_and_does_not_stay_at_th
     starts = Counter(map(tuple, (student - teacher)[:, 0].tolist()))
     assert starts.keys() == set(itertools.product(range(8), repeat=2))
     assert max(starts.values()) < 2 * 4000 / 64
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"trained": (600,)}, "does not fit into"),
-        ({"places": 65}, "65 places in a window of 64"),
-        ({"away": (500,)}, "the last start is"),
-        ({"away": (1, 1)}, "differ in coordinates"),
-    ],
-)
-def test_windows_that_cannot_be_drawn_are_refused(changes, message, unhooked):
-    with pytest.raises(ValueError, match=message):
-        WindowSampler(**{"ranges": (500,), "trained": (64,)} | changes)

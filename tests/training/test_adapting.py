@@ -189,10 +189,8 @@ def test_after_a_divergence_factor_and_gradients_are_what_they_were():
     ],
 )
 def test_what_cannot_be_tuned_is_refused_with_a_remedy(model, how, message):
-    text = how.get("text", TEXT)
-    how = HOW | {key: value for key, value in how.items() if key != "text"}
     with pytest.raises((ValueError, TypeError), match=message):
-        adapt(made(**model), text, **how)
+        adapt(made(**model), **{"text": TEXT} | HOW | how)
 
 
 def test_weight_decay_would_change_what_is_to_stay():

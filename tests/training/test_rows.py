@@ -11,6 +11,8 @@ from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 from sepnb.training.rows import fit_rows, lengthened
 
+from ..shared import refused
+
 L, LONG = 8, 32
 SEPARATED = Streams(pos=8, sem=24)
 MODELS = {
@@ -99,13 +101,9 @@ def test_a_fit_finds_the_rows_again_that_were_taken_from_a_trained_model():
 
 
 def test_what_cannot_be_fitted_is_refused():
-    model = model_of("separated")
-    with pytest.raises(ValueError, match="known is 8; the table has 8 rows, give 0 to 7"):
-        fit_rows(model, L, batches(1, L), TrainingConfig(1, 2, L, 0.1))
-    with pytest.raises(ValueError, match="length is 4"):
-        lengthened(model, 4)
-    with pytest.raises(ValueError, match="rows are fitted in one learned table at the input, got sinusoidal"):
-        fit_rows(model_of("sinusoid"), L, batches(1, L), TrainingConfig(1, 2, L, 0.1))
+    model, how = model_of("separated"), (L, batches(1, L), TrainingConfig(1, 2, L, 0.1))
+    refused("known is 8; the table has 8 rows, give 0 to 7", fit_rows, model, *how)
+    refused("length is 4", lengthened, model, 4)
+    refused("rows are fitted in one learned table at the input, got s", fit_rows, model_of("sinusoid"), *how)
     rotated = LanguageModel(dataclasses.replace(model.config, streams=Streams.dense(32), encoding="rope"))
-    with pytest.raises(ValueError, match="a table replaces one encoding at the input, got rope"):
-        lengthened(rotated, LONG)
+    refused("a table replaces one encoding at the input, got rope", lengthened, rotated, LONG)

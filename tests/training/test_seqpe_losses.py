@@ -15,6 +15,8 @@ from sepnb.training.positions import RandomOffset, RandomPositions, TrueGap
 from sepnb.training.seqpe_losses import RELEASED, SeqPELosses
 from sepnb.training.shifts import GridShiftSteps, ShiftSteps
 
+from ..shared import refused
+
 CANDIDATES = CandidateSampler((1000,), anchors=6, candidates=5, window=(50,))
 WINDOWS = WindowSampler((1000,), (16,), windows=3, places=8)
 BOTH = SeqPELosses(CANDIDATES, WINDOWS, n_heads=2)
@@ -105,23 +107,16 @@ def test_a_training_with_other_shift_steps_than_the_losses_know_is_refused(unhoo
     shifts = ShiftSteps(1000)
     config(shifts, shifts=shifts), config(None)
     config(shifts, distillation=0.0)
-    for positions, losses in (
-        (shifts, {}),
-        (None, {"shifts": shifts}),
-        (shifts, {"shifts": ShiftSteps(999)}),
-    ):
-        with pytest.raises(ValueError, match="give both the same"):
-            config(positions, **losses)
+    for positions, own in ((shifts, None), (None, shifts), (shifts, ShiftSteps(999))):
+        refused("give both the same", config, positions, shifts=own)
 
 
 @pytest.mark.parametrize("positions", [RandomOffset(1000), RandomPositions(1000), TrueGap(9)], ids=repr)
 def test_a_training_that_reads_no_window_in_every_step_has_no_teacher(positions, unhooked):
     """Its texts stand anywhere: the window from 0 on is no more the trained one than any other."""
     for losses in ({}, {"shifts": ShiftSteps(1000)}):
-        with pytest.raises(ValueError, match="none can teach; leave out windows"):
-            TrainingConfig(
-                5, 1, 16, 1e-3, positions=positions, auxiliary=SeqPELosses(CANDIDATES, WINDOWS, **losses)
-            )
+        how = {"positions": positions, "auxiliary": SeqPELosses(CANDIDATES, WINDOWS, **losses)}
+        refused("none can teach; leave out windows", TrainingConfig, 5, 1, 16, 1e-3, **how)
     for alone in (SeqPELosses(CANDIDATES), SeqPELosses(CANDIDATES, WINDOWS, distillation=0.0)):
         TrainingConfig(5, 1, 16, 1e-3, positions=positions, auxiliary=alone)
 
@@ -140,16 +135,11 @@ def test_a_teacher_larger_than_what_is_read_is_refused(unhooked):
 
     text(16), text(17, first=1), text(40), text(16, shifts=ShiftSteps(1000)), image((4, 3)), image((2, 2))
     text(1)  # positions alone: nothing is read
-    for make in (
-        lambda: text(15),
-        lambda: text(16, first=1),
-        lambda: text(15, shifts=ShiftSteps(1000)),
-        lambda: image((4, 4)),
-        lambda: image((4, 3), first=0),
-        lambda: image((4, 3), first=2),
-    ):
-        with pytest.raises(ValueError, match="is not inside what the training reads"):
-            make()
+    outside = "is not inside what the training reads"
+    for what in ((15,), (16, 1), (15, 0, ShiftSteps(1000))):
+        refused(outside, text, *what)
+    for what in (((4, 4),), ((4, 3), 0), ((4, 3), 2)):
+        refused(outside, image, *what)
 
 
 def test_a_seed_repeats_its_steps_and_another_differs():
@@ -189,16 +179,10 @@ def test_the_teacher_is_read_without_dropout():
         ({"candidates": CANDIDATES, "windows": WindowSampler((99,), (9,), places=4)}, "different ranges"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(settings, message, unhooked):
-    with pytest.raises(ValueError, match=message):
-        SeqPELosses(**settings)
-
-
-def test_a_model_without_the_encoder_is_refused(unhooked):
-    with pytest.raises(ValueError, match="0 sequential position encoders"):
-        BOTH.bind(0)(torch.nn.Linear(2, 2))
-    with pytest.raises(ValueError, match="2 sequential position encoders"):
-        BOTH.bind(0)(torch.nn.ModuleList([encoder(), encoder()]))
+def test_settings_that_do_not_fit_and_a_model_without_one_encoder_are_refused(settings, message, unhooked):
+    refused(message, SeqPELosses, **settings)
+    refused("0 sequential position encoders", BOTH.bind(0), torch.nn.Linear(2, 2))
+    refused("2 sequential position encoders", BOTH.bind(0), torch.nn.ModuleList([encoder(), encoder()]))
 
 
 def test_all_that_the_release_sets_is_set_by_options_of_one_of_three_descriptions():
