@@ -257,57 +257,35 @@ def test_the_citation_and_the_changelog_name_this_version():
     assert all(day for _, day in heads[1:])
 
 
-WORKFLOWS = {
-    path.name: yaml.safe_load(path.read_text(encoding="utf-8"))
+JOBS = {
+    f"{path.name}: {name}": {"permissions": workflow.get("permissions")} | job
     for path in sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    for workflow in [yaml.safe_load(path.read_text(encoding="utf-8"))]
+    for name, job in workflow["jobs"].items()
 }
-JOBS = {f"{file}: {name}": job for file, of in WORKFLOWS.items() for name, job in of["jobs"].items()}
 
 
-def _steps(workflow: str) -> list[dict]:
-    return [step for job in WORKFLOWS[workflow]["jobs"].values() for step in job["steps"]]
-
-
-@pytest.mark.attack("actions of others that could change under their name")
-@pytest.mark.parametrize("workflow", WORKFLOWS)
-def test_every_action_is_named_by_its_commit_with_the_version_beside_it(workflow):
-    text = (ROOT / ".github" / "workflows" / workflow).read_text(encoding="utf-8")
-    used = re.findall(r"(?m)^\s*(?:- )?uses: (.*)$", text)
-    assert len(used) == sum("uses" in step for step in _steps(workflow)) > 0
-    commits: dict[str, set[str]] = {}
-    for action in used:
-        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action
-        commits.setdefault(action.partition("@")[0], set()).add(action)
-    assert all(len(found) == 1 for found in commits.values()), commits
-
-
-@pytest.mark.attack("workflows that execute code and may write")
+@pytest.mark.attack(
+    "actions and packages that change under their name, and jobs that execute code and may write"
+)
 @pytest.mark.parametrize("name", JOBS)
-def test_what_installs_or_executes_may_only_read_and_keeps_no_token(name):
-    job = JOBS[name]
-    allowed = job.get("permissions", WORKFLOWS[name.partition(":")[0]].get("permissions"))
+def test_a_job_takes_what_is_pinned_and_what_executes_code_may_only_read_and_keeps_no_token(name):
+    """The first `make` of a job installs. What is newest cannot be written down: that job only reads."""
+    steps, allowed = JOBS[name]["steps"], JOBS[name]["permissions"]
     assert isinstance(allowed, dict), "no permissions are those of the repository's settings"
-    commands = "\n".join(step.get("run", "") for step in job["steps"])
-    runs = re.search(r"\b(make|pip|python|bash|sepnb|jupyter)\b", commands) is not None
     writes = {scope for scope, right in allowed.items() if right == "write"}
+    commands = [step["run"] for step in steps if "run" in step]
+    runs = re.search(r"\b(make|pip|python|bash|sepnb|jupyter)\b", "\n".join(commands)) is not None
     assert not (runs and writes), f"it executes code and may write {writes}"
     assert "contents" not in writes or name == "publish.yml: chapters"
-    for step in job["steps"]:
-        if "actions/checkout@" in step.get("uses", ""):
-            assert step["with"]["persist-credentials"] is False
+    for step in steps:
+        action = step.get("uses", "")
+        assert not action or re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", action), action
+        assert "actions/checkout@" not in action or step["with"]["persist-credentials"] is False
         assert "github.token" not in str(step) or writes
-
-
-@pytest.mark.attack("packages that could change under their version")
-@pytest.mark.parametrize("workflow", WORKFLOWS)
-def test_workflows_install_only_files_whose_digests_are_written_down(workflow):
-    """The first `make` of a job installs; those that follow find it done. What is newest cannot be written
-    down: that job may only read, as the test before this one asks."""
-    for job in WORKFLOWS[workflow]["jobs"].values():
-        made = [step["run"] for step in job["steps"] if "make " in step.get("run", "")]
-        assert not made or "HASHES=1" in made[0]
-        others = [step["run"] for step in job["steps"] if "pip install" in step.get("run", "")]
-        assert not others or job is JOBS["weekly.yml: newest"]
+    made = [command for command in commands if "make " in command]
+    assert not made or "HASHES=1" in made[0]
+    assert name == "weekly.yml: newest" or not any("pip install" in command for command in commands)
 
 
 # --- what the guides say ---
@@ -340,15 +318,8 @@ def test_every_command_and_option_that_a_guide_names_exists(guide):
 
 @pytest.mark.parametrize("guide", ("README.md", "CONTRIBUTING.md"))
 def test_every_place_that_a_guide_names_exists(guide):
-    made = {
-        "results/",
-        "build/",
-        "build/html/index.html",
-        "build/mine",
-        "build/book.pdf",
-        "build/paper.pdf",
-    }
-    made |= {"notebooks/executed/NN_name", "notebooks/NN_name.py"}
+    made = {"results/", "build/mine", "notebooks/executed/NN_name", "notebooks/NN_name.py", "build/"}
+    made |= {f"build/{name}" for name in ("html/index.html", "book.pdf", "paper.pdf")}
     named = set(re.findall(r"[`( ]((?:sepnb|book|notebooks|results|tests|build)/[\w./-]*)", GUIDES[guide]))
     assert named
     assert not [place for place in named - made if not (ROOT / place).exists()]
