@@ -14,6 +14,7 @@ from sepnb.models.parts import PARTS, counted
 from sepnb.records import sealed
 from sepnb.streams import Streams
 
+from ..shared import refused
 from .test_extended import Interpolation
 from .trained import weights
 
@@ -166,19 +167,14 @@ def moved(base: LanguageModel, part: str) -> LanguageModel:
 
 
 def test_it_is_put_on_no_other_base(base, built, path):
-    for other, message in (
-        (moved(base, "content"), "on a base with other weights; give the model that it was"),
-        (built(SEPARATED, dtype=torch.float32), "other weights"),
-        (built(SEPARATED, max_length=32), "on a base with other settings; give the model that it was tuned"),
-        (base.extended(window=3), r"read by a rule of extended\(\) \(window, sinks\)"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            load_adapter(other, path)
+    weights, settings = ("with other weights; give the model that it was", "with other settings; give the")
+    refused(weights, load_adapter, moved(base, "content"), path)
+    refused("other weights", load_adapter, built(SEPARATED, dtype=torch.float32), path)
+    refused(settings, load_adapter, built(SEPARATED, max_length=32), path)
+    refused(r"by a rule of extended\(\) \(window, sinks\)", load_adapter, base.extended(window=3), path)
+    refused("is on the device meta and has no values", load_adapter, copy.deepcopy(base).to("meta"), path)
     for other in (torch.nn.Linear(2, 2), Larger(base.config, base.vocab_size)):
-        with pytest.raises(TypeError, match="base must be a LanguageModel, no subclass"):
-            load_adapter(other, path)
-    with pytest.raises(ValueError, match="is on the device meta and has no values"):
-        load_adapter(copy.deepcopy(base).to("meta"), path)
+        refused("base must be a LanguageModel, no subclass", load_adapter, other, path, error=TypeError)
 
 
 def test_what_the_part_was_before_does_not_matter(base, text, path):
@@ -198,42 +194,29 @@ def test_a_damaged_adapter_is_refused(base, path):
 
 NAME = "transformer.blocks.0.attention.query_key.0.weight"
 FILES = {
-    "another format": (None, {"format": "sepnb model"}, "holds no adapter; give the path of a file that"),
-    "no part": (None, {"part": "all"}, "holds no adapter"),
-    "another version": (
-        None,
-        {"version": 2, "sepnb": "9.9"},
-        "version 2 .* use the sepnb that wrote it, '9.9'",
-    ),
-    "a weight is missing": (lambda w: {k: v for k, v in w.items() if k != NAME}, {}, "holds other weights"),
-    "a shorter weight": (lambda w: w | {NAME: w[NAME][1:]}, {}, "holds other weights"),
-    "not finite": (lambda w: w | {NAME: w[NAME] / 0}, {}, "holds other weights"),
-    "the other part": (None, {"part": "content"}, "on a base with other weights"),
-    "an unknown rule": (None, {"rule": {"temperature": 2}}, "cannot follow: 'temperature' is an option of"),
-    "another extension": (
-        None,
-        {"rule": {"extension": {"name": "yam"}}},
-        "cannot follow: unknown context ext",
-    ),
+    "another format": ({"format": "sepnb model"}, "holds no adapter; give the path of a file that"),
+    "no part": ({"part": "all"}, "holds no adapter"),
+    "another version": ({"version": 2, "sepnb": "9.9"}, "version 2 .* use the sepnb that wrote it, '9.9'"),
+    "a weight is missing": (lambda w: {k: v for k, v in w.items() if k != NAME}, "holds other weights"),
+    "a shorter weight": (lambda w: w | {NAME: w[NAME][1:]}, "holds other weights"),
+    "not finite": (lambda w: w | {NAME: w[NAME] / 0}, "holds other weights"),
+    "the other part": ({"part": "content"}, "on a base with other weights"),
+    "an unknown rule": ({"rule": {"temperature": 2}}, "cannot follow: 'temperature' is an option of"),
+    "another extension": ({"rule": {"extension": {"name": "yam"}}}, "cannot follow: unknown context ext"),
 }
 
 
 @pytest.mark.parametrize("what", FILES)
 def test_a_file_that_tells_what_is_not_so_is_refused_with_path_and_remedy(base, path, what):
-    change, more, message = FILES[what]
+    change, message = FILES[what]
     kept, told = sealed.read(path)
-    sealed.write(path, kept if change is None else change(kept), told | more)
-    with pytest.raises(ValueError, match=rf"long\.safetensors .*{message}"):
-        load_adapter(base, path)
+    sealed.write(path, *((change(kept), told) if callable(change) else (kept, told | change)))
+    refused(rf"long\.safetensors .*{message}", load_adapter, base, path)
 
 
 def test_a_kept_model_is_no_adapter_and_neither_is_a_folder_or_nothing(base, path):
     save(base, path)
-    with pytest.raises(ValueError, match="holds no adapter; give the path of a file that save_adapter"):
-        load_adapter(base, path)
-    with pytest.raises(ValueError, match="deep is a folder"):
-        load_adapter(base, path.parent)
-    with pytest.raises(FileNotFoundError, match=r"there is no file .*nowhere; give one that save_adapter"):
-        load_adapter(base, path.with_name("nowhere"))
-    with pytest.raises(TypeError, match="path must be a str or a Path"):
-        load_adapter(base, 3)
+    refused("holds no adapter; give the path of a file that save_adapter", load_adapter, base, path)
+    refused("deep is a folder", load_adapter, base, path.parent)
+    nowhere, none = path.with_name("nowhere"), "there is no file .*nowhere; give one that save_adapter"
+    refused(none, load_adapter, base, nowhere, error=FileNotFoundError)

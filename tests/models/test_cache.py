@@ -8,6 +8,7 @@ from sepnb.models import KVCache
 from sepnb.streams import Streams
 
 from ..encodings.cases import KINDS, NAMES, TIGHT
+from ..shared import refused
 from . import shapes
 from .trained import in_pieces
 
@@ -103,12 +104,10 @@ def test_without_positions_a_call_goes_on_after_the_largest_read_also_where_that
 def test_a_cache_that_does_not_fit_is_refused_and_left_alone(built, text):
     model = built(Streams.dense(16))
     cache = model.make_cache(2)
-    with pytest.raises(ValueError, match="the cache holds 2 sequences, the input has 3; make a new cache"):
-        model(text(3, 4), cache=cache)
+    refused("the cache holds 2 sequences, the input has 3; make a new cache", model, text(3, 4), cache=cache)
     with pytest.raises(ValueError, match="the cache is of a model of 2 layers, this one has 3"):
         built(Streams.dense(16), n_layers=3)(text(2, 4), cache=cache)
-    with pytest.raises(ValueError, match="a cache needs a causal model"):
-        built(Streams.dense(16), causal=False)(text(2, 4), cache=cache)
+    refused("a cache needs a causal model", built(Streams.dense(16), causal=False), text(2, 4), cache=cache)
     assert len(cache) == 0
 
 
@@ -121,7 +120,6 @@ def test_a_position_that_an_encoding_refuses_leaves_the_cache_as_it_was(built, t
     with torch.no_grad():
         model(tokens[:, :4], cache=cache)
         held = cache.numel()
-        with pytest.raises(ValueError, match="100"):
-            model(tokens[:, 4:], torch.tensor([4, 100]), cache)
+        refused("100", model, tokens[:, 4:], torch.tensor([4, 100]), cache)
         assert len(cache) == 4 and cache.numel() == held
         torch.testing.assert_close(model(tokens[:, 4:], cache=cache), model(tokens)[:, 4:], **TIGHT)

@@ -13,9 +13,10 @@ from sepnb.models.layout import Layout
 from sepnb.records.store import canonical, digest
 from sepnb.streams import Streams
 
+from ..shared import refused
 from . import shapes
 
-SEPARATED = Streams(pos=16, sem=48)
+SEPARATED, DENSE = Streams(pos=16, sem=48), Streams.dense(64)
 
 
 def config(**fields) -> TransformerConfig:
@@ -190,32 +191,19 @@ def test_a_config_of_the_product_of_all_factors_exists_or_is_refused():
         ({"tie_embeddings": True, "readout": "both"}, "tie_embeddings needs readout='sem'"),
         ({"encoding": "rope"}, "one encoding at the input to fill its position streams, got 0 (none); add"),
         ({"encoding": ("learned", "sinusoidal")}, "got 2 (learned, sinusoidal); keep one"),
-        (
-            {"mode": "strict", "streams": Streams(pos=20, sem=44)},
-            "d_pos=20 is no multiple of the head width 16; the nearest that are: 16 and 32",
-        ),
+        ({"mode": "strict", "streams": Streams(pos=20, sem=44)}, "16; the nearest that are: 16 and 32"),
         ({"mode": "strict", "streams": Streams(sem=40, pos=16, more=8)}, "d_pos=16 is no multiple"),
         ({"n_kv_heads": 3}, "3 key and value heads do not divide 4 heads; use one of 1, 2, 4"),
+        ({"n_kv_heads": 2}, "d_pos be a multiple of 32; the nearest that is: 32"),
         (
-            {"n_kv_heads": 2},
-            "d_pos=16 cuts through the 2 heads of width 16 that share one value head: each of them would "
-            "bring the same columns, part pos and part sem, to the output, where the cut at column 16 mixes "
-            "them. Whole value heads must belong to one stream, d_pos be a multiple of 32; the nearest that "
-            "is: 32",
+            {"pos_stream": "constant", "streams": DENSE},
+            "needs a position stream; give Streams(pos=..., sem=...)",
         ),
         (
-            {"pos_stream": "constant", "streams": Streams.dense(64)},
-            "pos_stream='constant' needs a position stream; give Streams(pos=..., sem=...)",
+            {"pos_stream": "reinjected", "streams": DENSE, "encoding": "rope"},
+            "at the input, e.g. 'sinusoidal'",
         ),
-        (
-            {"pos_stream": "reinjected", "streams": Streams.dense(64), "encoding": "rope"},
-            "pos_stream='reinjected' needs an encoding at the input, e.g. 'sinusoidal'",
-        ),
-        (
-            {"streams": Streams(pos=1, sem=63)},
-            "d_pos=1: a LayerNorm over one column is always 0; give pos at least 2 columns, "
-            "or use norm_kind='rms'",
-        ),
+        ({"streams": Streams(pos=1, sem=63)}, "give pos at least 2 columns, or use norm_kind='rms'"),
     ],
 )
 def test_what_does_not_fit_together_is_refused_with_the_value_and_what_would(unhooked, changes, message):
@@ -243,13 +231,10 @@ def test_two_orders_of_the_same_streams_are_two_records():
 
 
 def test_a_rotation_of_the_content_is_for_models_that_have_a_content_part():
-    rotated = {"encoding": ("sinusoidal", RoPE(streams=("sem",)))}
+    rotated, alone = ("sinusoidal", RoPE(streams=("sem",))), ("sinusoidal", RoPE(streams=("pos",)))
     for query_key in ("untied", "content"):
-        config(query_key=query_key, **rotated)
+        config(query_key=query_key, encoding=rotated)
     for query_key in ("joint", "strict"):
-        with pytest.raises(
-            ValueError, match=r"rope on sem only: .* too; use query_key='untied' or 'content'"
-        ):
-            config(query_key=query_key, **rotated)
-    with pytest.raises(ValueError, match=r"rope on pos only: .* too; use query_key='strict' or 'untied'"):
-        config(encoding=("sinusoidal", RoPE(streams=("pos",))))
+        message = "rope on sem only: .* too; use query_key='untied' or 'content'"
+        refused(message, config, query_key=query_key, encoding=rotated)
+    refused("rope on pos only: .* too; use query_key='strict' or 'untied'", config, encoding=alone)

@@ -12,6 +12,7 @@ from sepnb.streams import Streams
 from sepnb.training import next_token_losses
 
 from ..encodings.drawn import TIGHT
+from ..shared import refused
 from .plain import Plain
 
 L = 8
@@ -164,10 +165,7 @@ def test_rules_add_up_in_any_order_and_each_can_be_given_anew(built, text):
     assert torch.equal(again(tokens), model.extended("cyclic", form="literal")(tokens))
     wider = model.extended("zero", window=2, sinks=1).extended(window=6)
     assert torch.equal(wider(tokens), model.extended("zero", window=6)(tokens))
-    with pytest.raises(
-        ValueError, match="the two are one rule, also where a window is set already; give window"
-    ):
-        wider.extended(sinks=1)
+    refused("the two are one rule, also where a window is set already; give w", wider.extended, sinks=1)
 
 
 # --- refusals
@@ -185,12 +183,10 @@ def test_a_position_past_the_table_is_refused_by_name_and_with_the_remedies(buil
         (text(2, 2), torch.tensor([9, 3])),
         (text(2, 2), torch.tensor([[0, 1], [9, 2]])),
     ):
-        with pytest.raises(ValueError, match=message):
-            model(*arguments)
+        refused(message, model, *arguments)
     cache = model.make_cache(2)
     model(text(2, 7), cache=cache)
-    with pytest.raises(ValueError, match="position 8 has no row"):
-        model(text(2, 2), cache=cache)
+    refused("position 8 has no row", model, text(2, 2), cache=cache)
     assert model.extended("clamp")(text(2, 10)).isfinite().all()
 
 
@@ -206,8 +202,7 @@ def test_a_position_past_the_table_is_refused_by_name_and_with_the_remedies(buil
     ],
 )
 def test_a_rule_that_a_model_cannot_follow_is_refused_at_once(unhooked, built, encoding, rule, message):
-    with pytest.raises(ValueError, match=message):
-        make(built, "dense", encoding).extended(**rule)
+    refused(message, make(built, "dense", encoding).extended, **rule)
 
 
 # --- fitted once

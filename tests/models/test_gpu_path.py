@@ -37,10 +37,7 @@ EXTENDED = {
 }
 """How the models that have an encoding at the input read twice their trained length."""
 
-VARIANTS = {
-    "eager": EAGER,
-    "compiled": replace(EAGER, compiler="aot_eager", precision="bfloat16"),
-}
+VARIANTS = {"eager": EAGER, "compiled": replace(EAGER, compiler="aot_eager", precision="bfloat16")}
 
 
 def drive() -> dict[str, dict]:

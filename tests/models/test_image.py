@@ -14,6 +14,7 @@ from sepnb.seqpe import SeqPE
 from sepnb.streams import Streams
 
 from ..encodings.drawn import F64, TIGHT, loud
+from ..shared import refused
 
 PATCH, CLASSES, CHANNELS = 4, 5, 2
 GRID = (3, 4)
@@ -161,21 +162,10 @@ def test_an_extended_model_shares_its_weights_and_follows_what_is_trained_later(
 # --- what is refused
 
 
-@pytest.mark.parametrize(
-    ("shape", "error", "message"),
-    [
-        ((2, 3, 12, 16), ValueError, "images have 3 channels, the model was built for 2"),
-        ((2, CHANNELS, 12, 18), ValueError, "width is 18, and patches have a side of 4; 16 would be whole"),
-    ],
-)
-def test_images_that_are_no_whole_patches_are_refused(unhooked, shape, error, message):
-    with pytest.raises(error, match=message):
-        classifier()(torch.zeros(shape, dtype=F64))
-
-
-def test_a_rule_that_a_model_cannot_follow_is_refused(unhooked):
-    with pytest.raises(ValueError, match="fit needs places between two patches, and on one axis are none"):
-        classifier(encoding="rope", axes=1).extended(fit=GRID)
+def test_images_of_no_whole_patches_and_a_rule_that_a_model_cannot_follow_are_refused(unhooked):
+    broad = torch.zeros((2, CHANNELS, 12, 18), dtype=F64)
+    refused("width is 18, and patches have a side of 4; 16 would be whole", classifier(), broad)
+    row, places = classifier(encoding="rope", axes=1), "fit needs places between two patches, and"
+    refused(f"{places} on one axis are none", row.extended, fit=GRID)
     rows = classifier("rows", encoding="learned", max_length=9)
-    with pytest.raises(ValueError, match="fit needs places between two patches, and learned takes none"):
-        rows.extended(fit=GRID)
+    refused(f"{places} learned takes none", rows.extended, fit=GRID)

@@ -9,6 +9,8 @@ from sepnb.models import TransformerConfig, frozen_attention
 from sepnb.models.language import LanguageModel
 from sepnb.streams import Streams
 
+from ..shared import refused
+
 LENGTH = 4
 DENSE = ("rope", "alibi", "shaw", "transformer-xl", "distance-aware", "cope")
 SHAPES = [(Streams(pos=8, sem=24), "sinusoidal"), *((Streams.dense(32), name) for name in DENSE)]
@@ -49,5 +51,4 @@ def test_without_a_mask_every_query_sees_every_key(built, text):
 
 def test_a_trained_length_of_one_has_no_logarithm_to_divide_by():
     model = LanguageModel(TransformerConfig(Streams.dense(8), 1, 1, max_length=1), 5)
-    with pytest.raises(ValueError, match="log_scale divides by ln L, and L is 1; train on at least 2"):
-        model.extended(log_scale=True)
+    refused("divides by ln L, and L is 1; train on at least 2", model.extended, log_scale=True)

@@ -1,5 +1,7 @@
 """Layers without position: in every so many nothing acts at queries and keys, scores or values."""
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -13,6 +15,7 @@ from sepnb.training.memory import in_segments
 
 from ..encodings.cases import ON_TEXTS, N, heard, model, one_full_pass, tokens
 from ..encodings.references import EXACT, Written
+from ..shared import refused
 from .plain import Plain
 
 DENSE = Streams.dense(16)
@@ -90,16 +93,7 @@ def test_a_layer_without_position_has_no_parameters_and_no_cost_of_it():
 
 
 def test_what_leaves_nothing_out_is_refused():
-    sizes = {"streams": DENSE, "n_layers": 2, "n_heads": 2}
-    for every, encoding, message in (
-        (3, "rope", "nope_every is 3; it must be at most 2"),
-        (
-            2,
-            encodings.build("seqpe", per_layer=True),
-            "seqpe makes maps for every layer; use per_layer=False",
-        ),
-    ):
-        with pytest.raises(ValueError, match=message):
-            TransformerConfig(**sizes, encoding=encoding, nope_every=every)
-    with pytest.raises(TypeError, match="nope_every must be an int, got True"):
-        TransformerConfig(**sizes, encoding="rope", nope_every=True)
+    make, per_layer = partial(TransformerConfig, DENSE, 2, 2), encodings.build("seqpe", per_layer=True)
+    refused("nope_every is 3; it must be at most 2", make, "rope", nope_every=3)
+    refused("makes maps for every layer; use per_layer=False", make, per_layer, nope_every=2)
+    refused("nope_every must be an int, got True", make, "rope", nope_every=True, error=TypeError)

@@ -11,6 +11,8 @@ from sepnb.models import LanguageModel, frozen_attention
 from sepnb.streams import Streams
 from sepnb.training import next_token_losses
 
+from ..shared import refused
+
 STREAMS = Streams(pos=8, sem=24)
 ISOLATED = [
     {"mode": "strict"},
@@ -97,8 +99,7 @@ def test_a_cache_may_begin_without_tables_and_go_on_with_them_and_not_the_other_
         then = strict(tokens[:, 4:6], cache=cache, tables=tables)
         torch.testing.assert_close(torch.cat([first, then], 1), full[:, :6], rtol=0, atol=1e-10)
         held = cache.numel()
-        with pytest.raises(ValueError, match="holds nothing of the position heads; go on with tables="):
-            strict(tokens[:, 6:], cache=cache)
+        refused("holds nothing of the position heads; go on with tables=", strict, tokens[:, 6:], cache=cache)
         assert len(cache) == 6 and cache.numel() == held
         last = strict(tokens[:, 6:], cache=cache, tables=tables)
         torch.testing.assert_close(last, full[:, 6:], rtol=0, atol=1e-10)
@@ -111,9 +112,7 @@ def test_frequencies_that_follow_the_length_have_tables_of_that_length(built, te
     with torch.no_grad():
         tables, full = model.position_tables(6), model(tokens)
         torch.testing.assert_close(model(tokens, tables=tables), full, rtol=0, atol=1e-12)
-        with pytest.raises(
-            ValueError, match="follow: 6, this call needs 4; make them with this model, length=4"
-        ):
+        with pytest.raises(ValueError, match="follow: 6, this call needs 4; make them with this model"):
             model(tokens[:, :4], tables=tables)
         cache = model.make_cache(2, length=6)
         pieces = [model(piece, cache=cache, tables=tables) for piece in tokens.split([3, 1, 2], dim=1)]
@@ -139,10 +138,8 @@ def test_points_of_several_axes_have_tables_too(built, text):
     with torch.no_grad():
         tables = model.position_tables(at)
         torch.testing.assert_close(model(text(3, 4), at, tables=tables), model(text(3, 4), at))
-        with pytest.raises(ValueError, match="other positions than those of tokens 0 to 3"):
-            model(text(3, 4), at.flip(0), tables=tables)
-        with pytest.raises(ValueError, match="on 2 axes no position comes after another"):
-            model.position_tables(4)
+        refused("other positions than those of tokens 0 to 3", model, text(3, 4), at.flip(0), tables=tables)
+        refused("on 2 axes no position comes after another", model.position_tables, 4)
 
 
 # --- gradients
@@ -218,16 +215,10 @@ def test_what_tables_do_not_serve_is_refused_with_the_remedy(strict, built, text
         (strict, (tokens, rows, None, None, tables), r"differ by sequence.* give \[N\]"),
         (strict, (tokens[:, :2], torch.tensor([4, 5]), cache, None, tables), "of tokens 0 to 3"),
         (strict, (tokens, None, None, documents, tables), "position tables cannot be had with documents"),
-        (
-            strict.extended(window=2),
-            (tokens, None, None, None, tables),
-            "rules of evaluation .* needs .2,",
-        ),
+        (strict.extended(window=2), (tokens, None, None, None, tables), "rules of evaluation .* needs .2,"),
         (other, (tokens, None, None, None, tables), "columns by layer .*, this call needs"),
         (built(Streams.dense(32)), (tokens, None, None, None, tables), "it has one stream; give Streams"),
     ):
-        with pytest.raises(ValueError, match=message):
-            model(*given)
-    with pytest.raises(TypeError, match=r"must be of model\.position_tables\(\), got list"):
-        strict(tokens, tables=[1])
+        refused(message, model, *given)
+    refused(r"must be of model\.position_tables\(\), got list", strict, tokens, error=TypeError, tables=[1])
     assert len(cache) == 4

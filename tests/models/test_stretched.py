@@ -319,11 +319,7 @@ def test_an_extrapolator_continues_the_slowed_waves_in_whatever_order_they_come(
 @pytest.mark.parametrize(
     ("fields", "extension", "message"),
     [
-        (
-            {"encoding": "learned"},
-            PositionInterpolation(S),
-            r"this model has none \(learned\); a learned tabl",
-        ),
+        ({"encoding": "learned"}, PositionInterpolation(S), r"this model has none \(learned\); a learned"),
         ({}, DynamicNTK(S, L), r"dynamic-ntk follow the length .* fixed factor, such as PositionInterpolat"),
         ({"encoding": ("rope", "sandwich")}, DynamicNTK(S, L), "dynamic-ntk follow the length"),
         ({}, RaisedBase(100.0), r"base is 100\.0, below 10000\.0"),
