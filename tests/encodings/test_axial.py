@@ -3,12 +3,7 @@
 import pytest
 import torch
 
-from sepnb.encodings import (
-    apply_axial_rope,
-    apply_rope,
-    axial_rope_frequencies,
-    grid_positions,
-)
+from sepnb.encodings import apply_axial_rope, apply_rope, axial_rope_frequencies, grid_positions
 from sepnb.encodings.rope import LAYOUTS
 
 from .drawn import F64, random

@@ -12,6 +12,7 @@ from sepnb.encodings import Heads, build
 from sepnb.models import TransformerConfig
 from sepnb.streams import Streams
 
+from ..shared import refused
 from .cases import CASES
 
 
@@ -54,8 +55,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("name", "options", "message"), REFUSED, ids=str)
 def test_options_out_of_their_bounds_are_refused(name, options, message, unhooked):
-    with pytest.raises(ValueError, match=message):
-        build(name, **options)
+    refused(message, build, name, **options)
 
 
 @pytest.mark.parametrize("name", sorted({name for name, *_ in REFUSED}))
@@ -65,16 +65,14 @@ def test_options_that_are_no_numbers_are_refused_by_the_class_too(name, unhooked
         if not {int, float} & {field.type, *get_args(field.type)}:
             continue
         for wrong in ("2", True):
-            with pytest.raises(TypeError, match=f"{field.name} must be"):
-                kind(**{field.name: wrong})
-        with pytest.raises((ValueError, TypeError), match=field.name):
-            kind(**{field.name: nan})
+            refused(f"{field.name} must be", kind, error=TypeError, **{field.name: wrong})
+        refused(field.name, kind, error=(ValueError, TypeError), **{field.name: nan})
 
 
 @pytest.mark.parametrize("name", [name for name in encodings.names() if build(name).causal_only])
 def test_what_is_for_causal_models_is_refused_by_others(name):
-    with pytest.raises(ValueError, match=f"{name} is for causal models only; use causal=True"):
-        TransformerConfig(Streams.dense(16), 1, 2, name, causal=False)
+    message = f"{name} is for causal models only; use causal=True"
+    refused(message, TransformerConfig, Streams.dense(16), 1, 2, name, causal=False)
 
 
 @pytest.mark.parametrize(
@@ -87,5 +85,4 @@ def test_what_is_for_causal_models_is_refused_by_others(name):
     ],
 )
 def test_what_does_not_fit_a_model_is_refused_where_its_module_is_built(name, options, width, message):
-    with pytest.raises(ValueError, match=message):
-        build(name, **options).at_query_key(Heads(width=width, max_length=4))
+    refused(message, build(name, **options).at_query_key, Heads(width=width, max_length=4))

@@ -9,6 +9,7 @@ from sepnb.encodings import Encoding
 from sepnb.models import LanguageModel, compile_formulas
 from sepnb.models.fast import kernels
 
+from ..shared import refused
 from .cases import CASES, IN_SHAPES, NAMES, TIGHT, N, heard, model, tokens
 from .references import EXACT
 
@@ -111,8 +112,7 @@ def test_what_counts_tokens_over_the_borders_of_documents_is_refused(unhooked):
         (made.extended(log_scale=True), None, "log_scale cannot be had with documents"),
         (stretched, None, "frequencies that follow the length cannot be had with documents"),
     ):
-        with pytest.raises(ValueError, match=f"{message}.*read each document by itself"):
-            reader(text, cache=cache, documents=DOCUMENTS)
+        refused(f"{message}.*read each document by itself", reader, text, cache=cache, documents=DOCUMENTS)
         assert cache is None or len(cache) == 0
 
 
@@ -122,9 +122,7 @@ def test_malformed_documents_are_refused(unhooked):
         (DOCUMENTS[0], ValueError, r"documents have shape \[9\]; give \[2, 9\], one per token"),
         (DOCUMENTS.flip(-1).to(torch.uint8), ValueError, "document 0 comes after document 3 in sequence 0"),
     ):
-        with pytest.raises(kind, match=message):
-            made(text, documents=documents)
+        refused(message, made, text, error=kind, documents=documents)
     at = places(encodings.build("cope"))
     at[1, 4:] += 1  # in the middle of a document
-    with pytest.raises(ValueError, match="position 6 comes after position 4, and cope counts tokens"):
-        made(text, at, documents=DOCUMENTS)
+    refused("position 6 comes after position 4, and cope counts tokens", made, text, at, documents=DOCUMENTS)

@@ -13,6 +13,7 @@ from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.models.position_tables import position_branch
 from sepnb.streams import Streams
 
+from ..shared import refused
 from .cases import HEADS, TIGHT, VOCABULARY, N, one_full_pass, peak_of, same_gradients, tokens
 from .drawn import F64, loud
 
@@ -147,19 +148,15 @@ def test_a_stream_for_each_coordinate_is_filled_by_it_alone(name):
 
 def test_positions_that_do_not_fit_the_axes_are_refused_with_what_would(unhooked):
     made = model("axial-rope", 2)
-    cases = (
-        (None, ValueError, r"on 2 axes no position comes after another; give positions, \[9, 2\]"),
-        (torch.arange(N), ValueError, r"shape \[9\] do not fit 2 .* give \[9, 2\] or \[2, 9, 2\]"),
-        (torch.zeros(N, 3, dtype=torch.int64), ValueError, r"shape \[9, 3\] do not fit"),
-        (torch.full((N, 2), float("nan")), ValueError, "a position is not finite"),
-    )
-    for places, error, message in cases:
-        with pytest.raises(error, match=message):
-            made(tokens(), places)
-    with pytest.raises(ValueError, match=r"shape \[9, 2\] do not fit 2 sequences of 9 tokens; give \[9\]"):
-        LanguageModel(TransformerConfig(Streams.dense(48), 1, 4), VOCABULARY)(tokens(), points(2))
-    with pytest.raises(ValueError, match="the cache is of a model of 1 axes, this one has 2"):
-        made(tokens(), points(2), LanguageModel(TransformerConfig(Streams.dense(48), 2, 4)).make_cache(2))
+    refused(r"on 2 axes no position comes after another; give positions, \[9, 2\]", made, tokens())
+    refused(r"shape \[9\] do not fit 2 .* give \[9, 2\] or \[2, 9, 2\]", made, tokens(), torch.arange(N))
+    refused(r"shape \[9, 3\] do not fit", made, tokens(), torch.zeros(N, 3, dtype=torch.int64))
+    refused("a position is not finite", made, tokens(), torch.full((N, 2), float("nan")))
+    text = LanguageModel(TransformerConfig(Streams.dense(48), 2, 4), VOCABULARY)
+    refused(r"shape \[9, 2\] do not fit 2 sequences of 9 tokens; give \[9\]", text, tokens(), points(2))
+    cache = text.make_cache(2)
+    refused("the cache is of a model of 1 axes, this one has 2", made, tokens(), points(2), cache)
+    refused("positions here have 2 coordinates; fit them to", model("sinusoidal", 2).extended, "clamp")
 
 
 def test_places_between_patches_are_for_those_that_take_them(unhooked):
@@ -177,33 +174,18 @@ def test_places_between_patches_are_for_those_that_take_them(unhooked):
         plain(tokens(), torch.arange(9.0))
 
 
+DENSE, ROWS = Streams.dense(48), Streams(row=12, col=12, sem=24)
+
+
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("streams", "encoding", "axes", "message"),
     [
-        ({"encoding": "rope", "axes": 2}, r"none, sinusoidal \(dims=2\), learned \(grid=...\), axial-rope"),
-        (
-            {"encoding": "axial-rope"},
-            "axial-rope takes positions of 2 coordinates, and axes is 1; use one of",
-        ),
-        (
-            {"encoding": "axial-rope", "axes": 3},
-            r"use one of none, sinusoidal \(dims=3\), axial-rope \(dims=3\)",
-        ),
+        (DENSE, "rope", 2, r"none, sinusoidal \(dims=2\), learned \(grid=...\), axial-rope"),
+        (DENSE, "axial-rope", 1, "axial-rope takes positions of 2 coordinates, and axes is 1; use one of"),
+        (DENSE, "axial-rope", 3, r"use one of none, sinusoidal \(dims=3\), axial-rope \(dims=3\)"),
+        (Streams(pos=12, sem=36), "sinusoidal", 2, "sinusoidal takes positions of 1 coordinate, and axes"),
+        (ROWS, ("sinusoidal", "rope"), 2, "rope takes positions of 1 coordinate"),
     ],
 )
-def test_a_config_whose_encodings_take_other_positions_is_refused(fields, message):
-    with pytest.raises(ValueError, match=message):
-        TransformerConfig(Streams.dense(48), 1, 4, **fields)
-
-
-def test_one_stream_of_two_coordinates_is_not_filled_by_an_encoding_of_one():
-    for streams in (Streams(pos=12, sem=36), Streams(a=12, b=12, c=12, sem=12)):
-        with pytest.raises(ValueError, match="sinusoidal takes positions of 1 coordinate, and axes is 2"):
-            TransformerConfig(streams, 1, 4, "sinusoidal", axes=2)
-    with pytest.raises(ValueError, match="rope takes positions of 1 coordinate"):
-        TransformerConfig(Streams(row=12, col=12, sem=24), 1, 4, ("sinusoidal", "rope"), axes=2)
-
-
-def test_an_extrapolator_is_for_indices():
-    with pytest.raises(ValueError, match="positions here have 2 coordinates; fit them to the trained grid"):
-        model("sinusoidal", 2).extended("clamp")
+def test_a_config_whose_encodings_take_other_positions_is_refused(streams, encoding, axes, message):
+    refused(message, TransformerConfig, streams, 1, 4, encoding, axes=axes)

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from sepnb.extrapolators import extrapolate
 
+from ..shared import refused
+
 
 @pytest.mark.parametrize("length", [2, 3, 12])
 def test_clamp_wrap_and_reflect_are_rows_of_the_table(table, length):
@@ -58,9 +60,9 @@ def test_a_length_within_the_table_leaves_it_alone(table, asked):
 
 
 def test_interpolate_needs_its_length_and_keeps_to_it(table):
-    with pytest.raises(ValueError, match="interpolate needs length="):
-        extrapolate(table(), torch.arange(3), "interpolate")
-    with pytest.raises(ValueError, match="position 48 is outside length 48; give length=49 or more"):
-        extrapolate(table(), torch.tensor([3, 48]), "interpolate", length=48)
-    with pytest.raises(ValueError, match="position 12 is outside length 12"):
-        extrapolate(table(), torch.tensor([12]), "interpolate", length=5)
+    refused("interpolate needs length=", extrapolate, table(), torch.arange(3), "interpolate")
+    for at, length, message in (
+        (48, 48, "48 is outside length 48; give length=49 or more"),
+        (12, 5, "12 is"),
+    ):
+        refused(f"position {message}", extrapolate, table(), torch.tensor([at]), "interpolate", length=length)
