@@ -11,6 +11,8 @@ from sepnb.data import containers, corpora, registry
 from sepnb.data.dataset import DataDamaged
 from sepnb.data.text import Document, Splits, load
 
+from ..shared import refused
+
 SPLITS = ("train", "validation", "test")
 
 
@@ -147,14 +149,7 @@ def test_an_edited_sympy_is_refused(monkeypatch, tmp_path):
         load("sympy")
 
 
-@pytest.mark.parametrize(
-    "data", [b"words", "words", [1, 2], np.zeros(2), np.zeros((2, 2), np.uint8)], ids=repr
-)
-def test_a_document_of_anything_but_bytes_in_an_array_is_refused(data, unhooked):
-    with pytest.raises(TypeError, match=r"document 'mine' must be .* uint8, got .*; give np\.frombuffer"):
-        Document("mine", "me", data)
-
-
-def test_an_unknown_name_is_answered_with_near_ones():
-    with pytest.raises(ValueError, match="no data set is called 'eltec'; did you mean eltec-eng"):
-        load("eltec")
+def test_an_unknown_name_is_answered_with_near_ones_and_words_with_how_to_give_their_bytes(unhooked):
+    refused("no data set is called 'eltec'; did you mean eltec-eng", load, "eltec")
+    for data in (b"words", np.zeros((2, 2), np.uint8)):
+        refused(r"uint8, got .*; give np\.frombuffer", Document, "mine", "me", data, error=TypeError)

@@ -10,6 +10,8 @@ from sepnb.data import containers, registry, text
 from sepnb.data.draws import generator_of
 from sepnb.data.images import Images, load, on_canvas, parse_idx, sample_batches, upscaled
 
+from ..shared import refused
+
 SPLITS = ("train", "validation", "test")
 SIZES = {"digits": (1_097, 300, 400), "fashion-mnist": (55_000, 5_000, 10_000)}
 
@@ -41,8 +43,7 @@ def test_an_idx_file_is_the_array_that_was_written():
     ],
 )
 def test_what_is_no_idx_file_is_refused(data, message):
-    with pytest.raises(ValueError, match=message):
-        parse_idx(data)
+    refused(message, parse_idx, data)
 
 
 def digits() -> np.ndarray:
@@ -95,16 +96,9 @@ def test_the_held_out_digits_are_those_that_the_seed_draws_and_no_image_is_in_tw
 
 
 def test_a_set_of_images_is_no_text_and_a_text_no_set_of_images():
-    with pytest.raises(
-        ValueError, match=r"digits holds images, see sepnb\.data\.images\.load; sets of text are"
-    ):
-        text.load("digits")
-    with pytest.raises(
-        ValueError, match=r"sympy holds text, see sepnb\.data\.text\.load; sets of images are"
-    ):
-        load("sympy")
-    with pytest.raises(ValueError, match="no data set is called 'fashion'; did you mean fashion-mnist"):
-        load("fashion")
+    refused(r"digits holds images, see sepnb\.data\.images\.load; sets of text are", text.load, "digits")
+    refused(r"sympy holds text, see sepnb\.data\.text\.load; sets of images are", load, "sympy")
+    refused("no data set is called 'fashion'; did you mean fashion-mnist", load, "fashion")
     kinds = ("text", "images", "stories")
     assert registry.names() == [name for kind in kinds for name in registry.names(kind)]
 
@@ -166,13 +160,6 @@ def test_the_order_is_that_of_the_seed_and_longer_runs_begin_alike():
     assert order(0, 3) == expected[:6].tolist()
 
 
-def test_batches_that_cannot_be_are_refused(unhooked):
-    with pytest.raises(ValueError, match=r"batch_size is 8, and Images\('few', 7 of 2 x 2\) has fewer"):
-        sample_batches(few(), batch_size=8, seed=0, steps=1)
-    with pytest.raises(ValueError, match="steps is 0; it must be at least 1"):
-        sample_batches(few(), batch_size=2, seed=0, steps=0)
-
-
 # --- larger images
 
 
@@ -214,10 +201,7 @@ def test_places_are_those_of_the_seed_and_of_no_pixel():
     assert torch.equal(on_canvas(one, 4, seed=0), one)
 
 
-def test_a_canvas_that_is_too_small_is_refused(unhooked):
-    with pytest.raises(ValueError, match="a canvas of 7 pixels is smaller than the images, 8 x 6"):
-        on_canvas(torch.zeros(1, 1, 8, 6), 7, seed=0)
-    with pytest.raises(ValueError, match="step is 0; it must be at least 1"):
-        on_canvas(torch.zeros(1, 1, 8, 8), 9, seed=0, step=0)
-    with pytest.raises(ValueError, match="side is 0; it must be at least 1"):
-        upscaled(torch.zeros(1, 1, 8, 8), 0)
+def test_batches_and_canvases_that_are_too_small_are_refused(unhooked):
+    too_many = {"batch_size": 8, "seed": 0, "steps": 1}
+    refused(r"batch_size is 8, and Images\('few', 7 of 2 x 2\) has fewer", sample_batches, few(), **too_many)
+    refused("7 pixels is smaller than the images, 8 x 6", on_canvas, torch.zeros(1, 1, 8, 6), 7, seed=0)

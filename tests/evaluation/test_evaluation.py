@@ -17,6 +17,8 @@ from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 from sepnb.training.positions import RandomOffset, RandomPositions
 
+from ..shared import refused
+
 
 class Constant(nn.Module):
     """The same logits whatever it reads."""
@@ -152,31 +154,23 @@ def test_marked_bytes_and_the_rest_are_the_sums_of_a_loop_over_bytes(n, length, 
         assert {name: row[name] for name in plain} == plain
 
 
-def test_marks_that_do_not_fit_the_bytes_are_refused():
-    losses = Losses(np.ones((2, 3)), np.zeros(2, dtype=int))
-    with pytest.raises(
-        ValueError, match=r"marks of shape \[2, 4\] do not fit bits of shape \[2, 3\]; give one"
-    ):
-        losses.by_position([0, 3], np.ones((2, 4), dtype=bool))
-    with pytest.raises(TypeError, match="marks are int64, which would be read as indices; give bool"):
-        losses.by_position([0, 3], np.ones((2, 3), dtype=np.int64))
+def test_edges_that_do_not_rise_and_marks_that_do_not_fit_the_bytes_are_refused():
+    by_position = Losses(np.ones((2, 3)), np.zeros(2, dtype=int)).by_position
+    for edges in ([], [0], [0, 4], [-1, 2], [2, 1], [0, 0, 3]):
+        refused("edges .* must be two or more, rising, from 0 up and to at most 3", by_position, edges)
+    short, numbers = np.ones((2, 4), dtype=bool), np.ones((2, 3), dtype=np.int64)
+    refused(r"marks of shape \[2, 4\] do not fit bits of shape \[2, 3\]", by_position, [0, 3], short)
+    refused("int64, which would be read as indices; give bool", by_position, [0, 3], numbers, error=TypeError)
 
 
-@pytest.mark.parametrize("edges", [[], [0], [0, 4], [-1, 2], [2, 1], [0, 0, 3]])
-def test_edges_that_do_not_rise_inside_the_window_are_refused(edges):
-    losses = Losses(np.ones((2, 3)), np.zeros(2, dtype=int))
-    with pytest.raises(ValueError, match=r"edges .* must be two or more, rising, from 0 up and to at most 3"):
-        losses.by_position(edges)
-
-
-def test_nothing_to_score_and_labels_that_do_not_fit_are_refused():
-    model = Constant(torch.zeros(256))
-    with pytest.raises(ValueError, match="there are no windows to score"):
-        evaluate(model, np.zeros((0, 9), dtype=int))
-    with pytest.raises(ValueError, match=r"windows of shape \[3, 1\] predict nothing; give \[n, L\+1\]"):
-        evaluate(model, np.zeros((3, 1), dtype=int))
-    with pytest.raises(ValueError, match="7 windows have 6 document labels; give one each"):
-        evaluate(model, random_windows(), np.zeros(6, dtype=int))
+def test_nothing_to_score_and_labels_or_positions_that_do_not_fit_are_refused():
+    model, empty, short = Constant(torch.zeros(256)), np.zeros((0, 9), dtype=int), np.zeros((3, 1), dtype=int)
+    refused("there are no windows to score", evaluate, model, empty)
+    refused(r"windows of shape \[3, 1\] predict nothing; give \[n, L\+1\]", evaluate, model, short)
+    refused("7 windows have 6 document", evaluate, model, random_windows(), np.zeros(6, dtype=int))
+    for shape in ((15,), (17,), (3, 16), ()):
+        how = {"positions": np.zeros(shape, dtype=int)}
+        refused(r"windows that read 16 bytes; give \[16\]", evaluate, model, random_windows(3), **how)
 
 
 # --- positions of one's own
@@ -191,12 +185,6 @@ def test_positions_are_given_to_the_model():
     expected = -p.gather(-1, tokens[:, 1:, None])[..., 0].numpy() / math.log(2)
     assert evaluate(model, windows, positions=far).bits == pytest.approx(expected, abs=1e-5)
     assert evaluate(model, windows).bits != pytest.approx(expected, abs=1e-2)
-
-
-@pytest.mark.parametrize("shape", [(15,), (17,), (3, 16), ()])
-def test_positions_that_are_not_one_for_each_byte_read_are_refused(shape):
-    with pytest.raises(ValueError, match=r"do not fit windows that read 16 bytes; give \[16\]"):
-        evaluate(language_model(), random_windows(3), positions=np.zeros(shape, dtype=int))
 
 
 # --- the sliding window
@@ -279,20 +267,14 @@ def test_a_coarser_stride_reads_less_and_the_batch_size_does_not_matter():
     assert parts.bits == pytest.approx(coarse.bits, abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        ({"window": 0, "stride": 1}, "window is 0; a pass must read at least 1 byte"),
-        ({"window": 8, "stride": 0}, "stride is 0; give 1 to 8"),
-        ({"window": 8, "stride": 9}, "stride is 9; give 1 to 8"),
-        ({"window": 8, "stride": 5, "sinks": 4}, "stride is 5; give 1 to 4"),
-        ({"window": 8, "stride": 1, "sinks": 8}, "sinks is 8; give 0 to 7"),
-        ({"window": 8, "stride": 1, "sinks": -1}, "sinks is -1; give 0 to 7"),
-    ],
-)
-def test_windows_that_leave_nothing_to_read_or_to_score_are_refused(sizes, message):
-    with pytest.raises(ValueError, match=message):
-        sliding(language_model(), random_windows(), **sizes)
+def test_windows_that_leave_nothing_to_read_or_to_score_are_refused():
+    for stride, sinks, message in (
+        (9, 0, "stride is 9; give 1 to 8"),
+        (5, 4, "stride is 5; give 1 to 4"),
+        (1, 8, "sinks is 8; give 0 to 7"),
+    ):
+        how = {"window": 8, "stride": stride, "sinks": sinks}
+        refused(message, sliding, language_model(), random_windows(), **how)
 
 
 # --- drawn positions
@@ -339,11 +321,7 @@ def test_what_is_refused_leaves_the_model_as_it_was(unhooked):
     for changes, error, message in (
         ({"device": "meta"}, ValueError, "device is 'meta', on which nothing is computed"),
         ({"precision": "int8"}, ValueError, "unknown precision 'int8'; use one of float32, bfloat16"),
-        (
-            {"windows": read + 0.7},
-            TypeError,
-            "windows must be a numpy array of integers.* float64",
-        ),
+        ({"windows": read + 0.7}, TypeError, "windows must be a numpy array of integers.* float64"),
         ({"windows": torch.from_numpy(read)}, TypeError, "windows must be a numpy array of integers"),
     ):
         for score in (evaluate, partial(sliding, window=4, stride=2)):

@@ -7,6 +7,8 @@ from sepnb.evaluation import Losses
 from sepnb.evaluation.key_tokens import apart, drawn_bytes, found, key_bytes, listed
 from sepnb.evaluation.long_windows import LongWindows
 
+from ..shared import refused
+
 RNG = np.random.default_rng(0)
 SHORT, LONG = RNG.uniform(0, 4, size=(2, 6, 20))
 NAMES = ["emma", "a novel that is not read", "persuasion"]
@@ -63,16 +65,10 @@ def test_drawn_bytes_are_as_many_and_the_same_each_time():
     assert np.array_equal(one, drawn_bytes((6, 20), share=0.2, first=5))
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"share": 0.0}, "share is 0.0; give more than 0 and at most 1"),
-        ({"share": 1.5}, "share is 1.5; give more than 0 and at most 1"),
-        ({"first": 20}, "first is 20; it must be at most 19"),
-        ({"long": LONG[:3]}, r"short is \[6, 20\] and long \[3, 20\]; give both as \[n, N\]"),
-    ],
-)
-def test_what_cannot_be_chosen_from_is_refused(change, said):
-    given = {"short": SHORT, "long": LONG, "share": 0.1, "first": 4} | change
-    with pytest.raises(ValueError, match=said):
-        key_bytes(given.pop("short"), given.pop("long"), **given)
+def test_what_cannot_be_chosen_from_is_refused():
+    for share in (0.0, 1.5):
+        refused(
+            f"share is {share}; give more than 0 and at most 1", key_bytes, SHORT, LONG, share=share, first=4
+        )
+    refused("first is 20; it must be at most 19", key_bytes, SHORT, LONG, share=0.1, first=20)
+    refused(r"\[6, 20\] and long \[3, 20\]; give both", key_bytes, SHORT, LONG[:3], share=0.1, first=4)

@@ -11,6 +11,8 @@ import torch
 from sepnb.evaluation import tasks
 from sepnb.evaluation.tasks import order, recall
 
+from ..shared import refused
+
 HAYSTACK = np.frombuffer(b"It was a dark and stormy night; the rain fell in torrents. " * 40, np.uint8)
 NEEDLE = partial(tasks.needle, HAYSTACK)
 TASKS = {
@@ -172,12 +174,10 @@ def test_the_other_needles_are_spread_as_all_arrangements_are():
 
 
 def test_a_text_that_holds_a_needle_is_refused():
-    with pytest.raises(ValueError, match="leave that part out"):
-        tasks.needle(np.frombuffer(b"a text with {K123} in it " * 20, np.uint8), 2, 100, seed=0)
-    with pytest.raises(ValueError, match="do not fit"):
-        NEEDLE(2, 6 * 5 - 1, seed=0, depth=0.4)
-    with pytest.raises(TypeError, match="uint8"):
-        tasks.needle(np.zeros(500), 2, 100, seed=0)
+    held = np.frombuffer(b"a text with {K123} in it " * 20, np.uint8)
+    refused("leave that part out", tasks.needle, held, 2, 100, seed=0)
+    refused("do not fit", NEEDLE, 2, 6 * 5 - 1, seed=0, depth=0.4)
+    refused("uint8", tasks.needle, np.zeros(500), 2, 100, seed=0, error=TypeError)
 
 
 @every_task
@@ -233,5 +233,4 @@ def test_the_grid_puts_needles_at_its_depths_and_counts_digits_and_answers():
 def test_depths_that_do_not_rise_are_refused():
     model, task = reader(tasks.mqar)
     for depths in ([], [0.5, 0.1], [2.0]):
-        with pytest.raises(ValueError, match="depth"):
-            tasks.grid(model, task, lengths=[64], depths=depths)
+        refused("depth", tasks.grid, model, task, lengths=[64], depths=depths)
