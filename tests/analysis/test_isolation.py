@@ -8,6 +8,8 @@ from sepnb.analysis.isolation import CONTROLS, jacobian, join_streams, leak, thr
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
 
+from ..shared import refused
+
 
 def built(d_pos: int = 8, **changes):
     torch.manual_seed(0)
@@ -48,19 +50,15 @@ def test_every_control_leaks_in_both_directions(where):
 
 def test_refusals_say_what_to_do():
     model, state, _ = built()
-    with pytest.raises(ValueError, match="2 sequences"):
-        jacobian(model, {name: part.repeat(2, 1, 1) for name, part in state.items()}, frozen=True)
-    with pytest.raises(ValueError, match="'attention'; use one of value, output, mlp"):
-        join_streams(model, "attention")
+    two = {name: part.repeat(2, 1, 1) for name, part in state.items()}
+    refused("2 sequences", jacobian, model, two, frozen=True)
+    refused("'attention'; use one of value, output, mlp", join_streams, model, "attention")
     config = TransformerConfig(Streams(pos=8, sem=24), n_layers=1, n_heads=4, encoding="sinusoidal")
-    narrow = LanguageModel(config, vocab_size=11).transformer
-    with pytest.raises(ValueError, match="readout='both'"):
-        join_streams(narrow, "mlp")
+    refused("readout='both'", join_streams, LanguageModel(config, vocab_size=11).transformer, "mlp")
     for where, rest in (("mlp", "'norm', 'value_output'"), ("value", "'norm', 'mlp'")):
-        with pytest.raises(ValueError, match=f"lacks the content; build it with split={{{rest}}} instead"):
-            join_streams(built(mode="strict")[0], where)
-    with pytest.raises(ValueError, match="24 of 32 columns"):
-        leak(torch.zeros(4, 24, 4, 32), config.streams)
+        lacks = f"lacks the content; build it with split={{{rest}}} instead"
+        refused(lacks, join_streams, built(mode="strict")[0], where)
+    refused("24 of 32 columns", leak, torch.zeros(4, 24, 4, 32), config.streams)
 
 
 # --- in a model's own first blocks

@@ -20,6 +20,7 @@ from sepnb.encodings import base_of_longest_wave, sinusoidal
 from sepnb.encodings.sinusoidal import SinusoidalInput
 
 from ..encodings.references import REFERENCES
+from ..shared import refused
 
 L, WIDTH = 32, 16
 F64 = torch.float64
@@ -77,10 +78,8 @@ def test_each_probe_says_no_to_a_code_that_lacks_its_property():
 
 
 def test_a_window_that_shows_nothing_and_a_code_without_one_are_refused():
-    with pytest.raises(ValueError, match="length is 7; a window of at least 8"):
-        probe(lambda: lambda at: at[:, None], 7)
-    with pytest.raises(ValueError, match="not defined at the 32 positions of its window"):
-        probe(lambda: lambda at: at[:, None] / 0, L)
+    refused("length is 7; a window of at least 8", probe, lambda: lambda at: at[:, None], 7)
+    refused("not defined at the 32 positions of its window", probe, lambda: lambda at: at[:, None] / 0, L)
 
 
 def test_probing_leaves_the_random_generator_alone():
@@ -154,8 +153,7 @@ def test_an_encoding_that_is_deaf_to_columns_does_not_tell_points_apart(monkeypa
     heard = SinusoidalInput.forward
     monkeypatch.setattr(SinusoidalInput, "forward", lambda self, at: heard(self, at * torch.tensor([1, 0])))
     assert not tells_points_apart("sinusoidal")
-    with pytest.raises(ValueError, match="side is 1; points that differ"):
-        tells_points_apart("sinusoidal", side=1)
+    refused("side is 1; points that differ", tells_points_apart, "sinusoidal", side=1)
 
 
 def test_the_verdicts_on_the_slides_methods_are_measured_on_the_table_that_is_given(table):

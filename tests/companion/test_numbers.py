@@ -9,6 +9,8 @@ import torch
 from sepnb.records import numbers
 from sepnb.records.numbers import NumbersError
 
+from ..shared import refused
+
 
 def test_what_is_published_is_loaded_and_scalars_are_taken_at_their_value(checkout, capsys) -> None:
     given = {"loss": 1.25, "n_runs": 3, "best_method": "rope", "agrees": True}
@@ -35,16 +37,14 @@ def test_what_is_published_is_loaded_and_scalars_are_taken_at_their_value(checko
     ],
 )
 def test_what_says_nothing_is_refused(checkout, content: dict, message: str) -> None:
-    with pytest.raises(NumbersError, match=message):
-        numbers.publish("01_order", content, profile="smoke")
+    refused(message, numbers.publish, "01_order", content, error=NumbersError, profile="smoke")
     assert not (checkout / "build").exists()
 
 
 @pytest.mark.attack("names of chapters that lead to other folders")
 @pytest.mark.parametrize("name", ["../01_order", ""])
 def test_a_chapter_name_cannot_lead_elsewhere(checkout, name: str) -> None:
-    with pytest.raises(NumbersError, match="not a plain name"):
-        numbers.publish(name, {"loss": 1.0}, profile="smoke")
+    refused("not a plain name", numbers.publish, name, {"loss": 1.0}, error=NumbersError, profile="smoke")
 
 
 @pytest.mark.attack("files of chapter numbers that were cut, edited or moved")
@@ -78,8 +78,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(checkout, monkeypatch) 
         raise OSError("no space left")
 
     monkeypatch.setattr("os.replace", no_space)
-    with pytest.raises(OSError, match="no space"):
-        numbers.publish("01_order", {"loss": 2.0}, profile="smoke")
+    refused("no space", numbers.publish, "01_order", {"loss": 2.0}, error=OSError, profile="smoke")
     assert numbers.load("01_order", "smoke") == {"loss": 1.0}
     path = numbers.path("01_order", "smoke")
     assert list(path.parent.iterdir()) == [path]

@@ -29,9 +29,7 @@ def told(**changes: object) -> list[str]:
     return compare("01_order", got, "smoke")
 
 
-def test_equal_numbers_pass_and_a_moved_one_is_reported_with_value_reference_and_tolerance(
-    reference,
-) -> None:
+def test_equal_numbers_pass_and_a_moved_one_is_reported_with_value_reference_and_tolerance(reference) -> None:
     assert told() == []
     assert told(loss=2.5 + 9e-5, took_seconds=99.0) == []
     (problem,) = told(loss=2.6)

@@ -12,7 +12,7 @@ import pytest
 from sepnb.companion.run import runs, workers
 from sepnb.records.store import Store
 
-from ..shared import alive, git, wait_until
+from ..shared import alive, git, refused, wait_until
 
 HERE = Path(__file__).parent
 GRID = """
@@ -59,8 +59,7 @@ def test_a_grid_can_be_run_for_some_of_its_methods(fake, checkout) -> None:
     store = Store(checkout / "private")
     todo, (tally,) = runs.plan([fake()], "laptop", methods=["b"], store=store)
     assert [run.config.key for run in todo] == ["b-seed1", "b-seed2"] and tally.left == 2
-    with pytest.raises(ValueError, match="unknown method 'c'"):
-        runs.plan([fake()], "laptop", methods=["c"], store=store)
+    refused("unknown method 'c'", runs.plan, [fake()], "laptop", methods=["c"], store=store)
 
 
 def test_stale_records_and_fresh_grids_run_again(fake, checkout) -> None:
@@ -241,15 +240,13 @@ def test_a_published_store_takes_no_record_of_a_changed_tree(fake, checkout) -> 
 def test_a_published_grid_needs_a_clean_checkout(checkout) -> None:
     private = Store(checkout / "private")
     runs.check_clean(private)
-    with pytest.raises(ValueError, match="no git checkout"):
-        runs.check_clean(Store())
+    refused("no git checkout", runs.check_clean, Store())
     git(checkout, "init", "-q")
     git(checkout, "add", "requirements.lock")
     git(checkout, "commit", "-q", "-m", "start")
     runs.check_clean(Store())
     (checkout / "requirements.lock").write_text("torch==2.12.0\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"uncommitted changes.*--store DIR"):
-        runs.check_clean(Store())
+    refused(r"uncommitted changes.*--store DIR", runs.check_clean, Store())
     runs.check_clean(private)
 
 

@@ -25,6 +25,7 @@ from sepnb.models import LanguageModel
 from sepnb.records.store import Store
 from sepnb.training import Diverged
 
+from ..shared import refused
 from .smoke_runs import assert_same, differing, grid_of, made, shortened, smoke, texts_of
 
 IN_WINDOW, SCREEN = experiments.get("in_window"), experiments.get("lr_screen")
@@ -59,20 +60,15 @@ def test_an_experiment_from_outside_is_had_by_its_name_and_takes_no_other_s(monk
     mine = dataclasses.replace(IN_WINDOW, name="mine", question="Is it mine?")
     experiments.register(mine)
     assert experiments.get("mine") is mine and experiments.names()[-1] == "mine"
-    with pytest.raises(ValueError, match="there is an experiment 'mine' already"):
-        experiments.register(mine)
-    with pytest.raises(TypeError, match="experiment must be a Experiment, got"):
-        experiments.register("mine")
+    refused("there is an experiment 'mine' already", experiments.register, mine)
+    refused("experiment must be a Experiment, got", experiments.register, "mine", error=TypeError)
 
 
 def test_unknown_names_are_answered_with_near_matches():
-    with pytest.raises(ValueError, match=r"unknown experiment 'in_windo'; did you mean in_window\?"):
-        experiments.get("in_windo")
+    refused(r"unknown experiment 'in_windo'; did you mean in_window\?", experiments.get, "in_windo")
     for ask in (IN_WINDOW.grid, IN_WINDOW.table, IN_WINDOW.seconds, IN_WINDOW.data_sets, SCREEN.grid):
-        with pytest.raises(ValueError, match="unknown profile 'huge'; use one of smoke, laptop, gpu"):
-            ask("huge")
-    with pytest.raises(ValueError, match=r"unknown method 'ropes'; did you mean rope"):
-        model_config("ropes", lm.SIZES["smoke"])
+        refused("unknown profile 'huge'; use one of smoke, laptop, gpu", ask, "huge")
+    refused(r"unknown method 'ropes'; did you mean rope", model_config, "ropes", lm.SIZES["smoke"])
 
 
 # --- the grids

@@ -152,10 +152,7 @@ def test_geometry_describes_the_input_code_first(read):
 def record():
     """A shortened smoke run; module-wide, since it trains."""
     config = next(c for c in INSIDE.grid("smoke") if c.method == "separated-learned")
-    config = dataclasses.replace(
-        config,
-        training=dataclasses.replace(config.training, steps=6),
-    )
+    config = dataclasses.replace(config, training=dataclasses.replace(config.training, steps=6))
     config = with_measure(config, inspection=dataclasses.replace(inspection_of(config), fit_steps=5))
     return config, INSIDE.run(config)
 

@@ -105,8 +105,7 @@ NO_RUN = pd.DataFrame({"method": ["rope"], "seed": [1], "status": ["not run"]})
 
 
 @pytest.mark.parametrize(
-    ("draw", "nothing"),
-    [(answers.by_length, NO_RUN), (answers.learning, pd.DataFrame())],
+    ("draw", "nothing"), [(answers.by_length, NO_RUN), (answers.learning, pd.DataFrame())]
 )
 def test_curves_of_nothing_say_not_run(ax, draw, nothing):
     draw(ax, nothing, ["rope"])

@@ -20,6 +20,8 @@ from sepnb.plots import figures
 from sepnb.plots.looks import GROUND, WORDS, contrast
 from sepnb.records.run_table import summarise
 
+from ..shared import refused
+
 # Machado, Oliveira and Fernandes 2009, severity 1.0, on linear RGB.
 DEFICIENCIES = {
     "protanopia": "0.152286 1.052583 -0.204868 0.114503 0.786281 0.099216 -0.003882 -0.048116 1.051998",
@@ -152,8 +154,7 @@ def test_the_same_figure_has_the_same_bytes():
 )
 def test_show_refuses_what_the_book_could_not_use(arguments, message, shown):
     fig = drawing()
-    with pytest.raises(ValueError, match=message):
-        figures.show(fig, **arguments)
+    refused(message, figures.show, fig, **arguments)
     assert not shown
     plt.close(fig)
 
@@ -197,8 +198,7 @@ def test_what_stands_under_a_figure_gets_a_cell_without_the_caption():
     ],
 )
 def test_staging_refuses_images_that_would_be_mute(metadata, message):
-    with pytest.raises(ValueError, match=message):
-        clean(executed(*metadata))
+    refused(message, clean, executed(*metadata))
 
 
 def test_labels_do_not_touch_and_keep_the_order_of_the_lines(ax):
@@ -310,5 +310,4 @@ def test_show_table_formats_escapes_and_marks(monkeypatch):
     assert cells + '<td class="sepnb-number">1e-05</td>' in shown[2].data
     with pytest.raises(ValueError, match="'los', but the columns are method, loss"):
         figures.show_table(df, caption="x", formats={"los": ".2f"})
-    with pytest.raises(ValueError, match="needs a caption"):
-        figures.show_table(df, caption="")
+    refused("needs a caption", figures.show_table, df, caption="")

@@ -7,6 +7,8 @@ from scipy.stats import ttest_1samp
 
 from sepnb.records.run_table import RunTable, summarise, text_of
 
+from ..shared import refused
+
 
 def runs(**scores: dict[int, float]) -> pd.DataFrame:
     rows = [
@@ -40,10 +42,8 @@ def test_more_confidence_is_a_wider_interval_and_one_seed_has_none():
     assert summary.mean == 2.5 and np.isnan(summary.half) and summary.seeds == 1
     assert str(summary) == "2.500"
     for confidence in (0.0, 1.0, 95.0):
-        with pytest.raises(ValueError, match="between 0 and 1"):
-            summarise([1, 2], confidence)
-    with pytest.raises(ValueError, match="nothing to summarise"):
-        summarise([])
+        refused("between 0 and 1", summarise, [1, 2], confidence)
+    refused("nothing to summarise", summarise, [])
 
 
 def test_differences_are_taken_within_a_seed_that_both_have_whatever_the_order_of_the_rows():
@@ -77,8 +77,7 @@ def test_where_nothing_has_run_there_are_no_differences_and_it_says_so():
     )
     some = runs(a={1: 1.0}, b={1: 2.0})
     assert RunTable(some).difference("a", "c", "score").empty
-    with pytest.raises(KeyError, match="scores"):
-        RunTable(some).difference("a", "b", "scores")
+    refused("scores", RunTable(some).difference, "a", "b", "scores", error=KeyError)
 
 
 def test_a_table_tells_mean_interval_and_text_of_a_method():
@@ -89,8 +88,7 @@ def test_a_table_tells_mean_interval_and_text_of_a_method():
         table.text("a", "score", ".1f") == text_of([1.0, 3.0], ".1f")
         and table.text("b", "score") == "not run"
     )
-    with pytest.raises(ValueError, match="nothing to summarise"):
-        table.intervals("other")
+    refused("nothing to summarise", table.intervals, "other")
 
 
 def test_a_metric_of_one_method_minus_another_of_another_and_how_many_times_it_is():

@@ -15,6 +15,7 @@ from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, checkpoints, optimiser, train
 
 from ..models.trained import weights
+from ..shared import refused
 from .test_training import Nothing
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -92,8 +93,7 @@ def test_no_file_one_of_another_training_and_a_damaged_one_are_told_apart(halfwa
     assert checkpoints.kept(path, halfway.about | {"seed": 1}) is None
     assert checkpoints.kept(path, halfway.about).steps == halfway.steps
     path.write_bytes(path.read_bytes()[:2000])
-    with pytest.raises(ValueError, match=r"one\.safetensors .*; delete it"):
-        checkpoints.kept(path, halfway.about)
+    refused(r"one\.safetensors .*; delete it", checkpoints.kept, path, halfway.about)
 
 
 @pytest.mark.attack("a flipped bit in the weights and in the averages of a checkpoint")
@@ -106,8 +106,7 @@ def test_a_flipped_bit_of_a_checkpoint_never_becomes_another_weight(of, halfway,
     content = bytearray(path.read_bytes())
     content[content.index(number.numpy().tobytes()) + 5] ^= 1
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"one\.safetensors is damaged.*; delete it"):
-        checkpoints.kept(path, halfway.about | {"seed": 1})
+    refused(r"one\.safetensors is damaged.*; delete it", checkpoints.kept, path, halfway.about | {"seed": 1})
 
 
 @pytest.mark.attack("checkpoints that no training gives, under a good seal")
@@ -137,8 +136,7 @@ def test_the_weights_of_another_model_are_refused(halfway):
 
 @pytest.mark.parametrize("start", [-1, 12, 13])
 def test_a_start_outside_the_schedule_is_refused(start):
-    with pytest.raises(ValueError, match=f"start is {start}; of 12 steps give 0 to 11"):
-        train(model(), batches(), CONFIG, start=start)
+    refused(f"start is {start}; of 12 steps give 0 to 11", train, model(), batches(), CONFIG, start=start)
 
 
 def test_names_of_a_command_line_are_kept_as_the_text_they_are(tmp_path, halfway):
@@ -161,8 +159,7 @@ def test_an_auxiliary_loss_that_draws_from_another_step_or_by_another_seed_is_re
     def go_on(auxiliary, **how):
         return train(model(), batches(), config, auxiliary=auxiliary, start=5, stop_after=6, **how)
 
-    with pytest.raises(ValueError, match="start is 5, and an auxiliary loss draws from step 0 on"):
-        go_on(Nothing().bind(0), seed=0)
+    refused("start is 5, and an auxiliary loss draws from step 0 on", go_on, Nothing().bind(0), seed=0)
     for how in ({"seed": 1}, {}):
         with pytest.raises(ValueError, match=f"seed is {how.get('seed')}, and an auxiliary loss draws by se"):
             go_on(Nothing().bind(0, 5), **how)
@@ -173,5 +170,4 @@ def test_a_checkpoint_without_a_seed_is_not_resumed_and_comes_back_without_one(h
     checkpoints.save(tmp_path / "one.safetensors", halfway)
     found = checkpoints.kept(tmp_path / "one.safetensors", halfway.about)
     assert found.seed is None and found.noise is None
-    with pytest.raises(ValueError, match="the checkpoint has no seed"):
-        checkpoints.resumed(found, model(), CONFIG, lambda seed: batches())
+    refused("the checkpoint has no seed", checkpoints.resumed, found, model(), CONFIG, lambda seed: batches())

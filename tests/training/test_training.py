@@ -13,15 +13,7 @@ from torch import nn
 
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.streams import Streams
-from sepnb.training import (
-    Batch,
-    Diverged,
-    TrainingConfig,
-    autocast,
-    next_token_losses,
-    optimiser,
-    train,
-)
+from sepnb.training import Batch, Diverged, TrainingConfig, autocast, next_token_losses, optimiser, train
 from sepnb.training.device import Lookout
 from sepnb.training.losses import AuxiliaryLoss, BoundLoss
 from sepnb.training.positions import RandomOffset
@@ -244,18 +236,15 @@ class Nothing(AuxiliaryLoss):
 
 
 def test_what_no_config_names_is_not_trained_on():
-    with pytest.raises(
-        ValueError, match=r"the config names none, so that no record would; set TrainingConfig\.a"
-    ):
+    with pytest.raises(ValueError, match=r"the config names none, so that no record would; set"):
         train(model(), batches(), CONFIG, auxiliary=Nothing().bind(0))
     with pytest.raises(ValueError, match="give auxiliary=, the bound loss of the config's Nothing"):
         train(model(), batches(), dataclasses.replace(CONFIG, auxiliary=Nothing()))
     tokens = next(batches())
     placed = iter([Batch(tokens[:, :-1], tokens[:, 1:], np.arange(8))])
-    with pytest.raises(
-        ValueError, match=r"has positions and the config draws none.*TrainingConfig\.positions"
-    ):
-        train(model(), placed, CONFIG)
+    refused(
+        r"has positions and the config draws none.*TrainingConfig\.positions", train, model(), placed, CONFIG
+    )
 
 
 def test_an_auxiliary_loss_without_indices_of_its_own_trains_none_and_is_bound_by_its_config():
@@ -302,8 +291,7 @@ TEXTS, PICTURES, ONES = np.zeros((4, 8), np.int64), np.zeros((4, 3)), np.ones(4,
     ],
 )
 def test_a_batch_refuses_what_no_step_can_read(given, error, message, unhooked):
-    with pytest.raises(error, match=message):
-        Batch(*given)
+    refused(message, Batch, *given, error=error)
 
 
 @pytest.mark.attack("batches that are not those of the config")
@@ -320,8 +308,7 @@ def test_a_batch_refuses_what_no_step_can_read(given, error, message, unhooked):
 )
 def test_a_batch_that_the_config_does_not_tell_is_refused(batch, error, message, unhooked):
     model = torch.nn.Embedding(256, 256)
-    with pytest.raises(error, match=message):
-        train(model, iter([batch]), TrainingConfig(1, 4, 8, 1e-3))
+    refused(message, train, model, iter([batch]), TrainingConfig(1, 4, 8, 1e-3), error=error)
     drawing = TrainingConfig(1, 4, 8, 1e-3, positions=RandomOffset(16))
     for unplaced in (Batch(TEXTS, TEXTS), Batch(PICTURES, ONES), Batch(TEXTS, TEXTS, None, TEXTS + 1)):
         with pytest.raises(ValueError, match=r"has no positions, and the config draws them by RandomOffset"):
@@ -351,10 +338,8 @@ def test_a_training_that_would_leave_the_model_as_it_is_is_refused():
     batches = [np.zeros((4, 9), np.int64)] * 20
     with pytest.raises(ValueError, match="adamw is of another model, and this one would stay as it is"):
         train(one, iter(batches), CONFIG, adamw=optimiser(other, CONFIG))
-    with pytest.raises(TypeError, match="adamw must be a Optimizer"):
-        train(one, iter(batches), CONFIG, adamw=1e-3)
+    refused("adamw must be a Optimizer", train, one, iter(batches), CONFIG, error=TypeError, adamw=1e-3)
     with pytest.raises(ValueError, match="device is 'meta', on which nothing is computed"):
         train(one, iter(batches), CONFIG, device="meta")
     assert all(map(torch.equal, one.parameters(), other.parameters()))
-    with pytest.raises(ValueError, match="unknown precision 'int8'"):
-        autocast("cpu", "int8")
+    refused("unknown precision 'int8'", autocast, "cpu", "int8")
