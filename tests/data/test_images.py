@@ -204,4 +204,7 @@ def test_places_are_those_of_the_seed_and_of_no_pixel():
 def test_batches_and_canvases_that_are_too_small_are_refused(unhooked):
     too_many = {"batch_size": 8, "seed": 0, "steps": 1}
     refused(r"batch_size is 8, and Images\('few', 7 of 2 x 2\) has fewer", sample_batches, few(), **too_many)
+    refused("steps is 0", sample_batches, few(), batch_size=2, seed=0, steps=0)
+    refused("step is 0", on_canvas, torch.zeros(1, 1, 8, 8), 9, seed=0, step=0)
+    refused("side is 0", upscaled, torch.zeros(1, 1, 8, 8), 0)
     refused("7 pixels is smaller than the images, 8 x 6", on_canvas, torch.zeros(1, 1, 8, 6), 7, seed=0)

@@ -171,9 +171,10 @@ def test_the_tree_holds_each_prefix_once_and_knows_what_stands_above():
         assert torch.equal(prefixes[tree.leaf[s]], strings[:, : s + 1])
 
 
-def test_digits_for_other_axes_and_a_position_beyond_them_are_refused_before_the_encoder_runs(monkeypatch):
+def test_sizes_that_do_not_fit_and_positions_beyond_the_digits_are_refused_at_once(monkeypatch):
     wrong = {"width": 12, "heads": 3, "digits": (2, 2, 2), "dims": 2}
     refused("one number, or one for each", SequentialPositionEncoder, **wrong)
+    refused("n_heads=3|3 heads", SequentialPositionEncoder, width=10, heads=3, digits=3)
     monkeypatch.setattr(module, "_block", lambda *given: pytest.fail("a block ran"))
     refused("position 1000 .* give more digits", drawn(digits=3), [5, 1000])
 
