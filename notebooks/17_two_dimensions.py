@@ -34,18 +34,16 @@ import pandas as pd
 import torch
 
 from sepnb import encodings, experiments, paths
-from sepnb.data.draws import generator_of
 from sepnb.encodings import apply_axial_rope, grid_positions, grid_sinusoidal
 from sepnb.experiments import images as im
-from sepnb.experiments import volumes as vol
-from sepnb.experiments.points import PointClassifier, TwoThings, things
+from sepnb.experiments.image_tasks import Direction
 from sepnb.experiments.seqpe_geometry import PositionsOnly, letters
 from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig
 from sepnb.models.image import with_origin
 from sepnb.plots import figures, moving
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
-from sepnb.seqpe import SequentialPositionEncoder, digits
+from sepnb.seqpe import SeqPE, SequentialPositionEncoder, digits
 from sepnb.seqpe.encoder import PrefixTree
 from sepnb.seqpe.geometry import geometry
 from sepnb.streams import Streams
@@ -135,8 +133,7 @@ figures.show(
 # ```{admonition} Before you start
 # :class: note
 # - **Time**: about 40 s of one CPU core; no GPU is used. The live cells read the digits of scikit-learn. The records:
-#   `sepnb run images`, 132 runs of about three minutes on one core, with Fashion-MNIST, and `sepnb run volumes`, 36 runs of less than a
-#   minute, without data.
+#   `sepnb run images`, 132 runs of about three minutes on one core, with Fashion-MNIST.
 # - **You need**: {doc}`chapter 4 <04_rotation>`, {doc}`chapter 15 <15_digits>` and {doc}`chapter 16 <16_two_losses>`, or their takeaways.
 # - **You will learn**: how encodings treat two coordinates, and in what ways a picture can be larger.
 # - **Claims tested** (see {doc}`/book/claims`): ten on images, by rules committed before the first record. One rule of comparison has
@@ -464,41 +461,63 @@ figures.show(
 # ## A grid that moves
 #
 # A larger grid has new indices, more patches and new distances at once. To test new indices alone, we move the trained grid. Three tiny
-# models learn the direction between two things in a square of 7 x 7 cells ({class}`sepnb.experiments.points.TwoThings`). Then we move the
-# square by as many rows as columns. The class token stays at the origin. For axial RoPE only the distance from the class token is new.
+# models learn the direction between two things in a square of 7 x 7 cells ({class}`sepnb.experiments.image_tasks.Direction`). Each thing
+# is as large as a cell and looks the same everywhere, so only its place can help. Then we move the square by as many rows as columns. The
+# class token stays at the origin. For axial RoPE only the distance from the class token is new.
 
 # %%
-square = TwoThings(axes=2, side=7)
-generator = generator_of(seed, "pictures")
-drawings = [square.draw(generator, 128) for _ in range(300)]
-asked = square.draw(generator_of(seed, "held-out pictures"), 200)
+square = Direction(classes=(0, 1), item=1)
+arranged = square.arrangements(7)
+answers = square.answers(arranged)
+places = np.zeros((len(arranged), 3, 2), dtype=np.int64)  # the class token is first
+places[:, 1:] = 1 + arranged.reshape(-1, 2, 2)
+chosen = np.random.default_rng(seed)
+lessons = chosen.integers(len(arranged), size=(300, 128))
+asked = chosen.integers(len(arranged), size=200)
 moves = np.arange(81)
 
 
+class Pointer(torch.nn.Module):
+    """Three tokens at places; the answer is read at the first."""
+
+    def __init__(self, code):
+        super().__init__()
+        wide = {"max_length": 3, "causal": False, "axes": 2}
+        self.model = LanguageModel(
+            TransformerConfig(Streams.dense(32), 2, 2, code, **wide), 4
+        )
+
+    def forward(self, tokens, at):
+        return self.model(tokens, at)[:, 0]
+
+
 # %%
-def moved_square(name):
+def moved_square(code):
     """Right and opposite answers (%) of a tiny model after every move."""
     torch.manual_seed(seed)
-    (in_cube,) = vol.run_of("volumes", "smoke", name, 1, 1e-3).model.encodings
-    code = replace(in_cube, dims=2)  # the encoding of the cube below
-    wide = {"max_length": 3, "causal": False, "axes": 2}
-    small = TransformerConfig(Streams.dense(32), 2, 2, code, **wide)
-    model = PointClassifier(small, square.n_answers)
-    told = (Batch(things(128), right, cells) for cells, right in drawings)
-    train(model, told, TrainingConfig(len(drawings), 128, 1, 4e-3), device=device)
+    model, things = Pointer(code), np.tile(np.arange(3), (128, 1))
+    told = (Batch(things, answers[which], places[which]) for which in lessons)
+    train(model, told, TrainingConfig(len(lessons), 128, 1, 4e-3), device=device)
     model.eval()
-    drawn, right = asked
-    cells = torch.from_numpy(drawn[None] + moves[:, None, None, None])
-    tokens = torch.from_numpy(things(len(drawn))).to(device)
-    with torch.no_grad():
-        said = [model(tokens, at.to(device)).argmax(-1).cpu().numpy() for at in cells]
-    either = right, right ^ 1  # 2 a and 2 a + 1 are opposites
-    return [100 * (np.array(said) == answers).mean(axis=1) for answers in either]
+    tokens = torch.arange(3, device=device).expand(len(asked), -1)
+    said = []
+    for move in moves:
+        at = torch.from_numpy(places[asked] + move * np.array([[0], [1], [1]]))
+        with torch.no_grad():
+            said.append(model(tokens, at.to(device)).argmax(-1).cpu().numpy())
+    right = answers[asked]
+    either = right, right ^ 1  # above and below, left and right: they differ by one
+    return [100 * (np.array(said) == one).mean(axis=1) for one in either]
 
 
+compared = {
+    "sinusoidal": encodings.Sinusoidal(dims=2),
+    "axial-rope": encodings.AxialRoPE(),
+    "seqpe-plain": SeqPE(digits=2, dims=2),
+}
 right_at, opposite_at = {}, {}
-for name in ("sinusoidal", "axial-rope", "seqpe-plain"):
-    right_at[name], opposite_at[name] = moved_square(name)
+for name, code in compared.items():
+    right_at[name], opposite_at[name] = moved_square(code)
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(3, 1, figsize=(7.2, 4.6), sharex=True, sharey=True)
@@ -693,61 +712,6 @@ if len(there) == len(table) and profile == "laptop":  # what the text above says
     assert min(of_classes, key=of_classes.get) == "seqpe-multiply"
 
 # %% [markdown]
-# ## Three dimensions
-#
-# Two things lie in a cube of cells. In which of six directions does the second lie from the first? The trained cube has 6 cells along an
-# edge, and we test cubes of 9 and of 12. On the *canvas* the two things are as near to each other as in training, so only indices are new.
-# Models with random offsets have met most of these indices, but few of the cells. If the things are *spread*, distances can be new too.
-
-# %% tags=["hide-input"]
-cube = experiments.get("volumes").table(profile)
-of_cubes = RunTable(cube)
-numbers["cube_runs"], numbers["cube_declared"] = len(of_cubes.made), len(cube)
-SIDES = vol.SIZES[profile].sides
-CUBES = [f"{change}-{SIDES[-1]}" for change in vol.CHANGES]
-
-
-def in_cube(name, column):
-    return 100 * of_cubes.values(name, column)
-
-
-fig, axes = plt.subplots(1, 3, figsize=(8.9, 3.2), sharey=True)
-for ax, column in zip(axes, ["accuracy", *CUBES], strict=True):
-    rows = {
-        LOOKS[name].label: [(in_cube(name, column), LOOKS[name])]
-        for name in vol.METHODS
-    }
-    figures.seed_rows(ax, rows, level=100 / 6, size=6)
-    title = column.replace("-", ", ").replace("accuracy", "trained cube")
-    ax.set(xlim=(0, 104), xticks=[0, 50, 100], title=title)
-axes[1].set_xlabel("right answers (%)")
-of_three = ("seqpe", "sinusoidal-shifts", "axial-rope")
-ours, waves, turns = (text_of(in_cube(name, CUBES[-1]), ".1f") for name in of_three)
-figures.show(
-    fig,
-    name="fig-points-cube",
-    alt="Three panels of dots, a row for each of six methods: right answers in the "
-    "trained cube, on the canvas of the largest cube, and spread over it. All methods "
-    "with places are right in the trained cube; in the larger one both sinusoids lead.",
-    caption="In larger cubes the sinusoids are ahead. Spread over the largest one, the "
-    f"sinusoid with random offsets is right in {waves} percent of the cases, axial "
-    f"RoPE in {turns}, SeqPE in {ours}. Grey line: chance.",
-)
-
-# %% [markdown]
-# All encodings learn the task on three axes. **The sinusoid is best in larger cubes.** (Axial RoPE was not trained with random offsets
-# here.) On the canvas with 12 cells along an edge, the sinusoid with random offsets is right in
-# {num}`volumes/sinusoidal-shifts/canvas-12:.1%±` of the cases and SeqPE in {num}`volumes/seqpe/canvas-12:.1%±`.
-#
-# We expected SeqPE to lead in larger cubes. It does not, although its losses and offsets help it there.
-#
-# `````{dropdown} Details: runs, rates and offsets
-# {num}`17_two_dimensions/cube_runs` of {num}`17_two_dimensions/cube_declared` runs exist. Without losses and offsets SeqPE is right in
-# {num}`volumes/seqpe-plain/canvas-12:.1%±` on the same canvas. The learning rate of each method is the best of three in the trained cube
-# (`volume_screen`). This criterion hardly separates the rates, because {num}`17_two_dimensions/screen_right` of
-# {num}`17_two_dimensions/screen_tried` trials of methods with places answer every question correctly.
-# `````
-#
 # ## What had to change
 #
 # The abstract says "without requiring manual architectural redesign". This is a statement about code, so we count code. For each family of
@@ -835,8 +799,7 @@ figures.show_table(
 # SeqPE's files ask {num}`17_two_dimensions/seqpe_questions` times whether there is one axis, which a count of lines does not see. The
 # sinusoid has {num}`17_two_dimensions/sinusoidal_lines_2:.0f` more lines.
 #
-# We did not count what only this chapter's models have: the class token's own vector, two digits in place of five, and, in the cube,
-# losses in every fourth step with four times their weights.
+# We did not count what only this chapter's models have: the class token's own vector, and two digits in place of five.
 # <!-- given: settings of the models of this chapter -->
 # `````
 
@@ -848,10 +811,6 @@ drawn_moves = [
 ]
 numbers["places_of_grid"] = int(np.prod(shifted.positions.moves))
 numbers["places_drawn"] = round(np.mean([len(moves) for moves in drawn_moves]))
-screen = experiments.get("volume_screen").table(profile)
-tried = RunTable(screen[screen.method != "none"]).made
-right = (tried.val_accuracy == 1).sum() if len(tried) else 0
-numbers["screen_right"], numbers["screen_tried"] = int(right), len(tried)
 
 # %% [markdown]
 # ## What to take away
@@ -994,4 +953,4 @@ for task in im.TASKS:
 chapter_numbers.publish("17_two_dimensions", numbers, profile=profile)
 
 # %% tags=["hide-input"]
-figures.provenance(table, cube)
+figures.provenance(table)

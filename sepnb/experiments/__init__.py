@@ -32,7 +32,6 @@ from . import (
     stretched,
     task_grid,
     variants,
-    volumes,
 )
 from .base import PROFILES, Experiment
 
@@ -69,8 +68,6 @@ _REGISTRY: dict[str, Experiment] = {
             seqpe_stream.EXPERIMENT,
             images.SCREEN,
             images.EXPERIMENT,
-            volumes.SCREEN,
-            volumes.EXPERIMENT,
             context_extension.EXPERIMENT,
             *(one for grid in (*task_grid.GRIDS, *stretched.EXPERIMENTS) for one in (grid.sweep, grid)),
             *adapted.EXPERIMENTS,

@@ -1,10 +1,10 @@
 """One classification experiment: train a model to name things at places, then ask it in several views.
 
-`images` and `volumes` say what is classified, which methods there are, and what the views are.
+`images` says what is classified, which methods there are, and what the views are.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -82,8 +82,8 @@ class Things(Data):
     size: Any
     axes: int
     """Coordinates of a place."""
-    first: int | None = None
-    """Validation inputs that a fingerprint reads; None: all."""
+    first: int
+    """Validation inputs that a fingerprint reads."""
 
     @property
     @abstractmethod
@@ -116,16 +116,13 @@ class Things(Data):
             metrics |= {f"val_{name}": value for name, value in scored.items()}
         return metrics, []
 
-    def sources(self, config: Run, trainings: Sequence[TrainingConfig]) -> dict[str, Any]:
-        return {}
-
-    def unseen(self, config: Run, *, furthest: int, more: bool, apart: bool, between: bool = False) -> str:
+    def unseen(self, config: Run, *, furthest: int, larger: bool, between: bool) -> str:
         """The sides of a view that training never showed, as `unseen_sides` names them; the class token,
         which stays at the origin, is not counted.
 
         Args:
             furthest: the largest coordinate; cells are counted from 1.
-            more, apart: whether there are more tokens, or larger differences of coordinates.
+            larger: whether there are more tokens, and with them larger differences of coordinates.
             between: whether places lie between cells.
         """
         seen, training = self.side + 1, config.training
@@ -136,8 +133,8 @@ class Things(Data):
         return unseen_sides(
             config.model.encodings,
             index=between or furthest >= seen,
-            length=more,
-            distance=between or apart,
+            length=larger,
+            distance=between or larger,
             reach=self.side + 1,
         )
 

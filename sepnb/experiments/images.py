@@ -167,9 +167,8 @@ class ImageTask(Things):
 
     def unseen_at(self, config: Run, grid: int, rule: str = "grow", move: tuple[int, ...] = (0, 0)) -> str:
         """The sides of a view of a grid, moved or under a rule, that training never showed."""
-        larger = grid > self.side
-        sides = {"furthest": max(move) + grid, "more": larger, "apart": larger, "between": rule == "fit"}
-        return self.unseen(config, **sides)
+        furthest, larger = max(move) + grid, grid > self.side
+        return self.unseen(config, furthest=furthest, larger=larger, between=rule == "fit")
 
     def model(self, config: Run) -> ImageClassifier:
         return ImageClassifier(config.model, self.asked.n_classes(self.splits), self.size.frame.patch)

@@ -51,8 +51,8 @@ def listed(*methods: Method, axes: int = 1) -> dict[str, Method]:
 
     Args:
         methods: of positions of one kind.
-        axes: coordinates of a position: 1 in texts, 2 in images, 3 in a cube; 0, those of an encoder without
-            a model. A name that occurs with several is the form of one method for them.
+        axes: coordinates of a position: 1 in texts, 2 in images; 0, those of an encoder without a model. A
+            name that occurs with several is the form of one method for them.
 
     Raises:
         ValueError: two methods of one name, or a base that is in no list before.

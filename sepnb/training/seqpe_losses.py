@@ -192,11 +192,9 @@ class SeqPELosses(AuxiliaryLoss):
         return total
 
 
-def grid_losses(
-    grid: tuple[int, ...], ranges: tuple[int, ...], *, columns: int, every: int = 1
-) -> SeqPELosses:
+def grid_losses(grid: tuple[int, ...], ranges: tuple[int, ...], *, columns: int) -> SeqPELosses:
     """Both losses of the released image program, for a trained grid on any number of axes with coordinates
-    below `ranges`, and embeddings of so many columns; in every so many steps.
+    below `ranges`, and embeddings of so many columns.
 
     As released: the shares of the kinds; 16 anchors with 64 candidates each; windows whose move is at least
     the trained grid on some axis; a tenth of the steps is shifted, `GridShiftSteps(grid, ranges)`; the
@@ -216,7 +214,6 @@ def grid_losses(
         distillation=0.1 / places,
         n_heads=max(1, columns // 64),
         shifts=GridShiftSteps(grid, ranges),
-        every=every,
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 @pytest.fixture
 def few(monkeypatch, one_thread):
     """Twelve inputs of a classifier are read by the same code as a hundred."""
-    from sepnb.experiments import images, volumes
+    from sepnb.experiments import images
 
-    for sizes in (images.SIZES, volumes.SIZES):
-        monkeypatch.setitem(sizes, "smoke", dataclasses.replace(sizes["smoke"], held_out=12))
+    smoke = dataclasses.replace(images.SIZES["smoke"], held_out=12)
+    monkeypatch.setitem(images.SIZES, "smoke", smoke)

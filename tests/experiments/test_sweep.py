@@ -9,7 +9,7 @@ import pytest
 from sepnb import experiments, paths
 from sepnb.companion.run import runs
 from sepnb.encodings import Learned
-from sepnb.experiments import budget, images, in_window, task_grid, volumes
+from sepnb.experiments import budget, images, in_window, task_grid
 from sepnb.experiments import methods as book
 from sepnb.experiments.in_window import LR_SCREEN
 from sepnb.experiments.run import Run
@@ -25,7 +25,7 @@ SWEEPS = {name: one for name, one in ALL.items() if isinstance(one, Sweep)}
 GRIDS = {
     name: one for name, one in ALL.items() if name not in SWEEPS and isinstance(one.grid("smoke")[0], Run)
 }
-SINGLE = {"context_extension": LR_SCREEN, "images": images.SCREEN, "volumes": volumes.SCREEN}
+SINGLE = {"context_extension": LR_SCREEN, "images": images.SCREEN}
 
 
 def sweep_of(experiment, config: Run) -> tuple[Sweep, str]:

@@ -68,8 +68,7 @@ def _rows(record: Record) -> Iterator[tuple]:
     for row in (row for row in kinds["moved"] if "move" in row):  # not attention that a term moves
         yield f"moved-{row['move']}", metrics[f"moved-{row['move']}"], "its row says", row["accuracy"]
     for row in kinds["view"]:
-        larger = row["side"] if "side" in row else f"{row['grid']}/{row['rule']}"
-        name = f"{row['change']}-{larger}"
+        name = f"{row['change']}-{row['grid']}/{row['rule']}"
         yield name, metrics[name], "its row says", row["accuracy"]
     if pairs := kinds["pair"]:
         yield _near("ratio", metrics, median(row["ratio"] for row in pairs), 1e-12)

@@ -25,7 +25,7 @@ LOSS = "bits_per_byte"
 ATOL = 0.03
 """Bits per byte. The verdicts ask for differences of this size in the mean of six seeds."""
 SAME = 1e-3
-"""On the processor of the record; runs of volumes and recall that were trained again differed by 1e-6."""
+"""On the processor of the record; runs of recall that were trained again differed by 1e-6."""
 OF_TIME = ("_s", "_mb")
 OF_TEXT = {"unigram_bits_per_byte", "bigram_bits_per_byte"}
 """What a text alone gives: records of `lr_screen` from before its runs left that out have it still."""
