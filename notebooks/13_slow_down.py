@@ -755,7 +755,8 @@ for name in (*FOUR[:2], CONSTANT):
         at = (few[0], each.mean())
         beside = {"textcoords": "offset points", "va": "center", "color": look.colour}
         says = NAMED.get(name, {"label": "separated, constant"})["label"]
-        ax.annotate(says, at, (-10, 0), ha="right", **beside)
+        where = ((10, 4), "left") if name == CONSTANT else ((-10, 0), "right")
+        ax.annotate(says, at, where[0], ha=where[1], **beside)
 shapes.powers_of_two(ax, [*ADDED])
 if (level := rope.mean("rope", AT)) == level:
     ax.plot([*ADDED][::3], [level] * 2, ":", color=figures.FAINT, label="RoPE")
