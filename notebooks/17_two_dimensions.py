@@ -472,7 +472,7 @@ answers = square.answers(arranged)
 places = np.zeros((len(arranged), 3, 2), dtype=np.int64)  # the class token is first
 places[:, 1:] = 1 + arranged.reshape(-1, 2, 2)
 chosen = np.random.default_rng(seed)
-lessons = chosen.integers(len(arranged), size=(300, 128))
+lessons = chosen.integers(len(arranged), size=(400, 128))
 asked = chosen.integers(len(arranged), size=200)
 moves = np.arange(81)
 

@@ -13,11 +13,11 @@
 # %% [markdown]
 # # What was found
 #
-# **Finding.** A sinusoid can be slowed down, so that a model reads further, if it has fewer waves than the width can hold. Where position has
-# columns of its own, it has fewer waves by construction. A model that adds as few to the content has most of this gain, and one that adds
-# all waves loses much in longer novels. With a small part of the weights tuned, models with few waves, added or not, lose nothing in novels of
-# eight trained lengths against themselves reading through a sliding window. Keeping position and content apart in every layer does not bring
-# a model closer to its window, and continuing positions fails.
+# **Finding.** A sinusoid can be slowed down with less loss, so that a model reads further, if it has fewer waves than the width can hold. Where
+# position has columns of its own, it has fewer waves by construction. In novels of eight trained lengths a model that adds as few to the
+# content has most of this gain, and one that adds all waves loses much. With a small part of the weights tuned, a model with few waves, added
+# or next to the content, loses nothing there against itself reading through a sliding window. Keeping position and content apart in every
+# layer does not bring a model closer to its window, and continuing positions fails.
 #
 # Nothing here says that any of these models is better than RoPE. RoPE loses nothing either, and its loss is lower.
 #
@@ -107,12 +107,12 @@ numbers = {}
 # {num}`stretched_text/concatenated-sinusoidal/gap/slowed/8x:+.2f` bits per byte above its own sliding window, and the dense one
 # {num}`stretched_text/sinusoidal/gap/slowed/8x:+.2f` ({verdict}`stretched-text-beside-can-be-slowed-added-cannot: held`).
 #
-# Most of the difference is due to the waves. A dense model with as few waves as the concatenated one is
+# Most of this difference is due to the waves. A dense model with as few waves as the concatenated one is
 # {num}`stretched_text/sinusoidal-quarter/gap/slowed/8x:+.2f` above, so the concatenated one is ahead of it
 # ({verdict}`stretched-text-it-is-not-the-number-of-waves: held`). If its content is drawn half as large, it is
 # {num}`stretched_text/sinusoidal-quarter-strong/gap/slowed/8x:+.2f` above, and then it is open whether columns of its own help position further
-# ({verdict}`stretched-text-own-columns-beat-few-large-waves: undecided`). At each size of the content few waves are better than all
-# ({verdict}`stretched-text-few-waves-lose-less: held`). Whether it matters which columns they are in is open
+# ({verdict}`stretched-text-own-columns-beat-few-large-waves: undecided`). Where position is equally large beside the content, few waves lose
+# less than all ({verdict}`stretched-text-few-waves-lose-less: held`). Whether it matters which columns they are in is open
 # ({verdict}`stretched-text-few-columns-do-not-matter: undecided`).
 #
 # Splitting the weights does harm here: the separated model is

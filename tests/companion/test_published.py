@@ -109,7 +109,7 @@ TEXT = Record(
     "laptop",
     "rope",
     {"seed": 1, "text": {}, "training": {"steps": 3, "batch_size": 2, "length": 5, "learning_rate": 0.1}},
-    {"bits_per_byte": 2.0, "test_bytes": 30, "learning_rate": 0.1, "moved-far": 0.5, "canvas-9": 0.25}
+    {"bits_per_byte": 2.0, "test_bytes": 30, "learning_rate": 0.1, "moved-far": 0.5, "canvas-9/grow": 0.25}
     | {"accuracy/native/2x": 0.75, "val_accuracy": 0.5, "ratio": 1.5, "steps": 3},
     [
         {"kind": "document", "bits": 40.0, "bytes": 10},
@@ -118,7 +118,7 @@ TEXT = Record(
         {"kind": "distance", "reader": "native", "times": 2, "accuracy": 1.0, "n": 10},
         {"kind": "distance", "reader": "native", "times": 2, "accuracy": 0.5, "n": 10},
         {"kind": "moved", "move": "far", "accuracy": 0.5},
-        {"kind": "view", "change": "canvas", "side": 9, "accuracy": 0.25},
+        {"kind": "view", "change": "canvas", "grid": 9, "rule": "grow", "accuracy": 0.25},
         *({"kind": "pair", "ratio": ratio} for ratio in (1.0, 1.5, 9.0)),
     ],
     {},
