@@ -163,37 +163,6 @@ def test_places_are_read_alike_only_by_a_model_that_hears_them(changes, expected
     assert word("seqpe-reads-covered-places-alike-direction", table(rows, noise=1e-3)) == expected
 
 
-REDESIGN, EXPERTS = "no-manual-redesign", "expert-designs-must-be-modified"
-COUNTS = {
-    f"{family}_{key}_{axes}": value
-    for family in ("seqpe", "rope", "axial_rope")
-    for axes in (2, 3)
-    for key, value in (("same", 1), ("lines", 0), ("model", 2), ("training", 0))
-} | {"seqpe_hears_2": 0.1, "seqpe_hears_3": 0.1, "alibi_has_2": 0, "alibi_has_3": 0, "ropes_apart": 0.0}
-
-
-@pytest.mark.parametrize(
-    ("claim_id", "changes", "expected"),
-    [
-        (REDESIGN, {}, "reproduced"),
-        (REDESIGN, {"seqpe_lines_3": 1}, "partly"),
-        (REDESIGN, {"seqpe_model_2": 3}, "partly"),
-        (REDESIGN, {"seqpe_training_3": 10}, "partly"),
-        (REDESIGN, {"seqpe_same_2": 0, "seqpe_lines_3": 1, "seqpe_training_2": 10}, "not reproduced"),
-        (REDESIGN, {"seqpe_hears_3": 0.0}, "not testable here"),
-        (REDESIGN, {"rope_lines_2": 20}, "reproduced"),  # compared with nothing
-        (EXPERTS, {}, "partly"),
-        (EXPERTS, {"rope_same_2": 0, "axial_rope_lines_3": 1}, "reproduced"),
-        (EXPERTS, {"rope_same_2": 0, "axial_rope_model_2": 3, "alibi_has_2": 1}, "partly"),
-        (EXPERTS, {"alibi_has_3": 1}, "not reproduced"),
-        (EXPERTS, {"ropes_apart": 1e-6}, "not testable here"),
-    ],
-)
-def test_what_changes_with_the_number_of_axes_is_counted(claim_id, changes, expected):
-    assert word(claim_id, {images.COUNTS: COUNTS | changes}) == expected
-    assert word(claim_id, {images.COUNTS: None}) == word(claim_id, {images.COUNTS: {}}) == "not run"
-
-
 # --- chapter 7 ---------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 from sepnb.claims.asks import Ask
 from sepnb.claims.claim import Claim
-from sepnb.claims.images import kept
 from sepnb.claims.measured import exactly
 from sepnb.claims.verdict import Verdict
 from sepnb.plots.looks import METHODS
@@ -17,11 +16,8 @@ from sepnb.records.verdicts import NOT_JUDGED, NOT_RUN
 
 def because(claim: Claim, verdict: Verdict) -> str:
     """The reason in short, in the words of the page."""
-    if verdict.numbers and verdict.word not in (NOT_JUDGED, NOT_RUN):
-        if claim.how is exactly:
-            return _measured(claim, verdict.numbers)
-        if counted := _counted(claim.id, verdict.numbers):
-            return counted
+    if claim.how is exactly and verdict.numbers and verdict.word not in (NOT_JUDGED, NOT_RUN):
+        return _measured(claim, verdict.numbers)
     return titled(verdict.in_short)
 
 
@@ -33,27 +29,6 @@ def titled(text: str) -> str:
 _NAMES = re.compile(
     rf"(?<![\w:-])({'|'.join(sorted(METHODS, key=len, reverse=True))})(?::[\w/+-]+)?(?![\w-])"
 )
-
-
-def _counted(claim_id: str, numbers: dict[str, float]) -> str:
-    """What the counts of one of these claims say; nothing of any other claim."""
-    match claim_id:
-        case "no-manual-redesign":
-            same, lines, settings = kept(numbers, "seqpe")
-            return (
-                f"SeqPE {'stays the same' if same else 'becomes another'} encoding, runs "
-                f"{'no' if lines else 'some'} new lines of its own code and needs "
-                f"{'no' if settings else 'some'} settings with other values"
-            )
-        case "expert-designs-must-be-modified":
-            ropes = [all(kept(numbers, family)) for family in ("rope", "axial_rope")]
-            alibi = numbers["alibi_has_2"] == numbers["alibi_has_3"] == 0
-            return (
-                f"ALiBi has {'no' if alibi else 'a'} form on more axes; RoPE as the class of one axis is "
-                f"{'kept' if ropes[0] else 'modified'}; RoPE as the axial class is "
-                f"{'kept' if ropes[1] else 'modified'}"
-            )
-    return ""
 
 
 def _measured(claim: Claim, numbers: dict[str, float]) -> str:
