@@ -744,9 +744,9 @@ for says, of, marker, line in (
     if len(each):
         shapes.curves(ax, [*of], {says: each.mean()}, [(added, marker, line)])
     if of is LARGE and len(each):
-        small = (10, 0), {"textcoords": "offset points", "va": "center"}
         at = (most // POS_SHARE, each.mean().iloc[0])
-        ax.annotate("to small content", at, small[0], color=added, **small[1])
+        right = {"xytext": (10, 0), "textcoords": "offset points", "va": "center"}
+        ax.annotate("to small content", at, color=added, **right)
 CONSTANT = "separated-sinusoidal-constant"
 for name in (*FOUR[:2], CONSTANT):
     look = figures.METHODS[FOUR[0] if name == CONSTANT else name]
