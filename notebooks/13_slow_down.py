@@ -730,12 +730,12 @@ rope = RunTable(experiments.get("ladder_text").table(profile))
 most, AT = lm.SIZES[profile].width // 2, "gap/slowed/8x"
 ADDED = {most // parts: name for parts, name in sorted(WAVES.items(), reverse=True)}
 LARGE = {most // POS_SHARE: STRONG, most: STRONG_ALL}
-fig, ax = plt.subplots(figsize=(7.2, 3.9))
+fig, ax = plt.subplots(figsize=(6.6, 3.9))
 added = figures.METHODS[FOUR[2]].colour
 for says, of, marker, line in (
     ("added", ADDED, "o", "-"),
-    ("added to small content", LARGE, "v", ""),
-    ("added to large content", {most: WEAK}, "^", ""),
+    ("small content", LARGE, "v", ""),
+    ("large content", {most: WEAK}, "^", ""),
 ):
     each = pd.DataFrame({n: left.values(name, AT) for n, name in of.items()})
     for _, of_seed in each.iterrows():
@@ -745,8 +745,8 @@ for says, of, marker, line in (
         shapes.curves(ax, [*of], {says: each.mean()}, [(added, marker, line)])
     if of is LARGE and len(each):
         at = (most // POS_SHARE, each.mean().iloc[0])
-        right = {"xytext": (10, 0), "textcoords": "offset points", "va": "center"}
-        ax.annotate("to small content", at, color=added, **right)
+        right = {"xytext": (8, 5), "textcoords": "offset points", "va": "center"}
+        ax.annotate("small content", at, color=added, **right)
 CONSTANT = "separated-sinusoidal-constant"
 for name in (*FOUR[:2], CONSTANT):
     look = figures.METHODS[FOUR[0] if name == CONSTANT else name]
@@ -758,8 +758,9 @@ for name in (*FOUR[:2], CONSTANT):
         ax.plot(few[0], each.mean(), look.marker, **mark)
         at = (few[0], each.mean())
         beside = {"textcoords": "offset points", "va": "center", "color": look.colour}
-        says = NAMED.get(name, {"label": "separated, constant"})["label"]
-        where = ((10, 4), "left") if name == CONSTANT else ((-10, 0), "right")
+        says = NAMED.get(name, {"label": "constant"})["label"]
+        where = ((8, 4), "left") if name == CONSTANT else ((-8, 0), "right")
+        where = ((8, -2), "left") if name == FOUR[1] else where
         ax.annotate(says, at, where[0], ha=where[1], **beside)
 shapes.powers_of_two(ax, [*ADDED])
 if (level := rope.mean("rope", AT)) == level:
@@ -779,8 +780,8 @@ figures.show(
     "down with less loss. Last half of novels of 8 L, no weight tuned: how many bits "
     "per byte a model loses against itself reading through a sliding window of L "
     "bytes. Triangles up and down: content drawn twice or half as large. *Constant*: "
-    "every layer reads the position embeddings as they are. Large marks and the thick "
-    "line: means of six seeds; small marks and thin lines: each seed.",
+    "separated, and every layer reads the position embeddings as they are. Large marks "
+    "and the thick line: means of six seeds; small marks and thin lines: each seed.",
 )
 
 # %% [markdown]
