@@ -27,6 +27,7 @@ OPTIONS: dict[str, tuple[dict, ...]] = {
         {"layout": "halves"},
         {"layout": "halves-endpoint", "base": 100.0},
         {"columns": 6},
+        {"columns": 3, "copies": 2},
         {"period": 5},
     ),
     "learned": ({"per_layer": True}, {"site": "query_key"}),

@@ -26,16 +26,17 @@ from ..models.plain import F64, Plain
 def sinusoid(layer: Layer, width: int) -> Tensor:
     layout = layer.encoding.layout
     waves = width if layer.encoding.columns is None else layer.encoding.columns
-    n_sines, period = (waves + 1) // 2, layer.encoding.period
+    n_sines, period, copies = (waves + 1) // 2, layer.encoding.period, layer.encoding.copies
     at = layer.at.to(F64) if period is None else (layer.at - period * (layer.at // period)).to(F64)
 
     def column(c: int) -> Tensor:
-        if c >= waves:
+        if c >= waves * copies:
             return torch.zeros_like(layer.at, dtype=F64)
+        c %= waves
         m, even = (c // 2, c % 2 == 0) if layout == "interleaved" else (c % n_sines, c < n_sines)
         exponent = m / (waves / 2 - 1) if layout == "halves-endpoint" else 2 * m / waves
         angle = at / layer.encoding.base**exponent
-        return angle.sin() if even else angle.cos()
+        return (angle.sin() if even else angle.cos()) / copies**0.5
 
     return torch.stack([column(c) for c in range(width)], dim=-1)
 
