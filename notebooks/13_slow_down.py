@@ -707,7 +707,7 @@ else:
 # ({num}`ladder_text/rope/gap/slowed/8x:+.2f`), and a dense one {num}`stretched_text/sinusoidal/gap/slowed/8x:+.2f`. So in novels, too,
 # positions in their own columns can be slowed down with less loss
 # ({verdict}`stretched-text-beside-can-be-slowed-added-cannot: held`). The dense control, which adds position to a quarter of the columns, is
-# two thirds of the way: it ends {num}`stretched_text/sinusoidal-quarter/gap/slowed/8x:+.2f` above
+# two thirds of the way: it ends {num}`stretched_text/sinusoidal-quarter/gap/slowed/8x:+.2f` above. In texts of $16L$ it is half of the way
 # ({verdict}`stretched-text-it-is-not-the-number-of-waves: held`, which says that the model with position next to its content is ahead).
 #
 # Splitting the weights as well does harm here: the separated model ends {num}`stretched_text/separated-sinusoidal/gap/slowed/8x:+.2f`
@@ -1084,6 +1084,9 @@ if profile == "laptop" and len(tuned.made) and tuned_seeds > 11:  # what is said
     alone, beside, added = (untuned.mean(name, "gap/slowed/8x") for name in FOUR[:3])
     few = untuned.mean(QUARTER, "gap/slowed/8x")
     assert 0.64 < (added - few) / (added - beside) < 0.72, "two thirds of the way"
+    far = {name: untuned.mean(name, "gap/slowed/16x") for name in (*FOUR[1:3], QUARTER)}
+    way = (far[FOUR[2]] - far[QUARTER]) / (far[FOUR[2]] - far[FOUR[1]])
+    assert 0.45 < way < 0.55, "half of the way"
     inside = [untuned.mean(name, "bits_per_byte") for name in WAVES.values()]
     assert max(inside) == inside[0], "fewer hands cost nothing"
     own = untuned.values(WEAK, AT).mean(), untuned.mean(STRONG_ALL, AT)

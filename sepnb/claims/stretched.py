@@ -161,29 +161,27 @@ AT_8X = gap("slowed", ("8x",))[0]
 ONE = "Runs in which the factor was drawn had been seen, of every model that is compared."
 
 _text = partial(Claim, floors=(BAR,), experiment="experiment/adapted_text")
+_left_alone = partial(_text, experiment="experiment/stretched_text")
 TEXTS = {
-    "stretched-text-beside-can-be-slowed-added-cannot": _text(
+    "stretched-text-beside-can-be-slowed-added-cannot": _left_alone(
         "Past its trained length a model with position beside its content loses less at slowed positions "
         "than one with position added to it",
         pairs(f"{BESIDE} - {DENSE}", *GAP, high=0.0),
-        experiment="experiment/stretched_text",
         remark=REMARK,
     ),
-    "stretched-text-the-split-adds-to-it": _text(
+    "stretched-text-the-split-adds-to-it": _left_alone(
         "Past its trained length a separated model loses less at slowed positions than one with position "
         "beside its content and no split",
         pairs(f"{SEPARATED} - {BESIDE}", *GAP, high=0.0),
-        experiment="experiment/stretched_text",
         remark=REMARK,
     ),
-    "stretched-text-it-is-not-the-number-of-waves": _text(
+    "stretched-text-it-is-not-the-number-of-waves": _left_alone(
         "Past its trained length a model with position beside its content loses less at slowed positions "
         "than a dense one to which as few waves are added",
         pairs(f"{BESIDE} - {DENSE}-quarter", *GAP, high=0.0),
-        experiment="experiment/stretched_text",
         remark="The other models had been seen.",
     ),
-    "stretched-text-few-waves-lose-less": _text(
+    "stretched-text-few-waves-lose-less": _left_alone(
         "Past its trained length a dense model to which few waves are added loses less at slowed positions "
         "than one to which all are added, both if content is as large beside position as in the first and if "
         "it is as large as in the second",
@@ -192,21 +190,18 @@ TEXTS = {
             *GAP,
             high=0.0,
         ),
-        experiment="experiment/stretched_text",
         remark="Both dense models had been seen with content drawn alike.",
     ),
-    "stretched-text-own-columns-beat-few-large-waves": _text(
+    "stretched-text-own-columns-beat-few-large-waves": _left_alone(
         "Past its trained length a model with position beside its content loses less at slowed positions "
         "than a dense one to which as few waves are added, beside content half as large",
         pairs(f"{BESIDE} - {DENSE}-quarter-strong", *GAP, high=0.0),
-        experiment="experiment/stretched_text",
         remark="The first model had been seen, and one run of the second.",
     ),
-    "stretched-text-few-columns-do-not-matter": _text(
+    "stretched-text-few-columns-do-not-matter": _left_alone(
         "A dense model to which few waves are added loses as much at eight trained lengths and slowed "
         "positions if its waves are spread over all columns, within 0.1 bits",
         pairs(f"{DENSE}-quarter-spread - {DENSE}-quarter", AT_8X, low=-0.1, high=0.1),
-        experiment="experiment/stretched_text",
         remark="The model with waves in a quarter of the columns had been seen.",
     ),
     "stretched-text-longer-few-waves-lose-less": _text(
@@ -216,7 +211,7 @@ TEXTS = {
         experiment="experiment/stretched_text_longer",
         remark="After the shorter training both had been seen.",
     ),
-    "stretched-text-every-halving-of-waves-helps": _text(
+    "stretched-text-every-halving-of-waves-helps": _left_alone(
         "From all waves to half of them, to a quarter and to an eighth, a dense model loses less at eight "
         "trained lengths and slowed positions with every halving of the waves that are added",
         pairs(
@@ -228,7 +223,6 @@ TEXTS = {
             AT_8X,
             high=0.0,
         ),
-        experiment="experiment/stretched_text",
         parts=True,
         remark="The models with all waves and with a quarter of them had been seen.",
     ),
@@ -259,11 +253,10 @@ TEXTS = {
         remark="Written when it had been seen that untuned all three lose least in novels by YaRN, and that "
         "by parts the first loses nothing once it is tuned.",
     ),
-    "stretched-text-a-constant-stream-loses-less": _text(
+    "stretched-text-a-constant-stream-loses-less": _left_alone(
         "Past its trained length a separated model whose position stream stays as it is loses less at slowed "
         "positions than one whose position stream evolves from layer to layer",
         pairs(f"{CONSTANT} - {SEPARATED}", *GAP, high=0.0),
-        experiment="experiment/stretched_text",
         remark=REMARK,
     ),
     "adapted-text-a-constant-stream-survives-with-one-factor": _text(
