@@ -271,6 +271,13 @@ TEXTS = {
         levels(f"{TUNED_BESIDE}-one-factor", AT_8X, high=SURVIVES),
         remark=SEEN,
     ),
+    "adapted-text-tuning-without-slowing-is-not-enough": _text(
+        "A model with position beside its content of which the position part is tuned, with the factor 8, "
+        "loses less at eight trained lengths than the same model with this part tuned at positions that are "
+        "not slowed down",
+        pairs(f"{TUNED_BESIDE}-one-factor - {TUNED_BESIDE}-not-slowed", AT_8X, high=0.0),
+        remark="Runs of the first model had been seen, and a trial of one seed of a separated model.",
+    ),
     "adapted-text-beside-loses-less-than-a-dense-adapter": _text(
         "A model with position beside its content of which the position part is tuned, with the factor 8, "
         "loses less at eight trained lengths than one with position added to it and a low-rank adapter of "
