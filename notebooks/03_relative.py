@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 3. Relative positions: Shaw and Transformer-XL
 #
-# **Finding.** A model that is told only that a key is earlier, and not how far back it is, loses
+# **Finding.** A model that knows only that a key is earlier, and not how far back it is, loses
 # {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:.2f` bits per byte. So exact distances help nearby. Farther out, even the
 # model that knows every distance hardly uses the keys: hiding every key at distance 8 or more costs it only {num}`03_relative/hidden_8`
 # bits per byte.
@@ -76,14 +76,6 @@ sweep = clipping.table(profile)
 numbers["clip_laptop_runs"] = len(clipping.grid("laptop"))
 
 
-def costs_of_clips(column):
-    """What each clip costs compared with no clip: one value a seed."""
-    pairs = {one: (f"keys-{one}", shaw_clip.UNCLIPPED) for one in shaw_clip.CLIPS}
-    return {
-        one: RunTable(sweep).difference(*pair, column) for one, pair in pairs.items()
-    }
-
-
 def costs_of_hiding(kept=""):
     """What the unclipped model loses through each window: one value a seed."""
     of = partial(RunTable(sweep).values, shaw_clip.UNCLIPPED)
@@ -93,7 +85,12 @@ def costs_of_hiding(kept=""):
     }
 
 
-tested, clipped = map(costs_of_clips, ("bits_per_byte", "val_bits_per_byte"))
+clipped = {  # what each clip costs compared with no clip: one value a seed
+    one: RunTable(sweep).difference(
+        f"keys-{one}", shaw_clip.UNCLIPPED, "val_bits_per_byte"
+    )
+    for one in shaw_clip.CLIPS
+}
 hidden, but_first = costs_of_hiding(), costs_of_hiding("_sinks")
 
 # %% tags=["hide-input"]
@@ -147,7 +144,7 @@ figures.show(
 # With position embeddings added to the tokens, relative positions are one matrix away: a head *can* learn to read them
 # ({doc}`chapter 2 <02_absolute>`). Two later papers put them into the {term}`score` directly. Shaw, Uszkoreit and Vaswani
 # {cite:p}`shaw2018` give every distance a learned vector. Transformer-XL {cite:p}`dai2019` takes the score of absolute embeddings
-# apart and replaces everything that names a place.
+# apart and replaces whatever names a place.
 #
 # ```{admonition} Before you start
 # :class: note
@@ -205,10 +202,10 @@ assert moved.pop("content, content") == 0 and min(moved.values()) > 1e-2
 # %% [markdown]
 # ## Shaw: a graph with labelled edges
 #
-# Think of a sentence as a graph. Every token is a node, and every pair $(i, j)$ is an edge from the query to the key. The label of the edge
-# is the relative position $j - i$. Each label has two learned vectors: one is used at the key, the other at the value. Labels are
-# *clipped*: from a distance of $k$ on, all edges to the left share one label, and all edges to the right share another. That leaves
-# $2k + 1$ labels, however long the text is.
+# Think of a sentence as a graph. Every token is a node, every pair $(i, j)$ is an edge from the query to the key, and the label of the edge
+# is the relative position $j - i$. Each label has two learned vectors, one for the key and one for the value. Labels are *clipped*: from a
+# distance of $k$ on, all edges to the left share one label, and all edges to the right share another. That leaves $2k + 1$ labels, however
+# long the text is.
 
 # %% tags=["hide-input"]
 words = ["the", "dog", "bit", "the", "man"]
@@ -439,8 +436,7 @@ for layer, (module, q_l, k_l, a) in enumerate(caught(shaw, sample)):
         added[layer, head] = products[:, head].mean(dim=(0, 1)).cpu().numpy()
 spread = {key: np.ptp(one) for key, one in added.items()}
 numbers["shaw_added_range"] = float(max(spread.values()))
-favourite = {key: int(one.argmax()) for key, one in added.items()}
-numbers["shaw_heads_favouring_near"] = sum(one < 4 for one in favourite.values())
+near_heads = sum(int(one.argmax()) < 4 for one in added.values())
 
 # %%
 beyond = {
@@ -469,8 +465,7 @@ figures.show(
     alt="Mean contribution of Shaw's vectors to the scores by distance from 0 to 16 or "
     "more, one line for each of four heads.",
     caption="What a trained table adds to the scores of four heads, by distance. "
-    f"{numbers['shaw_heads_favouring_near']} of 4 heads favour a distance below 4 "
-    "most. Tiny model, one seed.",
+    f"{near_heads} of 4 heads favour a distance below 4 most. Tiny model, one seed.",
 )
 
 # %% [markdown]
@@ -479,7 +474,7 @@ figures.show(
 #
 # What happens in longer texts? The loss is {num}`03_relative/shaw_inside:.2f` bits per byte within 64 tokens. Between 64 and 256 it is
 # {num}`03_relative/shaw_beyond:.2f` with all keys visible and {num}`03_relative/shaw_beyond_window:.2f` with only the last 64. So the model
-# does not break: no row of its table is new. Only the *number* of far keys is new, and with a window it is the same as in training.
+# does not break, because no row of its table is new. Only the *number* of far keys is new, and a window takes even that away.
 #
 # {doc}`Chapter 7 <07_every_encoding>` reads larger models at up to eight times their length. Between four and eight trained lengths the
 # loss differs from that of the model's own sliding window by {num}`encodings/shaw/gap/native/8x:+.2f` bits per byte for Shaw and by
@@ -495,37 +490,15 @@ figures.show(
 # all earlier tokens; at the trained length nothing is clipped.
 #
 # There is a trap. If a clip of 8 costs nothing, either exact position is useless from distance 8 on, or the *keys* from there on are
-# useless, with or without a position. So we also let the unclipped model read with these keys hidden. {numref}`fig-relative-clip` shows
-# both costs: giving far keys one label, and not seeing them.
+# useless, with or without a position. So we also let the unclipped model read with these keys hidden. {numref}`fig-relative-clip`, the first
+# of this page, shows both costs: giving far keys one label, and not seeing them.
 #
-# `````{dropdown} Details: what hiding measures
 # The cost of hiding keys is an upper bound for what the model gains from them, because it was never trained to read without them. Hiding
 # also takes away the first tokens of the text, which often receive the attention that no other key needs {cite:p}`xiao2024`. So the model
-# reads a second time with the
-# first four tokens visible, and the smaller cost counts. All curves are on the validation text.
-# `````
+# reads a second time with the first four tokens visible, and the smaller cost counts.
 
 # %% tags=["hide-input"]
-figures.show_table(
-    pd.DataFrame(
-        {
-            "distance": one,
-            "one label, test": text_of(tested[one]),
-            "one label": text_of(clipped[one]),
-            "hidden": text_of(hidden[one]),
-            "hidden, first four kept": text_of(but_first[one]),
-            "seeds": len(clipped[one]),
-        }
-        for one in shaw_clip.CLIPS
-    ),
-    caption="The cost in bits per byte when keys from this distance on share one label "
-    "(a model clipped there minus the unclipped one) or are hidden (the unclipped "
-    "model without them; an upper bound). Mean over seeds and 95 % t interval. All but "
-    "the first column of costs are on validation text.",
-)
-
-# %% tags=["hide-input"]
-for one in shaw_clip.CLIPS:
+for one in (1, 4, 8):
     numbers[f"hidden_{one}"] = text_of(hidden[one])
     numbers[f"but_first_{one}"] = text_of(but_first[one])
 
@@ -538,7 +511,7 @@ for one in shaw_clip.CLIPS:
 # | 4 | {num}`shaw_clip/keys-4 minus keys-unclipped/val_bits_per_byte:+.3f±` | {num}`03_relative/hidden_4` | {num}`03_relative/but_first_4` |
 # | 1 | {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:+.3f±` | {num}`03_relative/hidden_1` | {num}`03_relative/but_first_1` |
 #
-# From distance 4 on, one label does as well as many. But these models lose little even if the keys are hidden. So we cannot tell whether a
+# From distance 4 on, one label does as well as many. But these models lose little even if the keys are hidden, so we cannot say whether a
 # model that does use far keys would need their exact positions. The notes' hypothesis cannot be tested here. Exact position does help
 # nearby (our own hypothesis: {verdict}`precise-position-helps-nearby: held`).
 #
@@ -609,14 +582,15 @@ torch.testing.assert_close(mine, a_x, rtol=0, atol=1e-5)
 # (c) depends only on the key, (d) only on the distance.
 
 # %%
+spreads = {name[1]: term[seen].std().item() for name, term in terms.items()}
+numbers["xl_sd_c"], numbers["xl_sd_b"] = spreads["c"], spreads["b"]
+assert min(spreads, key=spreads.get) == "c" and max(spreads, key=spreads.get) == "b"
 for name, term in terms.items():
-    numbers[f"xl_sd_{name[1]}"] = term[seen].var().item() ** 0.5
     rest = sum(terms.values()) - term
     assert (rest - total[one, head].cpu())[seen].abs().max() > 1e-3, name
 assert torch.equal(terms["(c) global content"][0], terms["(c) global content"][-1])
 diagonals = terms["(d) global distance"]
 assert torch.equal(diagonals[1:, 1:][seen[1:, 1:]], diagonals[:-1, :-1][seen[1:, 1:]])
-print({name: f"{numbers[f'xl_sd_{name[1]}']:.2f}" for name in terms})
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 5, figsize=(9.2, 2.5), sharey=True)
@@ -630,9 +604,6 @@ for ax, (name, one) in zip(axes, panels.items(), strict=True):
     ax.set(xticks=[0, 32], yticks=[0, 32, 63])
 axes[0].set_ylabel("query $i$")
 axes[2].set_xlabel("key $j$")
-named = {name[1]: name.partition(" ")[2] for name in terms}
-quietest, *_, loudest = sorted("abcd", key=lambda one: numbers[f"xl_sd_{one}"])
-assert (quietest, loudest) == ("c", "b"), "the text names them"
 figures.show(
     fig,
     name="fig-relative-terms",
@@ -640,9 +611,9 @@ figures.show(
     "of diagonals that changes from row to row, vertical stripes, smooth diagonals, "
     "and their sum.",
     caption="The four terms of one head of a trained model, and their sum. (c) is made "
-    f"of columns, (d) of diagonals, and ({loudest}), {named[loudest]}, varies most. "
-    "Dark purple is high. Each panel has its own scale and its mean taken off; s.d. is "
-    "the standard deviation. Tiny model, one seed.",
+    "of columns, (d) of diagonals, and (b), content with distance, varies most. Dark "
+    "purple is high. Each panel has its own scale and its mean taken off; s.d. is the "
+    "standard deviation. Tiny model, one seed.",
 )
 
 # %% [markdown]
@@ -757,8 +728,8 @@ numbers["shift_garbage"] = int((relative_shift(falling)[~visible] != 0).sum())
 # Every entry on and below the diagonal is a distance. The 3 entries above it are padding or belong to the next row,
 # and {num}`03_relative/shift_garbage` of them is not zero. Without the mask a token would look ahead, at noise.
 #
-# The trick can go wrong in three ways without an error: distances that begin at $M$ instead of $M - 1$, padding on the right instead of
-# the left, and ascending order. We check it with a double loop over the printed formula.
+# The trick can go wrong without an error: the distances may begin at $M$ instead of $M - 1$, or ascend. So we check it with a double loop
+# over the printed formula.
 
 
 # %%
@@ -781,36 +752,18 @@ r = more[:m]
 visible = torch.ones(n, m, dtype=torch.bool).tril(m - n)
 
 
-def shifted(columns, shift=relative_shift):
-    return ((q + u) @ k.T + shift((q + v) @ columns.T)) / d**0.5
+def shifted(columns):
+    return ((q + u) @ k.T + relative_shift((q + v) @ columns.T)) / d**0.5
 
 
-def padded_right(x):
-    return F.pad(x, (0, 1)).reshape(m + 1, n)[1:].reshape(n, m)
-
-
-heads = q[None, None], k[None, None], r[None]
-ways = {
-    "shift, distances M-1 to 0": shifted(r.flip(0)),
-    "distances M to 1": shifted(more[1:].flip(0)),
-    "padding on the right": shifted(r.flip(0), padded_right),
-    "ascending distances": shifted(r),
-    "no shift": shifted(r.flip(0), lambda x: x),
-    "transformer_xl_scores": transformer_xl_scores(*heads, u[None], v[None])[0, 0],
-}
-# %%
-truth = by_loop(q, k, r, u, v)
-wrong = {name: (way - truth)[visible].abs().max().item() for name, way in ways.items()}
-figures.show_table(
-    pd.DataFrame({"way": wrong.keys(), "largest difference": wrong.values()}),
-    caption="Largest difference from the double loop, over all visible pairs of 7 "
-    "queries and 11 keys (float64). Only the first and the last way are right.",
-    formats={"largest difference": ".1e"},
-    highlight=[0, 5],
+truth = by_loop(q, k, r, u, v)[visible]
+of_package = transformer_xl_scores(
+    q[None, None], k[None, None], r[None], u[None], v[None]
 )
-right = ("shift, distances M-1 to 0", "transformer_xl_scores")
-assert all((error < 1e-12) == (name in right) for name, error in wrong.items())
-assert min(error for name, error in wrong.items() if name not in right) > 0.1
+for right in (shifted(r.flip(0)), of_package[0, 0]):
+    torch.testing.assert_close(right[visible], truth, rtol=0, atol=1e-12)
+for wrong in (shifted(more[1:].flip(0)), shifted(r)):  # from M on, and ascending
+    assert (wrong[visible] - truth).abs().max() > 0.1
 
 # %% [markdown]
 # ## What it costs
@@ -882,12 +835,6 @@ figures.show(
 # At 512 tokens Shaw's vectors at keys and values add {num}`03_relative/cost_shaw_512:.0%` to the products of attention, and
 # Transformer-XL adds {num}`03_relative/cost_xl_512:.0%`. The time grows by more than that, because gathering and binning also move memory.
 #
-# ````{dropdown} Details: what a causal kernel saves
-# A causal kernel skips masked pairs and saves up to half of $2ND$. Explicit attention computes them, unless it takes the queries in
-# pieces, each with the keys up to its last one. Four pieces save three eighths. `sepnb.models.compile_formulas` does this on a CPU; the
-# trainings of this book are eager and do not.
-# ````
-#
 # ## What to take away
 #
 # 1. A relative encoding gives the score a **label of the pair**. Shaw looks it up in a table of clipped distances, Transformer-XL
@@ -912,19 +859,7 @@ figures.show(
 #
 # Try each before you unfold its solution. Every solution ends with a check that fails if it is wrong.
 #
-# **1. (easy)** Four layers, heads of 32 columns, $k = 16$, tables at keys and values shared over the heads: how many numbers do Shaw's
-# tables have, and how many of them does a causal model ever use?
-
-# %% tags=["hide-cell"]
-# Solution. 4 layers x 2 tables x 33 rows x 32 columns. Only the rows of labels -16 to 0
-# are used, 17 of 33.
-config = TransformerConfig(Streams.dense(128), 4, 4, Shaw(16))
-named_tables = LanguageModel(config).named_parameters()
-counted = sum(p.numel() for name, p in named_tables if name.endswith(".table"))
-assert counted == 4 * 2 * 33 * 32 == 8448 and 4 * 2 * 17 * 32 == 4352
-
-# %% [markdown]
-# **2. (medium)** Give every query a column that is always 1. Which table makes `shaw_scores` add ALiBi's penalty, and where does it
+# **1. (medium)** Give every query a column that is always 1. Which table makes `shaw_scores` add ALiBi's penalty, and where does it
 # stop?
 
 # %% tags=["hide-cell"]
@@ -946,24 +881,7 @@ far = added[~near]
 torch.testing.assert_close(far, torch.full_like(far, -slope * clip), rtol=0, atol=1e-12)
 
 # %% [markdown]
-# **3. (medium)** In {eq}`eq-relative-xl`, let the query be zero. Which terms are left, and what does the query look at? Then leave out
-# $u$ and $v$ as well.
-
-# %% tags=["hide-cell"]
-# Solution. (c) and (d) are left: content that all queries seek, and distances that all
-# prefer. Without u and v all scores are 0, and the query averages.
-n, d = 6, 4
-zero, k, r = torch.zeros(1, 1, n, d, dtype=F64), noise(1, 1, n, d), noise(1, n, d)
-u, v = noise(1, d), noise(1, d)
-left = transformer_xl_scores(zero, k, r, u, v)[0, 0]
-loop = by_loop(zero[0, 0], k[0, 0], r[0], u[0], v[0])
-below = torch.ones(n, n, dtype=torch.bool).tril()
-torch.testing.assert_close(left[below], loop[below], rtol=0, atol=1e-12)
-silent = transformer_xl_scores(zero, k, r, torch.zeros_like(u), torch.zeros_like(v))
-assert left[below].abs().max() > 0.1 and silent.abs().max() == 0
-
-# %% [markdown]
-# **4. (hard)** An encoder also sees later keys, so there are $2N - 1$ distances, from $N-1$ down to $-(N-1)$. Which shift puts a product
+# **2. (hard)** An encoder also sees later keys, so there are $2N - 1$ distances, from $N-1$ down to $-(N-1)$. Which shift puts a product
 # with that many columns in its places?
 
 # %% tags=["hide-cell"]
