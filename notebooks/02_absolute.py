@@ -636,8 +636,8 @@ assert list(where.tables) == [1, 1, 3, 1]
 
 # %% [markdown]
 # If only queries and keys read the table, position decides which tokens are read, but it is not part of what is read: with the attention
-# weights held fixed, changing the table changes nothing. {term}`Streams <stream>` go further. They give position its own columns, so that it
-# takes part in the {term}`routing` only.
+# weights held fixed, changing the table changes nothing. {term}`Streams <stream>` go further. They give position its own columns, so that
+# it takes part in the {term}`routing` only.
 #
 # (absolute-every-layer)=
 # ## First layer only, or every layer?

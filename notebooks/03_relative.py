@@ -490,8 +490,8 @@ figures.show(
 # all earlier tokens; at the trained length nothing is clipped.
 #
 # There is a trap. If a clip of 8 costs nothing, either exact position is useless from distance 8 on, or the *keys* from there on are
-# useless, with or without a position. So we also let the unclipped model read with these keys hidden. {numref}`fig-relative-clip`, the first
-# of this page, shows both costs: giving far keys one label, and not seeing them.
+# useless, with or without a position. So we also let the unclipped model read with these keys hidden. {numref}`fig-relative-clip`, the
+# first of this page, shows both costs: giving far keys one label, and not seeing them.
 #
 # The cost of hiding keys is an upper bound for what the model gains from them, because it was never trained to read without them. Hiding
 # also takes away the first tokens of the text, which often receive the attention that no other key needs {cite:p}`xiao2024`. So the model

@@ -1042,10 +1042,13 @@ figures.show(
 # %% [markdown]
 # At distance 512 the largest score of xPos is {num}`04_rotation/xpos_reach_512:.2f`, at 2048 it is {num}`04_rotation/xpos_reach_2048:.2f`.
 # Its authors also use blockwise causal attention, so their results past the trained length are due to both together. Does xPos make a model
-# better? {doc}`Chapter 7 <07_every_encoding>` trains both, with three seeds, which give no verdict. Inside the trained length $L$ the loss is
-# {num}`encodings/xpos/bits_per_byte:.2f` bits per byte with xPos and {num}`encodings/rope/bits_per_byte:.2f` with RoPE. From $4L$ to $8L$,
-# with all keys visible, it is {num}`encodings/xpos/native/8x:.2f` and {num}`encodings/rope/native/8x:.2f`, and through a sliding window
-# {num}`encodings/xpos/oracle-coarse/8x:.2f` and {num}`encodings/rope/oracle-coarse/8x:.2f`.
+# better? {doc}`Chapter 7 <07_every_encoding>` trains both, with three seeds, which give no verdict:
+#
+# | bits per byte | xPos | RoPE |
+# |---|---|---|
+# | inside the trained length | {num}`encodings/xpos/bits_per_byte:.2f` | {num}`encodings/rope/bits_per_byte:.2f` |
+# | $4L$ to $8L$, all keys visible | {num}`encodings/xpos/native/8x:.2f` | {num}`encodings/rope/native/8x:.2f` |
+# | the same, through a sliding window | {num}`encodings/xpos/oracle-coarse/8x:.2f` | {num}`encodings/rope/oracle-coarse/8x:.2f` |
 #
 # ## What to take away
 #
