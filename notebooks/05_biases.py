@@ -37,7 +37,6 @@ import torch
 
 from sepnb import experiments
 from sepnb.analysis.flops import per_token
-from sepnb.analysis.timing import interleaved, paired_ratio
 from sepnb.data import text as texts
 from sepnb.encodings import alibi_bias, alibi_slopes, build, distance_aware_gate
 from sepnb.encodings.cope import cope_positions
@@ -163,18 +162,15 @@ figures.show(
 # pair of bytes, occurs. ALiBi is judged with six seeds. The other methods have three seeds, too few to rank methods that lie close
 # together.
 #
-# A level curve does not mean that a model uses far text: in these runs no model with a bias loses anything when keys more than a trained
-# length back are hidden.
-#
 # Four terms for reading longer texts recur in many chapters.
 #
 # - The {term}`sliding window <sliding-window baseline>` of a model is the same model, but at every token it reads only the last $L$ tokens,
 #   and their positions start again at 0. Read in this way, the model never meets anything new, so its loss is the bar for the model that
 #   sees the whole text.
 # - The {term}`gap` is the loss of a model minus that of its own sliding window, on the same text.
-# - A model {term}`survives` if its gap stays below a small bound. It then loses next to nothing by seeing the whole
-#   text.
-# - It {term}`uses` far text if it loses something when that text is taken away. A model can survive and use nothing.
+# - A model {term}`survives` if its gap stays below a small bound. It then loses next to nothing by seeing the whole text.
+# - It {term}`uses` far text if it loses something when that text is taken away. A model can survive and use nothing: in these runs no model
+#   with a bias loses anything when keys more than a trained length back are hidden.
 #
 # ```{admonition} Before you start
 # :class: note
@@ -201,7 +197,7 @@ figures.show(
 # \cdot \exp\bigl( b_h(i - j) - b_h(i - j') \bigr) .
 # $$ (eq-biases-odds)
 #
-# The bias multiplies the odds by a factor that content cannot change, in every text and at every place. (FIRE's factor also changes with
+# So the bias multiplies the odds by a factor that content cannot change, in every text and at every place. (FIRE's factor also changes with
 # the place of the query. CoPE is the exception: its factor depends on the text.) A bias has a value at any distance, but training tests it
 # only at the distances that occur in the training texts.
 #
@@ -268,30 +264,10 @@ assert apart.abs().max() > 0.1, "without a mask they are two models"
 equal = torch.arange(0, 64 * 1024, dtype=torch.float64)
 decay = torch.exp(-slopes[:, None] * equal)
 shares = decay / decay.sum(dim=1, keepdim=True)
-reaches = pd.DataFrame(
-    {
-        "head": range(1, H + 1),
-        "slope": [f"1/{round(1 / m)}" for m in slopes.tolist()],
-        "half distance": (math.log(2) / slopes).numpy(),
-        "mean distance": (shares * equal).sum(dim=1).numpy(),
-        "weight beyond 128": shares[:, 128:].sum(dim=1).numpy(),
-        "weight beyond 1024": shares[:, 1024:].sum(dim=1).numpy(),
-    }
-)
 closed = 1 / torch.expm1(slopes)  # the mean of a geometric law
 torch.testing.assert_close((shares * equal).sum(dim=1), closed, rtol=1e-6, atol=0)
-figures.show_table(
-    reaches,
-    caption="Where the eight heads of ALiBi look in an endless text when content says "
-    "nothing. Four heads put less than a thousandth of their weight beyond the last "
-    "128 tokens. Only the last head puts more than a hundredth beyond 1024.",
-    formats={"half distance": ".1f", "mean distance": ".1f"}
-    | dict.fromkeys(("weight beyond 128", "weight beyond 1024"), ".1%"),
-)
 numbers["reach_head_1"], numbers["reach_head_8"] = closed[0].item(), closed[7].item()
-numbers["beyond_128_head_8"] = reaches["weight beyond 128"][7].item()
-assert (reaches["weight beyond 128"] < 1e-3).sum() == 4
-assert (reaches["weight beyond 1024"] > 1e-2).sum() == 1
+numbers["beyond_128_head_8"] = shares[7, 128:].sum().item()
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.3))
@@ -341,9 +317,9 @@ moving.show(
 # {cite:t}`press2022` train at 512 tokens and evaluate at thousands, and the perplexity falls, as if the model used the longer context. But
 # their Appendix B shows that through a sliding window the curve is flat. {cite:t}`press2021` call the reason the early-token curse.
 #
-# Cut a text into segments of $N$ bytes and score each alone. The first bytes of every segment have little context and a high loss. Longer
-# segments have fewer first bytes, so the mean falls for *any* model. We show this with a small ALiBi model that is trained on this page (a
-# *live* model). It *cannot* use more context, because it reads through a sliding window of its trained length, $L = 64$.
+# Cut a text into segments of $N$ bytes and score each alone. The first bytes of every segment have little context and a high loss, and
+# longer segments have fewer first bytes. So the mean falls for *any* model. We show this with a small ALiBi model that is trained on this
+# page (a *live* model). It *cannot* use more context, because it reads through a sliding window of its trained length, $L = 64$.
 
 # %%
 steps = {"smoke": 200, "laptop": 200, "gpu": 300}[profile]
@@ -425,39 +401,39 @@ figures.show(
 #
 # ## Does ALiBi use the far context?
 #
-# The models of {doc}`chapter 12 <12_extrapolators>` are larger, read novels, and have six seeds. They read with all keys
-# visible, with only the last $L$ keys visible, and through a sliding window, which is the baseline.
+# The models of {doc}`chapter 12 <12_extrapolators>` are larger, read novels, and have six seeds. They read with all keys visible and
+# through a sliding window, which is the baseline.
 
 # %% tags=["hide-input"]
 runs = experiments.get("extrapolation").table(profile)
-asked = {
-    "all keys": ("native", ".3f"),
-    "window of L": ("native-window", ".3f"),
-    "sliding window, moved by L/2": ("oracle-coarse", ".3f"),
-    "all keys minus a window moved by 1": ("gap/native", "+.3f"),
-}
-read = pd.DataFrame(
-    {"protocol": label}
-    | {
-        f"to {p[:-1]}L": RunTable(runs).text("alibi", f"{name}/{p}", form)
-        for p in PLACES
-    }
-    for label, (name, form) in asked.items()
+of_long, of_short = (
+    RunTable(runs).values(name, "train_cpu_s") for name in ("rope-long", "rope")
 )
-figures.show_table(
-    read,
-    caption="ALiBi past its trained length: bits per byte by bin, means over seeds "
-    "with 95 % t intervals. Last row: all keys minus the sliding window at stride 1, "
-    "on few windows. A model that uses far context would be below zero there.",
-)
+numbers["rope_long_dearer"] = chapter_numbers.mean_of(of_long / of_short)
+config = made("alibi", 4 * L).config
+counted = per_token(config, 4 * L) / per_token(config, L)
+assert abs(counted - (12 * 64 + 4 * L) / (12 * 64 + L)) < 1e-12
+numbers["alibi_cheaper_counted"] = counted
 
 # %% [markdown]
 # ALiBi's loss is flat past its trained length ({verdict}`alibi-flat-beyond-length: reproduced`). In the bin that ends at $8L$, with
 # all keys visible, it differs from its own sliding window by {num}`extrapolation/alibi/gap/native/8x:.3f` bits per byte.
 #
 # The lecture notes suspect that ALiBi ignores the far context. Here it does, but that cannot be put down to ALiBi: in these texts not even
-# models *trained* at $8L$ gain much over their own sliding window. The notes add that it is cheaper to train at $L$ than at $4L$, and that
-# is so ({ref}`Details <biases-details>`).
+# models *trained* at $8L$ gain much over their own sliding window.
+#
+# The notes add that it is cheaper to train at $L$ and read at $4L$ than to train at $4L$. By how much? The maps of a block cost the same
+# per byte in any text; only attention grows. With $12 D^2$ multiply-adds for the maps and $N D$ for causal attention, a byte of a text of
+# $4L$ costs
+#
+# $$
+# \frac{12 D^2 + 4 L D}{12 D^2 + L D} = \frac{12 D + 4 L}{12 D + L}
+# $$ (eq-biases-cheaper)
+#
+# times as much as a byte of a text of $L$: nearly 4 times in texts much longer than the model is wide, and hardly more in short ones. For
+# the live model it is {num}`05_biases/alibi_cheaper_counted:.2f` times. Among whole trainings (chapter 12), RoPE trained at $8L$ on as many
+# bytes took {num}`05_biases/rope_long_dearer:.2f` times the CPU seconds of RoPE trained at $L$. So the saving is real, but modest at these
+# sizes, and not special to ALiBi: any model that loses nothing in longer texts may be trained on short ones.
 #
 # ## T5: a table of buckets
 #
@@ -686,7 +662,7 @@ print("".join(map(str, words_ago.tolist())))
 # f(R) = \frac{1 + e^{v}}{1 + e^{v - w R}} .
 # $$ (eq-biases-da)
 #
-# (We read only the abstract and the lecture notes. Our initial values are $v = 0$ and an even spread of $w$.)
+# (We read only the abstract and the lecture notes, and start from $v = 0$ and an even spread of $w$.)
 #
 # ### Five wishes
 #
@@ -736,8 +712,10 @@ for v in (-2.0, 0.0, 2.0):
     assert abs(bound - (1 + math.exp(v))) < 1e-4
 
 # %% [markdown]
-# For the paper's function all five hold, with the bound $1 + e^v$. In float32 the printed formula overflows
-# ({ref}`Details <biases-details>`).
+# For the paper's function all five hold, with the bound $1 + e^v$. In float32 the printed formula overflows at a large distance, so the
+# package computes the same function as $\exp(\operatorname{softplus}(v) - \operatorname{softplus}(v - wR))$. A gate is cheap: two
+# parameters per head and layer, one exponential for each distance and head, and one product for each pair. But torch's fused kernel has no
+# place for a factor, so the softmax is computed explicitly here ({doc}`chapter 20 <20_cost_and_speed>` has its time).
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.2))
@@ -947,31 +925,7 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 #
 # ## Exercises
 #
-# **1. (easy)** Which slope gives a key at distance 100 exactly a tenth of the weight of an equal key here? Between which two of
-# the eight heads does it lie?
-
-# %% tags=["hide-cell"]
-# Solution. e^(-100 m) = 1/10, so m = ln 10 / 100.
-m = math.log(10) / 100
-between = int((slopes > m).sum())
-assert slopes[between] < m < slopes[between - 1]
-print(f"m = {m:.4f}, between heads {between} and {between + 1}")
-assert between == 5
-
-# %% [markdown]
-# **2. (easy)** T5 is bidirectional in its encoder, with 16 buckets each way. From which distance on are all keys of one side alike?
-
-# %% tags=["hide-cell"]
-# Solution. Half of the buckets, 8 of them exact, the other 8 logarithmic up to 128.
-both_ways = t5_buckets(torch.arange(-300, 301), bidirectional=True)
-past_side = t5_buckets(-torch.arange(0, 300), bidirectional=True)
-from_here = int((past_side == past_side[-1]).nonzero()[0])
-assert len(both_ways.unique()) == 31, "bucket 16, 0 into the future, is never used"
-print(from_here)
-assert from_here == math.ceil(8 * 16 ** (7 / 8))
-
-# %% [markdown]
-# **3. (medium)** A bias can imitate a gate if it may look at the content. Write $b_{ij}$ that makes
+# **1. (medium)** A bias can imitate a gate if it may look at the content. Write $b_{ij}$ that makes
 # {eq}`eq-biases-form` the score of the DA-Transformer. Why is that no bias in the sense of this chapter?
 
 # %% tags=["hide-cell"]
@@ -988,18 +942,7 @@ at_distance_1 = needed[0, 0].diagonal(-1)
 assert at_distance_1.std() > 1e-2, "one distance, many biases"
 
 # %% [markdown]
-# **4. (medium)** What score must a wanted key have, among $N - 1$ keys with score 0, to get half of the weight? How does it grow
-# when $N$ doubles?
-
-# %% tags=["hide-cell"]
-# Solution. e^s = N - 1, so s = ln(N - 1): doubling N adds ln 2, about 0.69.
-for keys in (128, 256, 512):
-    logits = torch.zeros(keys, dtype=torch.float64)
-    logits[0] = math.log(keys - 1)
-    assert abs(logits.softmax(0)[0].item() - 0.5) < 1e-12
-
-# %% [markdown]
-# **5. (hard)** Under KERPLE's logarithmic form with $r_1 > 1$, in an endless text, the total weight of all keys with equal products beyond
+# **2. (hard)** Under KERPLE's logarithmic form with $r_1 > 1$, in an endless text, the total weight of all keys with equal products beyond
 # distance $T$ is finite. For which $r_1$ is it not, and what does that say about longer texts?
 
 # %% tags=["hide-cell"]
@@ -1011,109 +954,6 @@ for r1, finite in ((2.0, True), (0.5, False)):
     early, late = mass[: 2**10].sum(), mass[: 2**20].sum()
     assert ((late / early) < 1.01) == finite
     print(f"r1 = {r1}: a million keys weigh {late / early:.2f} times a thousand")
-
-# %% [markdown]
-# (biases-details)=
-# ## Details
-#
-# ### Is ALiBi cheaper to train?
-#
-# `````{dropdown} Details: the count, the timing, and whole trainings
-# The notes say that it costs less to train at $L$ and read at $4L$ than to train at $4L$. By how much? The maps of a block cost the same
-# per byte in any text; only attention grows. With $12 D^2$ multiply-adds for the maps and $N D$ for causal attention, a byte of a text of
-# $4L$ costs
-#
-# $$
-# \frac{12 D^2 + 4 L D}{12 D^2 + L D} = \frac{12 D + 4 L}{12 D + L}
-# $$ (eq-biases-cheaper)
-#
-# times as much as a byte of a text of $L$. That tends to 4 for texts much longer than the model is wide, and to 1 for short ones. We
-# time two training steps of the live model on the same number of bytes, in turns, each by the CPU time of its thread.
-#
-# In multiply-adds the longer texts cost {num}`05_biases/alibi_cheaper_counted:.2f` times as much; the cell prints what this
-# machine took. Among whole trainings (chapter 12), RoPE trained at $8L$ on as many bytes took
-# {num}`05_biases/rope_long_dearer:.2f` times the CPU seconds of RoPE trained at $L$. So the saving is real, but modest at these sizes, and
-# not special to ALiBi: any model that loses nothing in longer texts may be trained on short ones.
-# `````
-
-
-# %% tags=["hide-cell"]
-def step_of(encoding, texts_in_batch, length):
-    """One forward and backward pass of the live model on so many texts of a length."""
-    model = made(encoding, 4 * L)
-    draw = torch.Generator().manual_seed(seed)
-    read = torch.randint(256, (texts_in_batch, length), generator=draw)
-
-    def step():
-        model.zero_grad()
-        model(read).square().mean().backward()
-
-    return step, model.config
-
-
-short, of_alibi = step_of("alibi", 8, L)
-long, _ = step_of("alibi", 2, 4 * L)
-seconds = interleaved({"L": short, "4L": long}, repeats=15)
-dearer = paired_ratio(seconds["4L"], seconds["L"])
-counted = per_token(of_alibi, 4 * L) / per_token(of_alibi, L)
-assert abs(counted - (12 * 64 + 4 * L) / (12 * 64 + L)) < 1e-12
-numbers["alibi_cheaper_counted"] = counted
-print(f"512 bytes in texts of {4 * L} take {dearer.median:.2f} times the CPU time")
-print(f"of those in texts of {L}, quartiles {dearer.lower:.2f} to {dearer.upper:.2f}")
-
-# %% tags=["remove-input"]
-of_long, of_short = (
-    RunTable(runs).values(name, "train_cpu_s") for name in ("rope-long", "rope")
-)
-numbers["rope_long_dearer"] = chapter_numbers.mean_of(of_long / of_short)
-
-# %% [markdown]
-# ### The gate in float32
-#
-# `````{dropdown} Details: why the printed formula fails on a computer
-# At $w = -\tfrac12$ and distance 400 the printed formula computes $e^{200}$ in float32, and its gradient is not a number. The package
-# computes the same function as $\exp(\operatorname{softplus}(v) - \operatorname{softplus}(v - wR))$.
-# `````
-
-# %% tags=["hide-cell"]
-w_learned = torch.tensor(-0.5, requires_grad=True)
-as_printed = (1 + math.e**0) / (1 + torch.exp(0.0 - w_learned * 400.0))
-as_printed.backward()
-assert as_printed.item() == 0 and torch.isnan(w_learned.grad)
-w_learned.grad = None
-stable = distance_aware_gate(torch.tensor(400.0), w_learned, 0.0)
-stable.backward()
-assert stable.item() < 1e-30 and torch.isfinite(w_learned.grad)
-exact = (1 + math.exp(0.5)) / (1 + math.exp(0.5 + 0.3 * 7))
-double = torch.tensor([7.0, -0.3, 0.5], dtype=torch.float64)  # distance, w and v
-assert abs(distance_aware_gate(*double).item() - exact) < 1e-12
-
-# %% [markdown]
-# ### What a gate costs
-#
-# `````{dropdown} Details: parameters, products, and the kernels that cannot take a factor
-# Our copy of the notes has lost their formulas for extra time and space. By our count a gate has two parameters per head and layer, and
-# one ReLU and one product for each pair of query and key, in addition to the $d$ multiply-adds of the score. It is a function of the
-# distance, so $M$ distances and $H$ heads need only $H M$ exponentials. But torch's fused kernel has no place for a factor, and
-# FlexAttention, which has one, has no backward pass on a CPU. So the softmax is computed explicitly here, and
-# {doc}`chapter 20 <20_cost_and_speed>` has its time.
-# `````
-
-# %% tags=["hide-cell"]
-priced = ("none", "alibi", "distance-aware", "t5")
-total = {name: made(name).parameter_counts()["total"] for name in priced}
-extra = {name: count - total["none"] for name, count in total.items()}
-# w and v for four heads in two layers; one table of 32 buckets for four heads.
-assert extra == {"none": 0, "alibi": 0, "distance-aware": 4 * 2 * 2, "t5": 32 * 4}
-
-# %% [markdown]
-# ### Multiplied or added
-#
-# `````{dropdown} Details: one factor, four forms
-# ALiBi and the DA-Transformer differ in the function, in what is learned, and in the ReLU, not only in adding or multiplying. So we train
-# the DA-Transformer in four forms: the gate multiplied or added (to the scaled score), with the ReLU or without. Their losses are in
-# {doc}`chapter 7 <07_every_encoding>`.
-# `````
 
 # %% tags=["hide-cell"]
 DA = "distance-aware"
@@ -1134,12 +974,6 @@ if profile == "laptop" and unrun.str.startswith("learned").all():  # what is sai
     assert 0 < gap.min() < gap.max() < 0.1
     assert past(f"{DA}-added", "gap/native/8x").min() > 0.5
     assert less(f"{DA}-added", DA, "bits_per_byte").min() > 0.3
-    assert less(f"{DA}-signed", DA, "bits_per_byte").max() < 0
-
-# %% [markdown]
-# ---
-# The next cell writes the numbers that this page's sentences, the {doc}`claims page </book/claims>` and the regression tests
-# read.
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("05_biases", numbers, profile=profile)
