@@ -13,11 +13,11 @@
 # %% [markdown]
 # # 7. Every encoding, side by side
 #
-# **Finding.** We compare {num}`07_every_encoding/compared` encodings and variants; RoPE is among them, and so is no encoding at all. Inside
-# the trained length {num}`07_every_encoding/ahead_of_rope` of them have a lower loss than RoPE in each of three seeds. Averaged over seeds,
-# {num}`07_every_encoding/level_and_ahead` of these also read texts of eight trained lengths about as well as through a sliding window of
-# one trained length: {num}`07_every_encoding/level_and_ahead_names`. There are only three seeds and one budget, so read the numbers as
-# sizes, not as a ranking.
+# **Finding.** We compare {num}`07_every_encoding/compared` encodings and variants, with RoPE and a model without any encoding among them.
+# Inside the trained length {num}`07_every_encoding/ahead_of_rope` of them have a lower loss than RoPE in each of three seeds. Averaged over
+# seeds, {num}`07_every_encoding/level_and_ahead` of these also read texts of eight trained lengths about as well as through a sliding
+# window of one trained length: {num}`07_every_encoding/level_and_ahead_names`. There are only three seeds and one budget, so read the
+# numbers as sizes, not as a ranking.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -85,7 +85,7 @@ near_zero = [n for n in ahead if (ends := summarise(beside_rope[n]))[0] + ends[1
 numbers["ahead_with_zero"] = len(near_zero)
 numbers["level"], numbers["level_and_ahead"] = len(level), len(both)
 numbers["level_and_ahead_names"] = "; ".join(map(label, both)) or "not run"
-numbers["level_names"] = "; ".join(map(label, level)) or "not run"
+level_names = "; ".join(map(label, level)) or "not run"
 numbers["leaders"] = "; ".join(map(label, ahead[:3])) or "not run"
 
 # %% tags=["hide-input"]
@@ -144,7 +144,7 @@ figures.show(
     "encoding's own sliding window, in the bins that end at 2L (small dots), 4L and "
     "8L (large dots), as means over seeds; past the dashed line the scale is "
     "logarithmic. These encodings stay left of that line in all three bins: "
-    f"{numbers['level_names']}.",
+    f"{level_names}.",
 )
 
 # %% [markdown]
@@ -283,11 +283,11 @@ figures.show_table(
 #
 # An ideal encoding, say the sources, is unique for each position and linear from one to the next, generalises to longer sequences, is
 # deterministic, and extends to several dimensions. RoPE, they say, has all five properties. In our small numeric probes RoPE has the first
-# four, if *generalising* only means distinct vectors. Its axial form, which gives each coordinate columns of its own, also has the last.
+# four, if *generalising* only means distinct vectors. Its axial form, which gives each coordinate separate columns, also has the last.
 #
-# The test of the third property, generalising, is the weakest: the probe only asks whether the vectors beyond the window are *distinct*,
-# not whether a trained model can read them. The sinusoid and RoPE have distinct vectors there, but their losses rise. Shaw's encoding and
-# T5's bias have no distinct vectors there, and yet their losses are lower than those of the sinusoid and RoPE.
+# The weakest test is that of generalising: the probe only asks whether the vectors beyond the window are *distinct*, not whether a trained
+# model can read them. The sinusoid and RoPE have distinct vectors there, but their losses rise. Shaw's encoding and T5's bias have no
+# distinct vectors there, and yet their losses are lower than those of the sinusoid and RoPE.
 #
 # `````{dropdown} Table: five properties, of encodings and extrapolators
 # The first four properties are those of the **embedding** that an encoding gives to a position, before it meets content. If the encoding
@@ -319,14 +319,13 @@ figures.show_table(
 # but that is not tested here.
 # `````
 #
-# (every-encoding-details)=
-# ## Details
+# ## How the models were trained and read
 #
-# ### By protocol
-#
-# `````{dropdown} Details: how the models were trained and read
 # All are dense models of one width, trained on the same bytes in the same order, and read to $8L$ by the protocols of
-# {doc}`chapter 12 <12_extrapolators>`.
+# {doc}`chapter 12 <12_extrapolators>`. Every encoding has the best of the same few learning rates, chosen on validation text with a seed
+# that is not used again. If the best rate was at an end of the grid, we tried rates beyond it; it is still at an end for
+# {num}`07_every_encoding/rates_at_an_end` of {num}`07_every_encoding/methods` encodings. For learned tables the scale is swept too
+# ({doc}`chapter 11 <11_language_model>`). Nothing else was tuned: options are those of the sources, unless a chapter says otherwise.
 #
 # Models with four of the encodings meet indices past $L$ in training. The two *random* ones draw their indices below $32L$, and are read at
 # drawn indices too (the mean of {num}`07_every_encoding/draws` draws). The two with SeqPE have training losses that reach up to index
@@ -336,7 +335,10 @@ figures.show_table(
 # {num}`12_extrapolators/train_long_gain:.2f` bits per byte over its own sliding window, so by the bar of chapter 12 the use of far text
 # *{num}`12_extrapolators/use_can_be_judged`* be judged. The text need not be the reason: perhaps these models had too
 # little training to use far text.
-# `````
+#
+# An encoding {term}`survives` if its loss is less than $0.03$ bits per byte above its own sliding window at stride 1, in each bin. This
+# rule was written before the records. Four encodings have six seeds and are judged in chapter 12. The others have three and are *not
+# judged*, because with three differences no two-sided sign test can reach the level of $5\,\%$.
 
 # %% tags=["hide-cell"]
 BINS = {f"to {p[:-1]}L": f"/{p}" for p in PLACES}
@@ -378,64 +380,10 @@ figures.show_table(
 )
 
 # %% [markdown]
-# `````{dropdown} Details: what the verdict words mean
-# An encoding {term}`survives` if its loss is less than $0.03$ bits per byte above its own sliding window at stride 1, in each bin. This
-# rule was written before the records. Four encodings have six seeds and are judged in chapter 12. The others have three and are *not
-# judged*, because with three differences no two-sided sign test can reach the level of $5\,\%$. Nothing is changed in training, so there is
-# no {term}`price`. Other readings of the same models, such as learned tables continued in five ways, are in the records of `encodings`.
-# `````
-
-# %% [markdown]
-# ### What was swept
-#
-# `````{dropdown} Details: learning rates
-# Every encoding is trained at the best of the same few learning rates. We chose it on validation text, with a seed that is not used again.
-# If the best rate was at an end of the grid, we tried rates beyond it. The best rate is still at an end for
-# {num}`07_every_encoding/rates_at_an_end` of
-# {num}`07_every_encoding/methods` encodings. For learned tables the scale is swept too ({doc}`chapter 11 <11_language_model>`). Nothing
-# else was tuned: options are those of the sources, unless a chapter says otherwise.
-# `````
-
-# %% tags=["hide-cell"]
-SWEPT = "laptop" if profile == "smoke" else profile
-
-
-def tried(name):
-    """The least validation loss of a method at each rate of its sweep."""
-    sweep, base = swept[name]
-    found = [(*cell[:2], loss) for cell, loss in sweep.scores(SWEPT).items()]
-    return {
-        f"{rate:g}": min(loss for one, at, loss in found if (one, at) == (base, rate))
-        for rate in sorted({at for one, at, _ in found if one == base})
-    }
-
-
-rates = pd.DataFrame({label(name): tried(name) for name in shown}).T
-rates = rates.reindex(columns=sorted(rates.columns, key=float))
-rates = rates.rename_axis("encoding").reset_index()
-rates["used"] = [f"{of.mean(name, 'learning_rate'):g}" for name in shown]
-at_an_end = [
-    label(name) for name in shown if swept[name][1] in swept[name][0].at_an_end(SWEPT)
-]
-figures.show_table(
-    rates,
-    caption="The sweep of learning rates: bits per byte on validation text, one seed, "
-    "and the rate that the runs used. Rows cannot be compared with each "
-    "other, because some sweeps are short and others take the whole schedule. "
-    "A learned table has the best of its scales. The best rate is at an end "
-    f"for: {'; '.join(at_an_end) or 'none'}.",
-    formats=dict.fromkeys(rates.columns[1:-1], ".3f"),
-)
-
-# %% [markdown]
-# ### SeqPE fails and recovers
-#
-# `````{dropdown} Details: the three seeds of SeqPE in the score
-# Two of the three models with SeqPE in the score fail in the bin from $L$ to $2L$ (gaps by seed: {num}`07_every_encoding/seqpe_jumps`) and
+# **SeqPE fails and recovers.** Two of the three models with SeqPE in the score fail in the bin from $L$ to $2L$ (gaps by seed: {num}`07_every_encoding/seqpe_jumps`) and
 # recover in the next bin. The third is {num}`07_every_encoding/seqpe_last_gap:+.2f` above its sliding window in the last bin.
 # {doc}`Chapter 18 <18_seqpe_stream>` trains the same model with these three seeds and with three more: four of the six fail in this bin and
 # recover by eight trained lengths.
-# `````
 
 # %% tags=["hide-cell"]
 jumps = past("seqpe", "/2x", "gap/")
