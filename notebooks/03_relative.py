@@ -779,7 +779,8 @@ for wrong in (shifted(more[1:].flip(0)), shifted(r)):  # from M on, and ascendin
 # | Transformer-XL, distances | $N D$ |
 # | Transformer-XL, $W_r p_t$ of all distances | $D^2 / B$ |
 #
-# Shaw's table is short, but Transformer-XL's is as long as the text. PyTorch's counter confirms these numbers exactly.
+# Shaw's table is short, so its share of the products falls with the length of the text. Transformer-XL's table is as long as the text, so
+# its share goes to one half. PyTorch's counter confirms these numbers exactly.
 
 # %%
 B, D = 2, 128
@@ -805,31 +806,9 @@ assert (np.diff(plain) == np.diff(of_attention)).all(), "what grows is 2 N D"
 assert (extra["Shaw, keys"] == (CLIP + 1) * D).all()
 assert (extra["Shaw, keys and values"] == (3 * CLIP + 2) * D).all()
 assert (extra["Transformer-XL"] == of_attention / 2 + D * D / B).all()
-shares = {name: more / of_attention for name, more in extra.items()}
-numbers["cost_shaw_512"] = shares["Shaw, keys and values"][3]
-numbers["cost_xl_512"] = shares["Transformer-XL"][3]
-
-# %% tags=["hide-input"]
-fig, ax = plt.subplots(figsize=(6.8, 3.2))
-methods = [figures.METHODS[name] for name in ("shaw-keys", "shaw", "transformer-xl")]
-looks = [(look.colour, look.marker, look.dash) for look in methods]
-looks[0] = (looks[0][0], "o", shapes.DASHED)
-shapes.curves(ax, spans, shares, looks)
-ax.set_yscale("log")
-ax.yaxis.set_major_formatter("{x:g}")
-shapes.powers_of_two(ax, spans)
-ax.set(xlabel="tokens $N$", ylabel="more multiply-adds,\nas a share of $2ND$")
-figures.label_lines(ax)
-figures.show(
-    fig,
-    name="fig-relative-cost",
-    alt="Additional multiply-adds as a share of those of attention against the number "
-    "of tokens, both axes logarithmic. The two lines for Shaw fall in proportion to "
-    "the length; that for Transformer-XL levels off at one half.",
-    caption="Shaw's share of the products falls with the length. Transformer-XL adds a "
-    "third product to scores and averages, so its share goes to one half. Counted for "
-    f"a width of {D}, a clip of {CLIP} and {B} sequences.",
-)
+at_512 = {name: (more / of_attention)[3] for name, more in extra.items()}
+numbers["cost_shaw_512"] = at_512["Shaw, keys and values"]
+numbers["cost_xl_512"] = at_512["Transformer-XL"]
 
 # %% [markdown]
 # At 512 tokens Shaw's vectors at keys and values add {num}`03_relative/cost_shaw_512:.0%` to the products of attention, and

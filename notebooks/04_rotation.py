@@ -1016,31 +1016,9 @@ for far_off in (512, 2048):
     numbers[f"xpos_reach_{far_off}"] = reach[far_off].item()
 assert reach[0] == 1 and (reach.diff() < 0).all()
 
-# %% tags=["hide-input"]
-fig, ax = plt.subplots(figsize=(6.8, 3.0))
-at = np.arange(2049)
-colour = figures.METHODS["rope"].colour  # xPos is of the same kind
-ax.plot(at, np.ones(2049), color=colour, label="RoPE")
-ax.plot(at, reach, color=colour, linestyle=(0, (5, 2)), label="xPos")
-for m, name in ((0, "xPos, fastest pair"), (31, "xPos, slowest pair")):
-    share = zeta[m].item() ** (at / 512)
-    ax.plot(at, share, color=colour, linestyle=(0, (1, 1.5)), lw=1.2, label=name)
-ax.set(xlabel=r"distance $\delta$ (tokens)", xlim=(0, 2048))
-ax.set(ylabel="largest score", ylim=(0, 1.08))
-figures.label_lines(ax)
-figures.show(
-    fig,
-    name="fig-rotation-xpos",
-    alt="Largest attainable score against distance up to 2048, as a share of that at "
-    "distance zero. RoPE stays at one. xPos "
-    "falls, its fastest pair to almost nothing, its slowest hardly.",
-    caption="The largest score that products of equal size can reach at a distance. "
-    "With RoPE it does not fall. With xPos it does, first in the fast pairs, so that "
-    "far away mostly the slow ones are left.",
-)
-
 # %% [markdown]
-# At distance 512 the largest score of xPos is {num}`04_rotation/xpos_reach_512:.2f`, at 2048 it is {num}`04_rotation/xpos_reach_2048:.2f`.
+# With products of equal size, the largest score that xPos can reach at distance 512 is {num}`04_rotation/xpos_reach_512:.2f` of that at
+# distance 0, and at 2048 it is {num}`04_rotation/xpos_reach_2048:.2f`; far away mostly the slow pairs are left. With RoPE it stays at 1.
 # Its authors also use blockwise causal attention, so their results past the trained length are due to both together. Does xPos make a model
 # better? {doc}`Chapter 7 <07_every_encoding>` trains both, with three seeds, which give no verdict:
 #
