@@ -254,8 +254,8 @@ figures.show(
 # z_i = \sum_j a_{ij} \bigl( v_j + a^V_{c(j-i)} \bigr) .
 # $$ (eq-relative-shaw)
 #
-# Taken literally, this needs a vector for every pair. We compute the scores that way once, to check the package and to show four mistakes
-# that are easily made. The package itself needs no such vectors:
+# Taken literally, this needs a vector for every pair. We compute the scores that way once, to check the package and to show four easy
+# mistakes. The package itself needs no such vectors:
 #
 # ```{literalinclude} ../../sepnb/encodings/shaw.py
 # :pyobject: shaw_scores
@@ -364,11 +364,10 @@ numbers["memory_ratio"] = for_pairs[-1] / ours[-1]
 #
 # ### Which rows learn, and what longer texts ask for
 #
-# In a causal model no query sees a later key, so the rows of positive labels are never used.
-#
-# The row of label $-k$ belongs to *all* keys that are $k$ or more tokens back. As long as $k$ is below the trained length $L$, training
-# reaches this row, and a longer text needs no other. In that sense clipping "lets us generalize to sequence lengths not seen in training",
-# as the notes among our sources put it. If $k \ge L$, the first longer text meets an untrained row.
+# In a causal model no query sees a later key, so the rows of positive labels are never used. The row of label $-k$ belongs to *all* keys
+# that are $k$ or more tokens back. As long as $k$ is below the trained length $L$, training reaches this row, and a longer text needs no
+# other. In that sense clipping "lets us generalize to sequence lengths not seen in training", as the notes among our sources put it. If
+# $k \ge L$, the first longer text meets an untrained row.
 
 
 # %%
@@ -484,10 +483,9 @@ figures.show(
 # ## Is precise position useless beyond a distance?
 #
 # The notes give a second reason for clipping: "it is hypothesised" that precise "positional information is not useful beyond a certain
-# distance". {cite:t}`shaw2018` proposed this and varied the clip in translation, where hardly anything was lost down to a clip of 2.
-#
-# The experiment `shaw_clip` trains models that differ only in the clip. At a clip of 1 there is one label for the token itself and one for
-# all earlier tokens; at the trained length nothing is clipped.
+# distance". {cite:t}`shaw2018` proposed this and varied the clip in translation, where hardly anything was lost down to a clip of 2. The
+# experiment `shaw_clip` trains models that differ only in the clip. At a clip of 1 there is one label for the token itself and one for all
+# earlier tokens; at the trained length nothing is clipped.
 #
 # There is a trap. If a clip of 8 costs nothing, either exact position is useless from distance 8 on, or the *keys* from there on are
 # useless, with or without a position. So we also let the unclipped model read with these keys hidden. {numref}`fig-relative-clip`, the
@@ -630,10 +628,9 @@ figures.show(
 # $$ (eq-relative-memory)
 #
 # If positions counted from the start of each segment, two visible tokens would have the same position. Distances simply continue across the
-# border. `in_segments` of {mod}`sepnb.training.memory` reads a text in this way.
-#
-# We check two consequences on the model trained above. If the memory holds the whole text, reading in segments gives the same as
-# reading at once. If the memory holds one segment, a byte influences one more segment with each layer, and no more.
+# border. `in_segments` of {mod}`sepnb.training.memory` reads a text in this way, and the model trained above shows two consequences. If the
+# memory holds the whole text, reading in segments gives the same as reading at once. If it holds one segment, a byte influences one more
+# segment with each layer, and no more.
 
 # %%
 segment, targets = 16, torch.from_numpy(held_out[:24, 1 : L + 1]).long().to(device)

@@ -159,8 +159,7 @@ figures.show(
 # | DA-Transformer | a gate, multiplied | two numbers a head | distance |
 #
 # The dotted lines in the first panel of {numref}`fig-biases-encodings` are the loss of a model that knows only how often each byte, or each
-# pair of bytes, occurs. ALiBi is judged with six seeds. The other methods have three seeds, too few to rank methods that lie close
-# together.
+# pair of bytes, occurs. Six seeds judge ALiBi. The other methods have three, too few to rank methods that lie close together.
 #
 # Four terms for reading longer texts recur in many chapters.
 #
@@ -752,8 +751,8 @@ figures.show(
 # $a_{ij}/a_{ij'} = \exp(f s_{ij} - f' s_{ij'})$, so it turns *content* up or down. At $f = 0$ the content of a key is ignored, but not the
 # key: a score of 0 still has the weight $e^0 = 1$ before normalising.
 #
-# Suppose that a local head looks for one near key with score $s = 5$ among $N - 1$ far keys. Under a perfect gate ($f = 1$ at the near key,
-# 0 at all others) the near key has the weight
+# Suppose a local head looks for one near key with score $s = 5$ among $N - 1$ far keys. Under a perfect gate ($f = 1$ at the near key, 0 at
+# all others) the near key has the weight
 #
 # $$
 # \frac{e^{s}}{e^{s} + (N - 1)} \;\longrightarrow\; 0 \quad \text{as } N \to \infty .
@@ -821,9 +820,9 @@ figures.show(
 #
 # ### What the ReLU does
 #
-# Without the ReLU, a gate above 1 would make a *negative* product more negative. The notes are right about that. They add that attention
-# becomes sparse, "since only positive attention is amplified". The scores become sparse, but the weights do not: after a softmax nothing is
-# zero, and all keys with negative products get the same weight.
+# Without the ReLU, a gate above 1 would make a *negative* product more negative, as the notes say. They add that attention becomes sparse,
+# "since only positive attention is amplified". The scores do become sparse, but the weights do not: after a softmax nothing is zero, and
+# all keys with negative products get the same weight.
 
 # %% tags=["hide-input"]
 one_q, one_k = noise(1, 1, 1, 16), noise(1, 1, 2, 16)

@@ -166,8 +166,8 @@ figures.show(
 #
 # Pair $m$ turns by $w_m$ per token. Its {term}`wavelength` is $\lambda_m = 2\pi / w_m$ tokens, so in the $L$ positions of training it makes
 # $L / \lambda_m$ turns. Take a head of 64 columns, base 10,000 and $L = 2048$. The fastest pair makes hundreds of turns, so the model has
-# met it at every angle. The slowest makes a fraction of one turn, and past $L$ it reaches angles that no query and no key was trained with.
-# An extension slows such pairs down until their angles at $sL$ are those they had at $L$.
+# seen it at every angle. The slowest makes a fraction of one turn, and past $L$ it reaches angles at which the model has never seen it. An
+# extension slows such pairs down until their angles at $sL$ are those they had at $L$.
 
 # %%
 w, plain_factor = rope_frequencies(d)
@@ -610,13 +610,13 @@ assert numbers["cache_score_error"] > 0.1
 print(f"error of the scores: {numbers['cache_score_error']:.2f} of their size")
 
 # %% [markdown]
-# The scores of the last query are wrong by {num}`06_longer_contexts/cache_score_error:.2f` of their size. Public issue
-# trackers know the symptoms: generation that differs from a forward pass, or a base that stays large after one long
-# input (transformers issues 25104 and 27227, vLLM 3488 and 5093).
+# The scores of the last query are wrong by {num}`06_longer_contexts/cache_score_error:.2f` of their size. Public issue trackers know the
+# symptoms: generation that differs from a forward pass, or a base that stays large after one long input (transformers issues 25104 and
+# 27227, vLLM 3488 and 5093).
 #
-# There are two consistent ways. {cite:t}`peng2024` store keys unrotated and turn all of them again for each token. To agree with this, a
+# There are two consistent ways out. {cite:t}`peng2024` store keys unrotated and turn all of them again for each token; to agree with this, a
 # single pass would need a separate base for every row. The other way is one base for all tokens: *the length is that of the whole text,
-# fixed before the first token*. This package does that, and refuses a cache that was not given the length.
+# fixed before the first token*. This package does that, and refuses a cache that does not know the length.
 
 # %%
 torch.manual_seed(seed)
@@ -663,9 +663,9 @@ assert moved["YaRN"] < 1e-10 < 1e-3 < moved["dynamic NTK"]
 numbers["prefix_moved_dynamic"] = moved["dynamic NTK"]
 
 # %% [markdown]
-# If the second half of this text is added, the logits of the first half change by up to {num}`06_longer_contexts/prefix_moved_dynamic:.2f`
-# in an untrained model with dynamic NTK, and not at all with YaRN. So a perplexity "with dynamic
-# NTK" depends on how the text was cut, and we leave the method out of the comparison.
+# When the second half of this text is added, the logits of the first half change by up to
+# {num}`06_longer_contexts/prefix_moved_dynamic:.2f` in an untrained model with dynamic NTK, and not at all with YaRN. So a perplexity "with
+# dynamic NTK" depends on how the text was cut, and we leave the method out of the comparison.
 #
 # (longer-measured)=
 # ## Measured
