@@ -614,8 +614,8 @@ print(f"error of the scores: {numbers['cache_score_error']:.2f} of their size")
 # symptoms: generation that differs from a forward pass, or a base that stays large after one long input (transformers issues 25104 and
 # 27227, vLLM 3488 and 5093).
 #
-# There are two consistent ways out. {cite:t}`peng2024` store keys unrotated and turn all of them again for each token; to agree with this, a
-# single pass would need a separate base for every row. The other way is one base for all tokens: *the length is that of the whole text,
+# There are two consistent ways out. {cite:t}`peng2024` store keys unrotated and turn all of them again for each token; to agree with this,
+# a single pass would need a separate base for every row. The other way is one base for all tokens: *the length is that of the whole text,
 # fixed before the first token*. This package does that, and refuses a cache that does not know the length.
 
 # %%
