@@ -13,8 +13,8 @@
 # %% [markdown]
 # # 2. Absolute positions: waves and tables
 #
-# **Finding.** The sinusoid of an index is a vector of sines and cosines. Moving $c$ places on multiplies it by one matrix, the same at every
-# index. So a head that has learned the right matrix can look five tokens back from any position ({numref}`fig-absolute-scores`, with
+# **Finding.** The sinusoid of an index is a vector of sines and cosines. Moving $c$ places on multiplies it by one matrix, the same at
+# every index. So a head that has learned the right matrix can look five tokens back from any position ({numref}`fig-absolute-scores`, with
 # $R_{-5}$). With a random matrix $A$ the distance explains only {num}`02_absolute/distance_share_random:.0%` of the variance of the scores.
 
 # %% tags=["parameters"]

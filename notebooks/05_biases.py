@@ -87,12 +87,6 @@ level_past = [  # no verdict: means over seeds
 
 
 # %% tags=["hide-input"]
-def leaves_at(level, top):
-    """Where a line leaves a panel through its top, as a place on the x axis."""
-    at = np.linspace(0, len(level) - 1, 601)
-    return at[np.argmax(np.interp(at, range(len(level)), level) > top)]
-
-
 COLOURS = {  # on other pages biases share one hue; here they need several
     "t5": "#0072b2",
     "kerple-log": "#7b5ea7",
@@ -102,19 +96,14 @@ COLOURS = {  # on other pages biases share one hue; here they need several
     "distance-aware": "#b3364f",
     "cope": "#2b86b0",
 }
+UNNAMED = {"label": "_"}
 fig, axes = plt.subplots(1, 2, figsize=(8.6, 3.8), width_ratios=(1, 1.25))
 for name, level in levels.items():
     look = figures.METHODS[name]
     look = replace(look, colour=COLOURS.get(name, look.colour))
-    stays = above[name][-1] < cut
-    for ax, line, labelled in zip(
-        axes, (level, above[name]), (not stays, stays), strict=True
-    ):
-        label = {} if labelled else {"label": "_"}
-        ax.plot(range(4), line, **look.line(markersize=5) | label)
-    if not stays:
-        over = {"color": look.colour, "fontsize": 8, "ha": "center", "va": "bottom"}
-        axes[1].text(leaves_at(above[name], cut), cut + 0.003, look.label, **over)
+    for ax, line in zip(axes, (level, above[name]), strict=True):  # named in one panel
+        named = (above[name][-1] < cut) == (ax is axes[1])
+        ax.plot(range(4), line, **look.line(markersize=5) | ({} if named else UNNAMED))
 for ax in axes:
     ax.set_xticks(range(4), ["0 to L", "to 2L", "to 4L", "to 8L"])
     ax.set_xlabel("position in the text")
@@ -136,9 +125,9 @@ figures.show(
     caption=f"{len(level_past)} methods stay within {SURVIVES:g} bits per byte of "
     f"their own sliding window in every bin past L: {'; '.join(level_past) or 'none'}. "
     "The first panel shows the loss of every method, the second how far this loss "
-    f"is above that window (dotted: the bound). Trained at L = {trained_at} "
-    "bytes, all keys visible, means over seeds. With three seeds, methods next to "
-    "each other cannot be ranked.",
+    "is above that window (dotted: the bound). Lines that leave the second panel have "
+    f"their names in the first. Trained at L = {trained_at} bytes, all keys visible, "
+    "means over seeds. Three seeds cannot rank methods next to each other.",
 )
 
 # %% [markdown]

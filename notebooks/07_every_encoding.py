@@ -99,21 +99,15 @@ FAMILIES = {
 }
 size = (7.4, 1.5 + 0.235 * len(shown))
 fig, axes = plt.subplots(1, 2, figsize=size, sharey=True, width_ratios=(1, 1.25))
-apart = max(  # the row on which the three dots are named
-    shown, key=lambda one: min(np.diff(np.log(np.maximum(gaps(one), 0.01)))), default=""
-)
 for height, name in enumerate(reversed(shown)):
     colour = figures.METHODS[name].colour
     inside = of.values(name, "bits_per_byte")
     axes[0].plot(inside, [height] * len(inside), "|", color=colour, markersize=9)
     axes[0].plot(inside.mean(), height, "o", color=colour, markersize=6)
     axes[1].plot(gaps(name), [height] * 3, color=colour, linewidth=1)
-    for gap, place, size in [*zip(gaps(name), PLACES, (4, 6, 9), strict=True)][::-1]:
+    for gap, size in [*zip(gaps(name), (4, 6, 9), strict=True)][::-1]:
         dot = {"markersize": size, "color": colour, "markeredgewidth": 0.7}
         axes[1].plot(gap, height, "o", markeredgecolor=figures.GROUND, **dot)
-        if name == apart:
-            above = {"textcoords": "offset points", "ha": "center", "fontsize": 8.5}
-            axes[1].annotate(f"{place[:-1]}L", (gap, height), (0, 6), **above)
 axes[0].set_yticks(range(len(shown)), list(map(label, reversed(shown))), fontsize=9)
 axes[0].set(xlabel="bits per byte up to L", ylim=(-0.7, len(shown) - 0.3))
 axes[0].xaxis.set_major_locator(plt.MultipleLocator(0.2))
