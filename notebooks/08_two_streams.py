@@ -270,22 +270,10 @@ assert torch.equal((a @ V_other_text)[:, :2], z[:, :2]), "pos must not notice"
 #   $d_{\text{model}}$ is 4, so the sum would ask for a fourth key, but there are only three. The slides' *conclusion* is right.
 # - They print $\operatorname{softmax}(Q \cdot K / \sqrt{d})$. The shapes need a transpose, $Q K^\top$.
 # - They call a position unseen when $i > L_{\max}$. Their window is $[0, L_{\max} - 1]$, so the first unseen index is $L_{\max}$ itself.
-#   With this book's $L$ for $L_{\max}$, unseen means $i \ge L$. We check this below.
+#   With this book's $L$ for $L_{\max}$, unseen means $i \ge L$.
 # - They omit the norm and the residual path. {doc}`Chapter 9 <09_split_mlp_norm>` shows that the norm decides whether the streams stay
 #   apart at all.
 # ```
-
-# %%
-L = 4
-short = build_model(encoding="learned", max_length=L)
-tokens = torch.zeros(1, 1, dtype=torch.long, device=device)
-short(tokens, positions=torch.tensor([L - 1], device=device))  # the table's last row
-try:
-    short(tokens, positions=torch.tensor([L], device=device))
-except ValueError as error:
-    print(error)
-else:
-    raise AssertionError("index L must be refused: it was never trained")
 
 # %% [markdown]
 # ## Heads, and the one that straddles
@@ -395,8 +383,7 @@ numbers["frozen_jacobian_full_output"] = min(smallest["control: full W_O"][:2])
 # random models. In the least leaky one the largest derivative is still {num}`08_two_streams/frozen_jacobian_full_value:.2f` for $W_V$ and
 # {num}`08_two_streams/frozen_jacobian_full_output:.2f` for $W_O$. So both splits are needed, and the measurement does see a leak where
 # there is one.
-
-# %% [markdown]
+#
 # ## The routing leak
 #
 # With live weights the same models leak. In the least leaky of them the largest derivative is {num}`08_two_streams/live_jacobian_split:.2f`
@@ -496,11 +483,11 @@ def formula(width, d_pos, n_layers):
     return n_layers * (matrices + 4 * width)
 
 
-def counted(width, d_pos, n_layers, readout="both"):
+def counted(width, d_pos, n_layers):
     """The same, counted on a model."""
     streams = Streams(pos=d_pos, sem=width - d_pos)
     encoding = "sinusoidal" if d_pos else "none"
-    config = TransformerConfig(streams, n_layers, 4, encoding, readout=readout)
+    config = TransformerConfig(streams, n_layers, 4, encoding, readout="both")
     return LanguageModel(config).parameter_counts()["blocks"]
 
 
@@ -510,15 +497,12 @@ sizes = (64, 0, 3), (64, 16, 3), (64, 32, 3), (128, 0, 4), (128, 32, 4), (76, 19
 for size in sizes:  # width, d_pos and number of blocks
     total = formula(*size)
     assert counted(*size) == total
-    of_dense = total / formula(size[0], 0, size[2])
-    rows.append([*size, total, of_dense, counted(*size, readout="sem")])
-columns = ["D", "d_pos", "blocks", "parameters", "of dense", "without dead ones"]
-costs = pd.DataFrame(rows, columns=columns)
+    rows.append([*size, total, total / formula(size[0], 0, size[2])])
+columns = ["D", "d_pos", "blocks", "parameters", "of dense"]
 figures.show_table(
-    costs,
-    caption="Parameters of the blocks by formula (equal to the count on the model), "
-    "and what is left when the output reads sem only.",
-    formats={"parameters": ",", "of dense": ".3f", "without dead ones": ","},
+    pd.DataFrame(rows, columns=columns),
+    caption="Parameters of the blocks by formula, equal to the count on the model.",
+    formats={"parameters": ",", "of dense": ".3f"},
 )
 dense, quarter = formula(64, 0, 3), formula(64, 16, 3)
 numbers["share_of_dense_quarter"] = quarter / dense
@@ -529,10 +513,6 @@ numbers["wide_over_dense"] = formula(76, 19, 3) / dense
 # So a comparison at {term}`equal width` handicaps the separated model, and one at {term}`equal parameters` gives it a wider residual path:
 # a separated model with $D = 76$ has {num}`08_two_streams/wide_over_dense:.3f` times the parameters of a dense one with $D = 64$. The book
 # shows both comparisons.
-#
-# The last column of the table is for models whose output reads the sem stream only. In such a model nothing reads the pos values, outputs
-# and MLP of the last block or the norm before this MLP, and nothing needs the queries and keys of its heads that own pos columns only. So
-# none of these are built.
 #
 # ## What went wrong: zeros that drift
 #
@@ -583,16 +563,7 @@ assert drift > 1e-3 and not stored[outside].any()
 #
 # Try each before you unfold its solution. Every solution ends with a check that fails if it is wrong.
 #
-# **1. (easy)** What is a separated model with $d_{\text{pos}} = 0$? Predict its parameter count and check it against the dense one.
-
-# %% tags=["hide-cell"]
-# Solution. A stream of width 0 is no stream: it *is* the dense model, so the encoding
-# is added again.
-assert Streams(pos=0, sem=64) == Streams.dense(64)
-assert counted(64, 0, 3) == 3 * (12 * 64**2 + 4 * 64)
-
-# %% [markdown]
-# **2. (easy)** At which share $r = d_{\text{pos}}/D$ does the separated block have the fewest parameters, and what fraction of the dense
+# **1. (easy)** At which share $r = d_{\text{pos}}/D$ does the separated block have the fewest parameters, and what fraction of the dense
 # block's parameters is that? Derive it from {eq}`eq-streams-count`.
 
 # %% tags=["hide-cell"]
@@ -604,7 +575,7 @@ matrices = (counted(64, 32, 1) - 4 * 64) / (12 * 64**2)
 assert abs(matrices - 7 / 12) < 1e-12
 
 # %% [markdown]
-# **3. (medium)** With $d_{\text{pos}} = 5$, cut $W_O$ at the head's border, column 8, instead of column 5. Predict which of the two
+# **2. (medium)** With $d_{\text{pos}} = 5$, cut $W_O$ at the head's border, column 8, instead of column 5. Predict which of the two
 # directions leaks, then measure.
 
 # %% tags=["hide-cell"]
@@ -627,28 +598,6 @@ for block in straddling.transformer.blocks:
 wrong = jacobian(straddling.transformer, input_state(straddling, "border"), frozen=True)
 assert leak(wrong, straddling.config.streams) > 1e-3
 assert leak(wrong, straddling.config.streams, "pos", "sem") > 1e-3
-
-# %% [markdown]
-# **4. (hard)** Grouped-query attention computes fewer value heads and repeats each for several query heads. Take two value heads of width
-# 8. The first 5 of their 16 columns are pos. Repeat each head twice. Where are the pos columns among the 32 columns of $z$? Show that
-# cutting $W_O$ "after the pos columns" cannot work, and find a relabelling that does.
-
-# %% tags=["hide-cell"]
-# Solution. Value columns 0 to 4 are pos. Repeated, z holds them at 0 to 4 and again at
-# 8 to 12: no single cut separates them.
-is_pos = torch.arange(16) < 5
-origin = torch.arange(16).view(2, 8).repeat_interleave(2, dim=0).flatten()  # z to v
-assert is_pos[origin].nonzero().flatten().tolist() == [0, 1, 2, 3, 4, 8, 9, 10, 11, 12]
-v = torch.randn(6, 16, dtype=torch.float64, requires_grad=True)
-weights = torch.full((6, 6), 1 / 6, dtype=torch.float64)
-z = weights @ v[:, origin]  # W_O is cut after as many columns as are pos
-W_O = torch.block_diag(torch.randn(10, 8), torch.randn(22, 24)).double()
-(gradient,) = torch.autograd.grad((z @ W_O)[:, :8].sum(), v, retain_graph=True)
-assert gradient[:, ~is_pos].abs().max() > 1e-3, "sem values reach the pos outputs"
-pos_first = [is_pos[origin].nonzero(), (~is_pos[origin]).nonzero()]
-relabelled = torch.cat(pos_first).flatten()
-(gradient,) = torch.autograd.grad((z[:, relabelled] @ W_O)[:, :8].sum(), v)
-assert not gradient[:, ~is_pos].any() and gradient[:, is_pos].abs().max() > 1e-3
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("08_two_streams", numbers, profile=profile)
