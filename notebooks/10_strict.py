@@ -27,7 +27,6 @@ device = "cpu"
 
 # %% tags=["hide-input"]
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
@@ -35,7 +34,6 @@ import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from matplotlib.colors import PowerNorm
 
 from sepnb import experiments
 from sepnb.analysis import flops
@@ -44,7 +42,7 @@ from sepnb.data import text as texts
 from sepnb.encodings import alibi_bias, alibi_slopes
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.methods import model_config
-from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
+from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.plots import diagrams, figures, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
@@ -61,41 +59,36 @@ numbers = {}
 fig, ax = diagrams.canvas((7.6, 5.4), x=(-0.3, 9.5), y=(-0.5, 8.15))
 pos = {"colour": figures.POS, "fill": figures.POS + "26"}
 sem = {"colour": figures.SEM, "fill": figures.SEM + "26"}
+strong = pos | {"fill": figures.POS + "55"}
 left, right, narrow, wide = 0.2, 5.6, 2.2, 3.6  # the two columns: places and widths
 over_pos, over_sem = left + narrow / 2, right + wide / 2
 for layer in range(3):
     y = 1.15 + 2.0 * layer
     diagrams.box(ax, (left, y), (narrow, 0.4), "norm", **pos)
-    over = left + narrow + 0.05
-    diagrams.arrow(ax, (over, y + 0.2), (3.4, y + 0.2), colour=figures.POS)
+    diagrams.arrow(ax, (2.45, y + 0.2), (3.4, y + 0.2), colour=figures.POS)
     table = f"$T_Q^{{({layer})}}, T_K^{{({layer})}}$"
-    strong = pos | {"fill": figures.POS + "55"}
     diagrams.box(ax, (3.43, y - 0.08), (1.3, 0.56), table, **strong)
     diagrams.arrow(ax, (4.77, y + 0.2), (right - 0.04, y + 0.2), colour=figures.POS)
     ax.text(5.15, y + 0.29, "+", ha="center", fontsize=12)
     if layer < 2:
-        for above, label in ((0.66, "position heads"), (1.32, "pos MLP")):
-            diagrams.box(ax, (left, y + above), (narrow, 0.4), label, **pos)
-            ends = (over_pos, y + above - 0.24), (over_pos, y + above - 0.02)
-            diagrams.arrow(ax, *ends)
+        for up, label in ((0.66, "position heads"), (1.32, "pos MLP")):
+            diagrams.box(ax, (left, y + up), (narrow, 0.4), label, **pos)
+            diagrams.arrow(ax, (over_pos, y + up - 0.24), (over_pos, y + up - 0.02))
         diagrams.arrow(ax, (over_pos, y + 1.74), (over_pos, y + 1.97))
-    attention = (right, y - 0.08), (wide, 0.56), "attention of the sem heads"
-    diagrams.box(ax, *attention, **sem)
-    diagrams.box(ax, (right, y + 0.9), (wide, 0.56), "sem MLP", **sem)
-    diagrams.arrow(ax, (over_sem, y + 0.51), (over_sem, y + 0.87))
-    diagrams.arrow(ax, (over_sem, y + 1.49), (over_sem, y + 1.89))
-bold = {"ha": "center", "va": "bottom", "weight": "bold"}
-below = {"ha": "center", "va": "top"}
+    for up, label in ((-0.08, "attention of the sem heads"), (0.9, "sem MLP")):
+        diagrams.box(ax, (right, y + up), (wide, 0.56), label, **sem)
+        diagrams.arrow(ax, (over_sem, y + up + 0.59), (over_sem, y + up + 0.97))
+below, above = {"ha": "center", "va": "top"}, {"ha": "center", "va": "bottom"}
 for x, source in ((over_pos, "positions 0 to $N-1$"), (over_sem, "a text")):
     diagrams.arrow(ax, (x, 0.75), (x, 1.05))
     ax.text(x, 0.7, source, **below)
-ax.text(over_sem, 7.15, "next byte", ha="center", va="bottom")
+ax.text(over_sem, 7.15, "next byte", **above)
+bold = above | {"weight": "bold"}
 branch = "position branch, width $d_{\\mathrm{pos}}$"
 dense = "dense transformer, width $d_{\\mathrm{sem}}$"
 ax.text(over_pos, 7.75, branch, color=figures.POS, **bold)
 ax.text(over_sem, 7.75, dense, color="#a87400", **bold)
-once = "training: once a batch\ninference: once"
-ax.text(over_pos, 0.3, once, fontsize=9, **below)
+ax.text(over_pos, 0.3, "training: once a batch\ninference: once", fontsize=9, **below)
 ax.text(over_sem, 0.3, "once for every sequence", fontsize=9, **below)
 figures.show(
     fig,
@@ -305,51 +298,6 @@ figures.show(
 # The separated models leak at least {num}`10_strict/separated_live_jacobian:.2f`, and their pos streams for two texts differ by at least
 # {num}`10_strict/separated_text_difference:.0%`.
 #
-# A derivative could also be zero because the factors along a path happen to vanish. Here there is no path: if we ask for the gradient of
-# the pos stream with respect to the content, automatic differentiation answers `None`. As a second test we replace the content by NaN,
-# which would spread to everything that reads it, even through a multiplication by zero:
-
-# %%
-tokens = tokens_of("position and semantics")
-at = torch.arange(tokens.shape[1], device=device)[None]  # again the ordinary blocks
-for name in ("separated", "strict"):
-    model = build_model(name).requires_grad_()
-    content = model.embedding(tokens).detach().requires_grad_()
-    out = model.transformer(content, at)
-    wanted = out["pos"].square().sum()
-    (heard,) = torch.autograd.grad(wanted, content, allow_unused=True)
-    poisoned = model.transformer(content * torch.nan, at)
-    spared = torch.equal(poisoned["pos"], out["pos"])
-    assert poisoned["sem"].isnan().all()
-    assert (heard is None) == spared == (name == "strict")
-    gradient = "None" if heard is None else tuple(heard.shape)
-    print(f"{name:10s} gradient: {gradient}, pos stream spared by the poison: {spared}")
-
-# %% [markdown]
-# ### The surprise: a batch changes the logits of a single token
-#
-# If the pos stream is the same for every text, the model can compute it once, at batch 1, and share it. We expected every sequence to get
-# the same bits in any batch. Its pos stream does. Its logits do as well for longer texts, but not for a text of a single token.
-
-# %%
-model = build_model("strict", dtype=torch.float32)
-generator = torch.Generator().manual_seed(seed)
-many = torch.randint(256, (32, 40), generator=generator).to(device)
-for length in (40, 1):
-    given = many[:, :length]
-    alone, logits_alone = pos_by_layer(model, given[:1]), model(given[:1])
-    for batch in (2, 7, 32):
-        for a, b in zip(pos_by_layer(model, given[:batch]), alone, strict=True):
-            assert a.shape[0] == 1 and torch.equal(a, b), "bit for bit, at any batch"
-    change = (model(given)[:1] - logits_alone).abs().max().item()
-    print(f"{length:2d} tokens: a batch of 32 moves the first logits by {change:.0e}")
-    assert change < 1e-4
-
-# %% [markdown]
-# The reason lies in the matrix kernels. They add up products in a different order for one row than for many, and a batch turns one row of
-# the *sem* stream into many. For which lengths this happens depends on the processor and the library, so we print the numbers and do not
-# quote them. "Bit for bit" is a promise about the pos stream.
-#
 # ## A dense transformer with tables
 #
 # Now look at the sem stream. Its values, outputs, norms and MLPs read `sem` only. Its queries and keys contain
@@ -371,8 +319,7 @@ for length in (40, 1):
 # :end-before: return PositionTables
 # :dedent:
 # ```
-
-# %% [markdown]
+#
 # {numref}`fig-strict-tables` shows both parts. To prove the statement, we write the right half of the figure as an ordinary transformer
 # that touches only the tables and the sem blocks of the matrices.
 
@@ -452,60 +399,17 @@ N, d = small.length, config.head_width
 print(f"training loss: {losses[0]:.2f} to {losses[-10:].mean():.2f} bits per byte")
 
 # %%
-with frozen_attention(trained.transformer) as tapes:  # records attention weights
-    tables = trained.position_tables(N).tables
-recorded = [tape.weights for tape in tapes]
-position_maps = [None if map_ is None else map_[0, 0].cpu() for map_ in recorded]
+tables = trained.position_tables(N).tables
 # Each sem head's position-position term of (eq-strict-terms): [N, N], no text in it.
 biases = []
 for table in tables:
     t, tau = (heads(x, d)[0] for x in table.chunk(2, dim=-1))
     biases.append((t @ tau.transpose(-1, -2) / d**0.5).cpu())
 causal = torch.ones(N, N, dtype=torch.bool).tril()
-alone = [bias.masked_fill(~causal, -torch.inf).softmax(dim=-1) for bias in biases]
-assert position_maps[2] is None and all(len(bias) == 3 for bias in biases)
-
-# %% tags=["hide-input"]
-fig, axes = plt.subplots(3, 4, figsize=(7.6, 5.2))
-scale = PowerNorm(0.5, vmin=0, vmax=0.5)
-for layer, row in enumerate(axes):
-    pictures = [position_maps[layer], *alone[layer]]
-    for number, (ax, weights) in enumerate(zip(row, pictures, strict=True)):
-        place = ax.transAxes
-        if number == 0:
-            text = {"rotation": 90, "ha": "center", "va": "center", "fontsize": 10.5}
-            ax.text(-0.5, 0.5, f"layer {layer}", transform=place, **text)
-        if weights is None:
-            ax.axis("off")
-            said = "not built:\nnobody would\nread it"
-            middle = {"ha": "center", "va": "center", "fontsize": 9}
-            ax.text(0.5, 0.5, said, transform=place, **middle)
-            continue
-        image = ax.imshow(weights, cmap="Blues", norm=scale)
-        ax.set_xticks([0, N - 1], [0, N - 1] if layer == 2 else [])
-        ax.set_yticks([0, N - 1], [0, N - 1] if number == 0 else [])
-        if layer == 0:
-            ax.set_title("position head" if number == 0 else f"sem head {number}")
-axes[1, 0].set_ylabel("query", labelpad=-2)
-axes[2, 2].set_xlabel("key", labelpad=-2)
-bar = {"ticks": [0, 0.05, 0.2, 0.5], "extend": "max"}
-fig.colorbar(image, ax=axes, shrink=0.6, label="attention weight", **bar)
-figures.show(
-    fig,
-    name="fig-strict-maps",
-    alt="Three rows of four attention maps of sixty-four positions. The position heads "
-    "of layers 0 and 1 spread their weight over many keys; the one of layer 2 is not "
-    "built. The sem heads, with the table alone, put more weight near the diagonal, "
-    "most clearly in layers 1 and 2.",
-    caption="Without any text, the position heads attend broadly, and "
-    "the tables alone make the sem heads attend to recent keys. Tiny "
-    "model, briefly trained, one seed; colours on a square-root scale.",
-)
 
 # %% [markdown]
-# The maps of the sem heads look much the same all along the diagonal, as if the weight of a key depended on how far back it is. How much of
-# this does distance explain? We fit the position-position scores by $\alpha_i + \beta_{i-j}$. The softmax ignores the row constant
-# $\alpha_i$, so the answer is the share of the variance *within rows* that the function $\beta$ of the distance explains.
+# How much of the last term does distance explain? We fit the position-position scores by $\alpha_i + \beta_{i-j}$. The softmax ignores
+# the row constant $\alpha_i$, so the answer is the share of the variance *within rows* that the function $\beta$ of the distance explains.
 
 
 # %% tags=["hide-input"]
@@ -576,8 +480,8 @@ figures.show(
     alt="Nine curves of the score that a key gets by its distance, for the three sem "
     "heads of three layers, up to distance thirty-one. Most fall from zero; those of "
     "the later layers fall further.",
-    caption="What the tables add to a score, by distance, for the nine sem heads of "
-    "{numref}`fig-strict-maps`. Distance explains "
+    caption="What the tables add to a score, by distance, for the nine sem heads. "
+    "Distance explains "
     f"{of_layers} of the variance within rows, layer by layer, and "
     f"{share_of('distance', at_random):.0%} in the last layer of an untrained model.",
 )
@@ -589,7 +493,7 @@ figures.show(
 # {num}`10_strict/line_share_layer_2:.0%` in this layer.
 #
 # But the tables need not encode distance. Suppose that a key's score simply grows with its own index, for every query alike. The softmax
-# ignores what is constant in a row, so the weights are the same as if the score fell in a straight line with the distance (exercise 4). A
+# ignores what is constant in a row, so the weights are the same as if the score fell in a straight line with the distance (exercise 2). A
 # function of the *key* alone explains {num}`10_strict/key_share_layer_2:.0%` (untrained: {num}`10_strict/key_share_untrained:.0%`).
 #
 # So what looks like an effect of distance may be a ramp: scores that rise with the key's index. Within one window the two can hardly be
@@ -649,43 +553,17 @@ numbers["spread_position_position"] = last["position, position"]
 
 
 # %% tags=["hide-input"]
-@contextmanager
-def counting(model):
-    """Counts, per stream, the tokens that the blocks compute."""
+def computed(model, *given, **more):
+    """Tokens that the blocks compute in one call, per stream: pos, sem."""
     count = Counter()
 
-    def counted(forward):
-        def run(*given):
-            out = forward(*given)
-            count.update({name: x.shape[0] * x.shape[1] for name, x in out.items()})
-            return out
+    def add(block, given, out):
+        count.update({name: x.shape[0] * x.shape[1] for name, x in out.items()})
 
-        return run
-
-    blocks = model.transformer.blocks
-    for block in blocks:
-        block.forward = counted(block.forward)
-    try:
-        yield count
-    finally:
-        for block in blocks:
-            del block.forward
-
-
-def computed(model, tokens, positions=None, tables=None):
-    """Tokens computed in one call: pos, sem."""
-    with counting(model) as count:
-        model(tokens, positions, tables=tables)
-    return count["pos"], count["sem"]
-
-
-def generating(model, tokens, prefill, tables):
-    """Tokens computed where a cache is given `prefill` tokens, then one at a time."""
-    with counting(model) as count:
-        cache = model.make_cache(len(tokens))
-        model(tokens[:, :prefill], cache=cache, tables=tables)
-        for token in tokens[:, prefill:].split(1, dim=1):
-            model(token, cache=cache, tables=tables)
+    hooks = [block.register_forward_hook(add) for block in model.transformer.blocks]
+    model(*given, **more)
+    for hook in hooks:
+        hook.remove()
     return count["pos"], count["sem"]
 
 
@@ -706,30 +584,20 @@ for batch in (1, 16):
         rows.append([call, *computed(one, some(batch))])
 fresh.eval()
 with torch.no_grad():
-    rows.append(["strict, inference, no tables", *computed(fresh, some(16))])
-    with counting(fresh) as count:
-        tables = fresh.position_tables(N)
-    rows.append(["strict, making its tables", count["pos"], count["sem"]])
-    read = computed(fresh, some(16).flip(0), tables=tables)
-    rows.append(["strict, inference with tables", *read])
-    read = computed(fresh, some(16, 48), tables=tables)
-    rows.append(["strict, a shorter text with tables", *read])
-    read = generating(fresh, some(16, 48), 40, tables)
-    rows.append(["strict, the last 8 of 48 generated, with tables", *read])
+    read = computed(fresh, some(16), tables=fresh.position_tables(N))
+rows.append(["strict, inference with tables, B = 16", *read])
 columns = ["call", "pos tokens", "sem tokens"]
 figures.show_table(
     pd.DataFrame(rows, columns=columns),
     caption=f"Tokens computed per stream, summed over three blocks, for {N} tokens a "
-    "sequence (48 in the shorter text and in the last row). The last block "
-    "computes no pos stream.",
+    "sequence. The last block computes no pos stream.",
     formats=dict.fromkeys(columns[1:], ","),
 )
 # Two blocks have position heads.
-runs_of_the_branch = [row[1] / (2 * N) for row in rows]
-assert runs_of_the_branch == [1, 1, 16, 1, 1, 1, 0, 0, 0]
-assert all(row[2] == 3 * N * 16 for row in (*rows[2:5], rows[6]))
+assert [row[1] / (2 * N) for row in rows] == [1, 1, 16, 1, 0]
+assert all(row[2] == 3 * N * 16 for row in rows[2:])
 numbers["pos_tokens_separated"], numbers["pos_tokens_strict"] = rows[2][1], rows[3][1]
-numbers["pos_tokens_remembered"] = rows[6][1]
+numbers["pos_tokens_remembered"] = rows[4][1]
 
 # %% [markdown]
 # A training step on 16 sequences computes {num}`10_strict/pos_tokens_separated:,` position tokens in the separated model and
@@ -757,8 +625,7 @@ numbers["pos_tokens_remembered"] = rows[6][1]
 # Fewer operations need not mean less time; {doc}`chapter 20 <20_cost_and_speed>` measures both.
 
 # %%
-shape = experiments.get("speed").grid(profile)[0]
-cell = replace(shape, variant="strict")
+cell = replace(experiments.get("speed").grid(profile)[0], variant="strict")
 d_pos, width, sem = cell.pos_width, cell.width, cell.width - cell.pos_width
 r, attention = d_pos / width, cell.length * width
 dense_cost = 12 * width**2 + attention
@@ -799,70 +666,14 @@ def held(model, batch):
 width, d_pos, n = config.streams.d_model, config.streams.widths["pos"], config.n_layers
 dense = replace(config, streams=Streams.dense(width), mode="separated")
 plain = LanguageModel(dense).to(device)
-rows = []
-for batch in (1, 2, 8, 32):
-    of_dense, of_separated, of_strict = (held(m, batch) for m in (plain, twin, fresh))
+for batch in (1, 2, 32):
+    of_dense, of_strict = held(plain, batch), held(fresh, batch)
     assert of_dense == 2 * n * batch * N * width
     assert of_strict == 2 * N * (n * batch * (width - d_pos) + (n - 1) * d_pos)
-    rows.append([batch, of_dense, of_separated, of_strict, of_strict / of_dense])
-columns = ["B", "dense", "separated", "strict", "strict of dense"]
-figures.show_table(
-    pd.DataFrame(rows, columns=columns),
-    caption=f"Numbers in the cache after {N} tokens, counted for D = {width}, d_pos = "
-    f"{d_pos}, {n} blocks. The last column tends to {1 - d_pos / width:.2f}.",
-    formats=dict.fromkeys(columns[1:4], ",") | {"strict of dense": ".3f"},
-)
-numbers["cache_share"] = rows[-1][-1]
+numbers["cache_share"] = of_strict / of_dense
 
 # %% [markdown]
 # At 32 sequences the strict cache holds {num}`10_strict/cache_share:.1%` of the numbers of the dense one.
-#
-# ### Fewer parameters
-#
-# Compared with the separated model, the strict one has one more block of zeros in each of $W_Q$ and $W_K$, so
-#
-# $$
-# \text{strict: } 12\,(d_{\text{pos}}^2 + d_{\text{sem}}^2) + 2\, d_{\text{pos}} d_{\text{sem}}
-# \;=\; \text{separated} - 2\, d_{\text{pos}} d_{\text{sem}} ,
-# $$ (eq-strict-count)
-#
-# and $4D$ for two norms, as in {eq}`eq-streams-count`.
-
-
-# %%
-def counted(width, d_pos, n_layers, mode="separated", readout="both"):
-    """Parameters of the stack of blocks, counted on a model."""
-    streams = Streams(pos=d_pos, sem=width - d_pos)
-    encoding = "sinusoidal" if d_pos else "none"
-    how = {"mode": mode, "readout": readout}
-    config = TransformerConfig(streams, n_layers, 4, encoding, **how)
-    return LanguageModel(config).parameter_counts()["blocks"]
-
-
-# %% tags=["hide-input"]
-rows = []
-for width, d_pos, n_layers in ((64, 16, 3), (64, 32, 3), (128, 32, 4), (80, 20, 3)):
-    d_sem = width - d_pos
-    formula = n_layers * (12 * (d_pos**2 + d_sem**2) + 2 * d_pos * d_sem + 4 * width)
-    modes = [counted(width, d_pos, n_layers, mode) for mode in ("separated", "strict")]
-    assert modes[1] == formula == modes[0] - n_layers * 2 * d_pos * d_sem
-    built = counted(width, d_pos, n_layers, "strict", readout="sem")
-    rows.append([width, d_pos, n_layers, counted(width, 0, n_layers), *modes, built])
-columns = ["D", "d_pos", "blocks", "dense", "separated", "strict"]
-columns.append("strict, sem read out")
-figures.show_table(
-    pd.DataFrame(rows, columns=columns),
-    caption="Parameters of the blocks, by formula and counted on models. The last "
-    "column leaves out what would reach no output.",
-    formats=dict.fromkeys(columns[3:], ","),
-)
-numbers["strict_of_separated"] = rows[0][5] / rows[0][4]
-numbers["strict_80_over_dense_64"] = rows[3][5] / rows[0][3]
-
-# %% [markdown]
-# With a quarter of the width for position, the blocks of the strict model have {num}`10_strict/strict_of_separated:.1%` of the parameters
-# of the separated ones. At {term}`equal parameters` a strict model may be wider than a dense one: with $D = 80$ it has
-# {num}`10_strict/strict_80_over_dense_64:.3f` times the parameters of a dense model with $D = 64$.
 #
 # ## What it forbids, and what it makes expensive
 #
@@ -895,60 +706,31 @@ for name, positions in choices.items():
     alone = torch.cat([strict32(t[None], p) for t, p in zip(tokens, each, strict=True)])
     results[name] = strict32(tokens, positions)
     assert torch.allclose(results[name], alone, atol=1e-4), "as if each were alone"
-    rows.append([name, *computed(strict32, tokens, positions)])
-assert [row[1] for row in rows] == [3 * length * runs for runs in (1, 1, batch, batch)]
+    rows.append(computed(strict32, tokens, positions))
+    print(f"{name:40s} pos, sem tokens:", *rows[-1])
+assert [row[0] for row in rows] == [3 * length * runs for runs in (1, 1, batch, batch)]
+padded = strict32(F.pad(tokens[:1], (0, 16)))[:, :length]  # on the right: harmless
+assert torch.allclose(padded, strict32(tokens[:1]), atol=1e-4)
 _, shared, said, own = results.values()
 assert torch.allclose(shared, said, atol=1e-4)
 assert not torch.allclose(shared, own, atol=1e-2)
 
-# %% tags=["hide-input"]
-figures.show_table(
-    pd.DataFrame(rows, columns=["positions", "pos tokens", "sem tokens"]),
-    caption="Four sequences of 24 tokens in three blocks of a strict model. In each "
-    "row every sequence gets the logits that it would get alone. The pos stream is "
-    "shared only if the positions are.",
-)
-
 # %% [markdown]
 # The third row is a trap: the positions *are* the same, but they were given as one row per sequence, and the model does not compare rows.
-# Next we check padding on the right, and what separate positions cost in the cache:
-
-# %%
-padded = F.pad(tokens[:1], (0, 16))
-unpadded = strict32(padded)[:, :length]
-assert torch.allclose(unpadded, strict32(tokens[:1]), atol=1e-4)
-
-caches = {name: strict32.make_cache(batch) for name in ("shared", "own")}
-strict32(tokens, at, caches["shared"])
-strict32(tokens, at + starts[:, None], caches["own"])
-print({name: cache.numel() for name, cache in caches.items()}, "numbers in the cache")
-assert caches["own"].numel() == 2 * 3 * batch * length * D > caches["shared"].numel()
-
-# %% [markdown]
+#
 # **Dropout** on the pos stream is drawn when the position branch runs, once per batch, so all sequences of a batch share it. That is
 # correct, but this noise averages out less within a step than if it were drawn for each sequence.
-
-# %%
-rows_equal = {}
-for mode in ("separated", "strict"):
-    noisy = build_model(mode, dtype=torch.float32, dropout=0.2).train()
-    twice = tokens_of("the same text").repeat(2, 1)
-    out = noisy.transformer(noisy.embedding(twice))
-    rows_equal[mode] = torch.equal(out["pos"][0], out["pos"][1])
-    assert not torch.equal(out["sem"][0], out["sem"][1])
-print("pos stream of two rows equal under dropout:", rows_equal)
-assert rows_equal == {"separated": False, "strict": True}
-
-# %% [markdown]
+#
 # **Shapes.** In the separated model a head that straddles the border is harmless, because every head reads everything. In a strict model
 # such a head would have to read only positions for its pos columns, but text as well for its sem columns, with one set of attention
 # weights. Likewise, key and value heads that several query heads share must lie wholly in one stream. The package refuses what breaks these
 # rules and names the nearest widths that work:
 
 # %%
-wrong = {"a head across the border": {"streams": Streams(pos=12, sem=20)}}
-across = {"streams": Streams(pos=24, sem=8), "n_kv_heads": 2}
-wrong["shared value heads across it"] = across
+wrong = {
+    "a head across the border": {"streams": Streams(pos=12, sem=20)},
+    "shared value heads": {"streams": Streams(pos=24, sem=8), "n_kv_heads": 2},
+}
 small_model = {"n_layers": 2, "n_heads": H, "encoding": "sinusoidal"}
 for name, fields in wrong.items():
     try:
@@ -1070,7 +852,7 @@ figures.show(
 #    {verdict}`strict-as-good-as-separated: undecided`). After sixteen times the shortest training small models of both kinds, with a
 #    sinusoid, are behind a dense model of the same width.
 #
-# **Limits.** The zeros hold for any weights. The maps, shares and spreads belong to one tiny model trained for seconds. With more training
+# **Limits.** The zeros hold for any weights. The shares and spreads belong to one tiny model trained for seconds. With more training
 # than this short budget, quality was measured on smaller models only. The saving needs batches whose sequences share their positions.
 #
 # **What would change our mind.** A nonzero derivative of the pos stream with respect to the text in a strict model with live attention. A
@@ -1082,34 +864,7 @@ figures.show(
 #
 # Try each before you unfold its solution. Every solution ends with a check that fails if it is wrong.
 #
-# **1. (easy)** At which share $r$ does a strict block have the fewest parameters, and what fraction of the dense block's parameters is
-# that? Derive it from {eq}`eq-strict-count` and check it on models.
-
-# %% tags=["hide-cell"]
-# Solution. r^2 + (1-r)^2 is smallest, and r (1-r) largest, at r = 1/2: (12/2 + 2/4) /
-# 12 = 13/24. The first falls faster than the second grows: 12 - 24 r (1-r) + 2 r (1-r).
-blocks = {r: counted(64, int(64 * r), 1, "strict") for r in (1 / 4, 1 / 2, 3 / 4)}
-part = {r: (count - 256) / (12 * 64**2) for r, count in blocks.items()}
-assert all(abs(12 * part[r] - (12 - 22 * r * (1 - r))) < 1e-9 for r in part)
-assert min(part, key=part.get) == 1 / 2 and abs(part[1 / 2] - 13 / 24) < 1e-12
-
-# %% [markdown]
-# **2. (easy)** How many sequences must a batch have so that a strict model reaches nine tenths of the speed-up over dense that an endless
-# batch would allow? Take $r = 1/4$, $D = N = 256$, eight heads.
-
-# %% tags=["hide-cell"]
-# Solution
-cell = replace(shape, width=256, n_heads=8, length=256, pos_parts=4, variant="strict")
-endless = replace(cell, batch_size=10**9).limit
-limits = [replace(cell, batch_size=b).limit for b in range(1, 100)]
-enough = 1 + int(np.argmax(np.array(limits) >= 0.9 * endless))
-# By hand: the cost is e + t / B, and must not be above e / 0.9: B >= 9 t / e.
-e, t = 12 * 192**2 + 192 * 256, 12 * 64**2 + 2 * 64 * 192 + 64 * 256
-print(f"{enough} sequences; an endless batch allows {endless:.2f} times")
-assert enough == int(np.ceil(9 * t / e))
-
-# %% [markdown]
-# **3. (medium)** The config of a model names three parts that are split: `split={"norm", "value_output", "mlp"}`. In a strict model, make
+# **1. (medium)** The config of a model names three parts that are split: `split={"norm", "value_output", "mlp"}`. In a strict model, make
 # one of them joint at a time. Which of them may be joint without a leak? What does the package do with such a model in a batch?
 
 # %% tags=["hide-cell"]
@@ -1124,7 +879,7 @@ for given_back in sorted(strict.config.splits):
     assert computed(leaky, some(4, 8))[0] == 2 * 4 * 8, "two blocks, four sequences"
 
 # %% [markdown]
-# **4. (hard)** The position-position term is a product of two matrices with $d$ columns, so as a bias it has rank at most $d$. Is that
+# **2. (hard)** The position-position term is a product of two matrices with $d$ columns, so as a bias it has rank at most $d$. Is that
 # enough for ALiBi, $-m\,(i - j)$ for $j \le i$, on any number of positions? Give $t_i$ and $\tau_j$, and check the weights.
 
 # %% tags=["hide-cell"]
