@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 11. The separated language model
 #
-# **Finding.** A separated model, in which position has columns of its own, learns faster than a dense model that adds the same sinusoid,
+# **Finding.** A separated model, in which position has its own columns, learns faster than a dense model that adds the same sinusoid,
 # but it does not end up better. In small models, the loss of the separated model minus that of the dense one is
 # {num}`11_language_model/gain_at_1x` bits per byte after a short training and {num}`11_language_model/gain_at_16x` after sixteen times as
 # much. After the longer training RoPE is ahead of the separated model of equal width and level with the one of equal parameters. A position
@@ -32,7 +32,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from matplotlib.ticker import MaxNLocator
 from scipy.stats import ttest_1samp
 
 from sepnb import experiments
@@ -53,7 +52,6 @@ from sepnb.models.dense import as_dense
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import NOT_RUN, RunTable, summarise, text_of
-from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
 
 figures.use_style()
@@ -243,27 +241,6 @@ assert parts[0] == parts[1], "built of the same classes"
 # :start-at: wide =
 # :dedent:
 # ```
-#
-# Uniform logits must give exactly 8, and a model that is certain and right must have a loss of zero.
-
-
-# %%
-class Constant(torch.nn.Module):
-    """Logits that favour byte `sure` by a margin, whatever it reads."""
-
-    def __init__(self, sure: int = 0, margin: float = 0.0):
-        super().__init__()
-        favoured = torch.nn.functional.one_hot(torch.tensor(sure), 256)
-        self.logits = torch.nn.Parameter(margin * favoured.float())
-
-    def forward(self, tokens):
-        return self.logits.expand(*tokens.shape, 256)
-
-
-windows_of_a = np.full((3, 9), ord("a"))
-assert evaluate(Constant(ord("a"), 50.0), windows_of_a).bits_per_byte < 1e-6
-knows_nothing = evaluate(Constant(), windows_of_a).bits_per_byte
-print("knows nothing:", knows_nothing, "bits per byte")
 
 # %% [markdown]
 # ## A training, live
@@ -281,19 +258,17 @@ schedule = TrainingConfig(small.steps, small.batch_size, small.length, 4e-3)
 sizes = {"batch_size": small.batch_size, "length": small.length, "steps": small.steps}
 
 
-def live(config: TransformerConfig) -> tuple[np.ndarray, float]:
-    """Train a tiny model: its training curve and held-out loss, in bits per byte."""
+def live(config: TransformerConfig) -> float:
+    """Train a tiny model: its held-out loss in bits per byte."""
     torch.manual_seed(seed)
     model = LanguageModel(config)
     batches = text.sample_batches(library.train, seed=seed, **sizes)
-    curve = np.array(train(model, batches, schedule, device=device)) / np.log(2)
-    return curve, evaluate(model, held_out.tokens, device=device).bits_per_byte
+    train(model, batches, schedule, device=device)
+    return evaluate(model, held_out.tokens, device=device).bits_per_byte
 
 
-pair = ("learned", "separated-learned")
-curves = {method: live(model_config(method, small)) for method in pair}
-
-for method, (_, held) in curves.items():
+for method in ("learned", "separated-learned"):
+    held = live(model_config(method, small))
     print(f"{method:17s} {held:.3f} bits per byte, held out")
 
 # %% [markdown]
@@ -310,7 +285,7 @@ for method, (_, held) in curves.items():
 # %%
 def drawn(method: str, std: float) -> float:
     """Held-out bits per byte when token embeddings are drawn from N(0, std^2)."""
-    return live(replace(model_config(method, small), embedding_std=std))[1]
+    return live(replace(model_config(method, small), embedding_std=std))
 
 
 pair = ("sinusoidal", "separated-sinusoidal")
@@ -358,24 +333,14 @@ used = {
 }
 
 
-def kind_of(method: str) -> str:
-    """What is drawn louder or quieter: loud tokens are a quiet position."""
-    return "table" if scales.scale(method) is TABLES else "tokens"
-
-
 def by_loudness(method: str) -> pd.Series:
-    """The least loss of a method over rates, by how loud position is beside content."""
+    """The least loss of a method over rates, by how loud position is beside content:
+    loud tokens are a quiet position."""
+    drawn = "table" if scales.scale(method) is TABLES else "tokens"
     own = lowest.get(method, pd.Series(dtype=float))
-    return own.rename(index=STDS[kind_of(method)]).reindex(LOUDNESS)
+    return own.rename(index=STDS[drawn]).reindex(LOUDNESS)
 
 
-def told_scale(method: str) -> str:
-    """The scale at which the runs below are drawn."""
-    std = scales.std(SWEPT, method)
-    return f"{kind_of(method)} at {std:g}, rate {used[method]:g}" if std else "not run"
-
-
-SWEPT = "laptop" if profile == "smoke" else profile  # whose rates and scales runs have
 beside_content = [name for name in METHODS if name in scales.methods]
 loudness = pd.DataFrame(map(by_loudness, beside_content), index=beside_content)
 gained = loudness["quiet"] - loudness.loc[:, "quiet":].min(axis=1)
@@ -388,21 +353,17 @@ at_its_rate = added[added.learning_rate == used["sinusoidal"]].val_bits_per_byte
 numbers["sinusoid_rate_gain"] = chapter_numbers.mean_of(
     [at_its_rate - added.val_bits_per_byte.min()]
 )
+listed = loudness.add_prefix("position ").reset_index(names="method")
+listed["method"] = [figures.METHODS[name].label for name in beside_content]
 figures.show_table(
-    pd.DataFrame(
-        {
-            "method": [figures.METHODS[name].label for name in beside_content],
-            **{f"position {how}": loudness[how].to_numpy() for how in LOUDNESS},
-            "used below": list(map(told_scale, beside_content)),
-        }
-    ),
+    listed,
     caption="Validation bits per byte by the size (its loudness) of position relative "
-    "to content when training begins. Each number is for the best learning "
-    "rate tried, one seed. Learned tables are drawn with a standard deviation "
-    "of 0.005, 0.02, 0.1, 0.5 and 1 and tokens with 0.5; next to a sinusoid "
-    "the tokens have 2, 1, 0.5 and 0.25. The outermost scales were tried only "
-    "if the best of the inner three was next to them.",
-    formats={f"position {how}": ".3f" for how in LOUDNESS},
+    "to content when training begins, at the best learning rate tried; one seed. The "
+    "runs below are drawn at the best scale of each model. Learned tables are drawn "
+    "with a standard deviation of 0.005, 0.02, 0.1, 0.5 and 1, next to tokens with "
+    "0.5; next to a sinusoid the tokens have 2, 1, 0.5 and 0.25. The outermost scales "
+    "were tried only if the best of the inner three was next to them.",
+    formats=dict.fromkeys(listed.columns[1:], ".3f"),
 )
 
 # %% [markdown]
@@ -440,6 +401,7 @@ results = pd.DataFrame(
         "block parameters": int(facts.block_parameters[method]),
         "all parameters": int(facts.parameters[method]),
         "CPU seconds": facts.train_cpu_s[method],
+        "rate": f"{used[method]:g}",
     }
     for method in sorted(score, key=lambda method: score[method].mean)
 )
@@ -455,7 +417,7 @@ figures.show_table(
 # ## The price of separation, in pairs
 #
 # The seed fixes the order of the text for all methods, so we compare them within a seed. But their losses hardly rise and fall together
-# from seed to seed, so the pairing does not make the differences more precise (exercise 3). Separation "costs nothing" if separated minus
+# from seed to seed, so the pairing does not make the differences more precise (exercise 1). Separation "costs nothing" if separated minus
 # dense is below $+0.03$ bits per byte, a margin written down beforehand.
 
 # %%
@@ -603,18 +565,12 @@ def draw_effects(named: dict[str, str]) -> plt.Figure:
 
 # %% tags=["hide-input"]
 def finding(named: dict[str, str]) -> str:
-    """What a figure of effects shows, in words."""
-    means = {label: effect(name).mean() for label, name in named.items()}
-    found = {label: mean for label, mean in means.items() if np.isfinite(mean)}
-    if not found:
-        return figures.NOT_RUN
-    low, high = min(found, key=found.get), max(found, key=found.get)
-    inside = sum(abs(value) < MARGIN for value in found.values())
+    """How many effects of a figure are inside the margin, in words."""
+    means = [effect(name).mean() for name in named.values() if len(effect(name))]
+    inside = sum(abs(mean) < MARGIN for mean in means)
     return (
-        f"{inside} of the {len(found)} means are within {MARGIN} bits per byte of the "
-        f"reference (the band). The lowest is *{low}* ({text_of([found[low]])}), the "
-        f"highest *{high}* ({text_of([found[high]])}). The axis is logarithmic beyond "
-        "±0.05."
+        f"{inside} of the {len(means)} means are within {MARGIN} bits per byte of the "
+        "reference (the band). The axis is logarithmic beyond ±0.05."
     )
 
 
@@ -852,9 +808,9 @@ figures.show(
 # ## What to take away
 #
 # 1. **A separated model learns faster than one that adds the same sinusoid, but does not end up better.** With sixteen times the training
-#    its lead becomes a deficit at equal width; at equal parameters it ends level, with a difference of
+#    its lead becomes a deficit at equal width. At equal parameters it ends level, with a difference of
 #    {num}`11_language_model/gain_wide_at_16x`. RoPE minus separated is {num}`11_language_model/rope_minus_separated_at_1x` after the
-#    shortest training and {num}`11_language_model/rope_minus_separated_at_16x` after the longest; against the separated model of equal
+#    shortest training and {num}`11_language_model/rope_minus_separated_at_16x` after the longest. Against the separated model of equal
 #    parameters it is then {num}`11_language_model/rope_minus_wide_at_16x`. In the larger models, after a short training, separation costs
 #    nothing at equal parameters ({verdict}`separation-costs-nothing-at-equal-parameters: held`) and nothing at equal width. But in the
 #    small models a longer training reverses the result at equal width ({verdict}`separation-costs-nothing-at-equal-width: partly`).
@@ -899,33 +855,6 @@ figures.show(
 # %% [markdown]
 # ## Details
 #
-# ### Learning rates
-
-# %% tags=["hide-input"]
-screen = experiments.get("lr_screen").table(profile)
-rated_here = [
-    name
-    for name in METHODS
-    if experiments.get("in_window").swept(name)[0].name == "lr_screen"
-]
-compared = screen[screen.method.isin(rated_here) & (screen.status != "not run")]
-axes = {"index": "method", "columns": "learning_rate", "values": "val_bits_per_byte"}
-rates = compared.reindex(columns=axes.values()).pivot_table(**axes, sort=False)
-at_an_end = experiments.get("lr_screen").at_an_end(SWEPT)
-edges = [figures.METHODS[name].label for name in rates.index if name in at_an_end]
-listed = rates.rename(columns=lambda rate: f"{rate:g}").reset_index()
-listed["used"] = [f"{used[name]:g}" for name in rates.index]
-listed["method"] = [figures.METHODS[name].label for name in rates.index]
-figures.show_table(
-    listed,
-    caption="Validation bits per byte by learning rate, one seed, and the rate used. "
-    "The best rate is at an edge of those tried for "
-    f"{', '.join(edges) or 'no method'}. The model without an encoding (none) ran the "
-    "whole schedule, the others less than half of it.",
-    formats=dict.fromkeys(listed.columns[1:-1], ".3f"),
-)
-
-# %% [markdown]
 # ### Every variant
 
 # %% tags=["hide-input"]
@@ -941,22 +870,16 @@ def least_at(std: float) -> float:
 
 quieter = least_at(0.5) - least_at(0.25)
 numbers["quieter_gain"] = chapter_numbers.mean_of([quieter])
-swept = map(experiments.get("ablation").swept, rate_of)
-at_the_edge = sum(base in sweep.at_an_end(SWEPT) for sweep, base in swept)
 figures.show_table(
     pd.DataFrame(map(told_of, COMPARED)),
     caption="Every variant: test bits per byte with 95 % t interval over seeds, and "
     "the paired difference to its reference, below zero where the change helps. Of the "
     f"sweep of rates, over the whole schedule, {(screened.status == 'ok').sum()} of "
-    f"{len(screened)} runs are there. The best rate was the lowest or the highest "
-    f"tried for {at_the_edge} of {len(rate_of)} models.",
+    f"{len(screened)} runs are there.",
     formats={"block parameters": ",.0f"},
 )
 
 # %% [markdown]
-# Scales were tuned as above, and the middle budget of *More training* uses the same rates and scales. The concatenated variant replaces
-# three fields, because `split` and `readout`, which have no meaning for a single stream, must be set so that nothing is split.
-#
 # ### Every budget
 
 # %% tags=["hide-input"]
@@ -971,106 +894,9 @@ figures.show_table(
 )
 
 # %% [markdown]
-# ### Seconds
-
-# %% tags=["hide-input"]
-curve_rows = experiments.get("in_window").rows(profile, "curve")
-curve_rows = curve_rows.reindex(columns=["method", "step", "bits_per_byte"])
-shown = ("sinusoidal", "learned", "rope", "separated-learned", "separated-learned-wide")
-fig, ax = plt.subplots(figsize=(6.8, 3.8))
-for method in shown:
-    runs = curve_rows[curve_rows.method == method]
-    curve = runs.groupby("step")["bits_per_byte"].mean()
-    seconds = (curve.index + 1) / size.steps * facts.train_cpu_s[method]
-    ax.plot(seconds, curve.to_numpy(), **figures.METHODS[method].line(marker=""))
-ax.set(xlabel="CPU seconds of training", ylabel="training loss (bits per byte)")
-if score:
-    ax.set_ylim(None, curve_rows.bits_per_byte.quantile(0.93))
-ax.legend()
-share = facts.train_cpu_s["separated-learned"] / facts.train_cpu_s["learned"]
-figures.show(
-    fig,
-    name="fig-seconds",
-    alt="Training loss against CPU seconds for five methods; the separated model of "
-    "equal width ends earlier because its steps are cheaper.",
-    caption="The same trainings against CPU seconds. At equal width the separated "
-    f"model takes {share:.2f} times the seconds of the dense one. The cores were "
-    "shared, so this is only an indication. Means over seeds.",
-)
-
-# %% [markdown]
-# ### Novels
-#
-# Does the difference hold for every book? Here it is, novel by novel. The spread over novels shows how the texts differ and not how certain
-# the result is, so no verdict rests on it.
-
-# %% tags=["hide-input"]
-documents = experiments.get("in_window").rows(profile, "document")
-documents = documents.reindex(columns=["method", "document", "bits", "bytes"])
-documents["bits_per_byte"] = documents["bits"] / documents["bytes"]
-axes = {"index": "document", "columns": "method", "values": "bits_per_byte"}
-novels = documents.pivot_table(**axes).reindex(columns=METHODS)
-fig, ax = plt.subplots(figsize=(6.8, 3.1))
-ax.axhline(0, color=figures.FAINT, linewidth=1.2)
-for name, (a, b) in pairs.items():
-    line = figures.METHODS[a].line(label=name, markersize=4, linestyle="")
-    ax.plot((novels[a] - novels[b]).sort_values().to_numpy(), **line)
-ax.set(xlabel="held-out documents, sorted for each pair")
-ax.set(ylabel="separated minus dense\n(bits per byte)")
-ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-fig.legend(ncols=2, loc="outside upper center", fontsize=9)
-wins = {name: int((novels[a] < novels[b]).sum()) for name, (a, b) in pairs.items()}
-told = (
-    f"all {len(novels)} held-out novels better than the dense one, in each pair."
-    if set(wins.values()) == {len(novels)}
-    else f"most novels better than the dense one: of {len(novels)}, "
-    + "; ".join(f"{name} {n}" for name, n in wins.items())
-    + "."
-)
-figures.show(
-    fig,
-    name="fig-per-novel",
-    alt="For each of the four pairs, the difference in bits per byte in every held-out "
-    "document, sorted.",
-    caption=f"The separated model predicts {told} Means over seeds.",
-)
-
-# %% [markdown]
 # ## Exercises
 #
-# **1. (easy)** By which factor does the split with $r = 1/4$ shrink the matrices of a block? Derive it from the counts of
-# chapter {doc}`8 <08_two_streams>` and check it against a model.
-
-
-# %% tags=["hide-cell"]
-# Solution
-def block_matrices(streams: Streams) -> int:
-    """Weights in the matrices of a block whose streams are both read out."""
-    one = LanguageModel(TransformerConfig(streams, 1, 4, "sinusoidal", readout="both"))
-    blocks = one.transformer.blocks.modules()
-    maps = [module for module in blocks if isinstance(module, torch.nn.Linear)]
-    return sum(module.weight.numel() for module in maps)
-
-
-r = 1 / 4
-by_formula = (2 + 10 * (r**2 + (1 - r) ** 2)) / 12
-by_model = block_matrices(Streams(pos=32, sem=96)) / block_matrices(Streams.dense(128))
-assert abs(by_formula - by_model) < 1e-12
-print(f"queries and keys stay full, the rest is split: {by_formula:.4f} of the dense")
-
-# %% [markdown]
-# **2. (easy)** Which width gives a separated model with $r = 1/4$ as many block matrices as the dense model of width $D$?
-# Compare with the *wide* models of this chapter.
-
-# %% tags=["hide-cell"]
-# Solution
-needed = size.width / np.sqrt(by_formula)
-print(f"dense D = {size.width} needs a separated D of {needed:.1f}; here {size.wide}.")
-print(f"Heads of whole columns would also allow {size.wide - 4}: nearer, and narrower.")
-assert abs(needed / size.wide - 1) < 0.06
-
-# %% [markdown]
-# **3. (medium)** How much does pairing by seed buy? Compare the interval of the difference between RoPE and *none* with the one
+# **1. (medium)** How much does pairing by seed buy? Compare the interval of the difference between RoPE and *none* with the one
 # you get when you forget which runs share a seed.
 
 # %% tags=["hide-cell"]
@@ -1084,23 +910,7 @@ else:
     print(f"{len(pair)} seeds: no interval")
 
 # %% [markdown]
-# **4. (medium)** Does the separated model need its position stream in the read-out? Train the small one with `readout="both"`,
-# live, and compare. Which parameters are built that were not built before?
-
-# %% tags=["hide-cell"]
-# Solution
-narrow = model_config("separated-learned", small)
-both = replace(narrow, readout="both")
-totals = [LanguageModel(one).parameter_counts()["total"] for one in (narrow, both)]
-# The last block now has values, output and MLP for position; the read-out more columns.
-assert totals[1] > totals[0]
-print("parameters:", *totals)
-print(
-    f"sem {curves['separated-learned'][1]:.3f}, both {live(both)[1]:.3f} bits per byte"
-)
-
-# %% [markdown]
-# **5. (hard)** Suppose that separation truly costs nothing. Given the spread over seeds in {numref}`fig-price`, how often would
+# **2. (hard)** Suppose that separation truly costs nothing. Given the spread over seeds in {numref}`fig-price`, how often would
 # a paired $t$ test over six seeds show that the difference is below $+0.03$ bits per byte? And over three? Simulate it.
 
 # %% tags=["hide-cell"]
@@ -1126,6 +936,7 @@ assert power(0.01, 6) > power(0.01, 3)
 chapter_numbers.publish("11_language_model", numbers, profile=profile)
 
 # %% tags=["hide-input"]
+screen = experiments.get("lr_screen").table(profile)
 figures.provenance(
     *(table, factors, budgets, opened, long_runs, screen, scales.table(profile))
 )
