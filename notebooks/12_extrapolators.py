@@ -79,11 +79,9 @@ numbers["windows_part"] = beyond.documents * beyond.part
 
 def curve(method, reading):
     """Means over seeds in the four bins, on all long windows that were read."""
-    rows = everything
-    if not rows.empty:
-        rows = rows[(rows.method == method) & (rows.reading == reading)]
-    if rows.empty:
+    if everything.empty:
         return np.full(4, np.nan)
+    rows = everything[(everything.method == method) & (everything.reading == reading)]
     by_bin = rows[rows.start < rows.stop].groupby("stop")
     return by_bin.bits_per_byte.mean().to_numpy()
 
@@ -160,14 +158,11 @@ else:
 
 # %% tags=["hide-input"]
 smooth = sinusoidal(window, d_pos, dtype=torch.float64)
-step_of_row = {
-    name: median_step(rows) / float(rows.norm(dim=1).mean())
-    for name, rows in {"live": table, "sinusoid": smooth}.items()
-}
+PATHS = {"the trained table": table, "a sinusoid": smooth}
+ragged, even = (median_step(p) / float(p.norm(dim=1).mean()) for p in PATHS.values())
+assert ragged > even, "the live path is ragged"
 fig, axes = plt.subplots(1, 2, figsize=(7.2, 3.0))
-for ax, (title, path) in zip(
-    axes, {"the trained table": table, "a sinusoid": smooth}.items(), strict=True
-):
+for ax, (title, path) in zip(axes, PATHS.items(), strict=True):
     centred = path - path.mean(0)
     plane = (centred @ torch.linalg.svd(centred, full_matrices=False)[2][:2].T).numpy()
     ax.plot(*plane.T, color=figures.FAINT, linewidth=0.9)
@@ -180,7 +175,6 @@ for ax, (title, path) in zip(
         ax.annotate(f"$i$ = {index}", plane[index], **spot, zorder=4)
     ax.margins(0.24)
 axes[0].set_ylabel("second component")
-assert step_of_row["live"] > step_of_row["sinusoid"], "the live path is ragged"
 figures.show(
     fig,
     name="fig-extrapolators-table",
@@ -188,9 +182,8 @@ figures.show(
     "components, joined in the order of the index: a ragged path. Right, the same for "
     "a sinusoid: a smooth curve.",
     caption="The trained table is ragged. From one index to the next its rows move by "
-    f"{step_of_row['live']:.2f} of the length of a row, a sinusoid by "
-    f"{step_of_row['sinusoid']:.2f}. Each dot is a row, on the two main axes "
-    "of its table.",
+    f"{ragged:.2f} of the length of a row, a sinusoid by {even:.2f}. Each dot is a "
+    "row, on the two main axes of its table.",
 )
 
 # %% [markdown]
@@ -681,9 +674,6 @@ for period in range(1, 200):
 print(f"in period {period} all rows look alike: the slope has become a single row")
 assert 1 < period < 199
 
-# %% [markdown]
-# The next cells check the sentences that rest on records, and write the numbers that the page and the regression tests read.
-
 # %% tags=["hide-cell"]
 # The words: the numbers that they rest on, and what must be true of these.
 SAID = {
@@ -722,7 +712,6 @@ if profile == "laptop":
     there = {words: one for words, one in SAID.items() if np.isfinite(one[0]).all()}
     wrong = [words for words, (values, holds) in there.items() if not holds(values)]
     assert not wrong, f"the records no longer bear out: {'; '.join(wrong)}"
-    print(f"{len(there)} of {len(SAID)} have their records, and all of these hold")
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("12_extrapolators", numbers, profile=profile)
