@@ -183,14 +183,10 @@ figures.show(
 # - **You need**: {doc}`chapter 10 <10_strict>` for the strict model, {doc}`chapter 12 <12_extrapolators>` for the sliding-window baseline
 #   and the four verdicts, {doc}`far distances <93_far_distances>` for variants and replaced context.
 # - **You will learn**: what SeqPE's losses change in a separated model; how to test a far index apart from a longer text.
+# - **Claims tested**: the rules were written before the records of `seqpe_stream`. Known by then were the records of the sinusoid without
+#   random offsets, of RoPE and of ALiBi, some runs of SeqPE in the score, and that no model trained at eight lengths gains from far text.
 # - **Of the source** we read the abstract and the released code, not the paper itself.
 # ```
-#
-# `````{dropdown} Details: what was known when the rules were written
-# The rules on `seqpe_stream` were written before its records. By then we knew the records of the sinusoid without random offsets, of RoPE
-# and of ALiBi, one seed of the learning-rate sweep of both dense forms of SeqPE, and some runs of SeqPE in the score. We also knew that no
-# model trained at eight lengths gains from far text.
-# `````
 #
 # ## An embedding for every index
 #
@@ -290,13 +286,9 @@ figures.show_table(
 numbers["largest"] = RANDOM_POSITIONS * L
 
 # %% [markdown]
-# Random offsets and losses draw positions below {num}`18_seqpe_stream/largest:,`. We call an index below this limit
-# {term}`seen in training <index seen in training>`, even for methods that train without offsets and losses. At each of the four starts
-# never seen, some digit occurs at a place where it never occurred in training.
-#
-# `````{dropdown} Details: random offsets in other papers
-# SHAPE {cite:p}`kiyono2021` and CAPE {cite:p}`likhomanenko2021` train at random offsets in every step.
-# `````
+# Random offsets {cite:p}`kiyono2021,likhomanenko2021` and losses draw positions below {num}`18_seqpe_stream/largest:,`. We call an index
+# below this limit {term}`seen in training <index seen in training>`, even for methods that train without offsets and losses. At each of the
+# four starts never seen, some digit occurs at a place where it never occurred in training.
 #
 # ## Live: three tiny streams
 #
@@ -410,37 +402,29 @@ figures.show(
 # {num}`18_seqpe_stream/live_digits_misaligned_covered:+.3f`.
 #
 # **With random offsets and both losses**, round windows move as far as others. A far start still costs little, because this tiny model
-# hardly uses positions: from 0 on, its loss is {num}`18_seqpe_stream/live_seqpe_home:.2f` bits per byte, against
+# hardly uses positions. From 0 on its loss is {num}`18_seqpe_stream/live_seqpe_home:.2f` bits per byte, against
 # {num}`18_seqpe_stream/live_sinusoid_home:.2f` for the model with the sinusoid.
 #
 # ## The experiment
 #
-# A series starts from its base, the sinusoid, and changes one thing at a time, apart from the learning rate. Digit strings replace the
-# sinusoid; then random offsets are added, then the contrastive loss, then the distillation. *Separated* and *strict* models have the
-# stream, *dense* models add the embedding to the content, and *score* means a dense model with SeqPE as a term of the score, as in the
-# released text program. *SeqPE* without further words means a model with random offsets and both losses.
-
-# %% [markdown]
-# `````{dropdown} Details: which models the claims compare, learning rates, candidates, and runs of other chapters
+# A series starts from its base, the sinusoid, and changes one thing at a time, apart from the learning rate (the best of three for each
+# mode, chosen with one seed). Digit strings replace the sinusoid. Then random offsets are added, then the contrastive loss, then the
+# distillation. *Separated* and *strict* models have the stream. *Dense* models add the embedding to the content. *Score* means a dense
+# model with SeqPE as a term of the score, as in the released text program. *SeqPE* without further words means a model with random offsets
+# and both losses.
+#
+# The sinusoids without random offsets and RoPE are runs of {doc}`far distances <93_far_distances>`, with the same seeds
+# and bytes.
+#
 # A model that hardly uses positions reads all indices equally well. So the claim on seen indices counts only if its models are clearly
 # better than a model without positions.
-#
-# Learning rates are the best of three for each mode, or a further one if the best was at an end (`seqpe_stream_screen`). All models of
-# digit strings use the rate chosen for SeqPE. The sinusoid with random offsets has a rate of its own.
-#
-# The losses draw indices below 4,096 here, and below 20,000 in {doc}`chapter 16 <16_two_losses>` and in the release. The box of candidates
-# is 256 wide: two trained lengths here and half of one in the release.
-# <!-- given: settings of the release and of the experiments -->
-#
-# The sinusoids without random offsets and RoPE are runs of {doc}`far distances <93_far_distances>`, with the same seeds and bytes.
-# `````
 #
 # ### Where a text begins
 #
 # We read one trained length of bytes from 0 on and from the starts listed above. Neither the number of keys nor any distance is new, so
 # the difference is the cost of the index ({numref}`fig-stream-starts`).
 #
-# **At starts that training could have drawn, digit strings alone are nearly periodic.** Round starts cost the separated model only
+# **At seen starts, digit strings alone are nearly periodic.** Round starts cost the separated model only
 # {num}`18_seqpe_stream/covered_aligned_plain:+.3f` bits per byte, and other starts cost
 # {num}`18_seqpe_stream/covered_misaligned_plain:+.2f`. Past the limit, round starts cost clearly more too. Random offsets reduce the cost
 # of other seen starts to {num}`18_seqpe_stream/covered_misaligned_shifts:+.2f`. At round starts there is hardly anything to gain.
@@ -450,8 +434,8 @@ figures.show(
 # little. Without the random offsets, the model with both losses loses about twice as much there. At seen starts that are not round, this
 # model still loses less, on average, than digit strings alone.
 #
-# We expected SeqPE to read seen indices as well as those from 0 on ({verdict}`seqpe-reads-covered-indices-alike: refuted`), and indices
-# never seen as well. It does neither.
+# We expected SeqPE to read seen indices as well as those from 0 on ({verdict}`seqpe-reads-covered-indices-alike: refuted`), and those never
+# seen too. It does neither.
 #
 # **With both losses, a start far from 0 is worse than having no positions at all.** In texts that begin at seen starts, the separated model
 # with both losses has a loss of {num}`18_seqpe_stream/bits_covered_separated:.2f` bits per byte (three seeds). A model without positions
@@ -539,29 +523,19 @@ figures.show(
 # but up to two lengths it is narrower in every seed.
 #
 # **The sinusoid** with the same offsets, in a tenth of the steps, is {num}`18_seqpe_stream/gap_separated_sinusoid:+.2f` above its sliding
-# window. (Trained at random offsets in every step it is {num}`recipes/separated-offsets/gap/native/8x:+.2f` above in the last bin, less
-# than SeqPE with both losses: {doc}`far distances <93_far_distances>`.) In five of six comparisons (two kinds of model, three bins), SeqPE
-# has the smaller gap in every seed; the sixth is open.
+# window. In five of six comparisons (two kinds of model, three bins), SeqPE has the smaller gap in every seed; the sixth is open. But a
+# sinusoid trained at random offsets in every step is only {num}`recipes/separated-offsets/gap/native/8x:+.2f` above in the last bin
+# ({doc}`far distances <93_far_distances>`), less than SeqPE with both losses.
 #
 # **Most of SeqPE's gap comes from the index.** If a text of one trained length begins at index $7L$ and not at 0, SeqPE loses
-# {num}`seqpe_stream/separated-seqpe/native-at-7x minus native/1x:+.2f`, the sinusoid
-# {num}`seqpe_stream/separated-sinusoidal-shifts/native-at-7x minus native/1x:+.2f`. A window mask hides far keys but keeps the indices, so
+# {num}`seqpe_stream/separated-seqpe/native-at-7x minus native/1x:+.2f` and the sinusoid
+# {num}`seqpe_stream/separated-sinusoidal-shifts/native-at-7x minus native/1x:+.2f`. A window mask hides far keys but keeps the indices. So
 # it helps the sinusoid a lot and SeqPE hardly at all.
 #
 # **Separation does not narrow SeqPE's gap.** We expected SeqPE to have a smaller gap in a separated model than added to a dense one
 # ({verdict}`separation-helps-seqpe: refuted`), but in the bin up to two lengths the separated model has the larger gap in every seed. This
-# rests on few windows; on more of them, with a coarser sliding window, the seeds of the two models overlap.
-#
-# `````{dropdown} Details: few windows, and SeqPE added to a dense model
-# Gaps are measured at stride 1 on {num}`12_extrapolators/windows_tight` long windows a seed. After seeing the records, we also measured
-# them at stride $L/2$ on {num}`12_extrapolators/windows_part` windows. There, in the bin up to two lengths, the gap of the separated model
-# is {num}`seqpe_stream/separated-seqpe/native/2x minus oracle-coarse/2x:+.2f±` and that of the dense one
-# {num}`seqpe_stream/dense-seqpe/native/2x minus oracle-coarse/2x:+.2f±`. The seeds of the two models overlap, so the verdict on separation
-# depends on few windows.
-#
-# In bits per byte the separated model is ahead of the dense one in every bin and seed, because the dense one is worse inside the trained
-# length too.
-# `````
+# rests on few windows: on more of them, with a coarser sliding window, the seeds of the two models overlap. In bits per byte the separated
+# model is ahead of the dense one in every bin and seed, because the dense one is worse inside the trained length too.
 #
 # **As a term of the score** SeqPE in effect attends only to the last trained length: a mask of that width changes its loss by less than a
 # millionth of a bit per byte. In four of six seeds it fails between one and two trained lengths and recovers by eight. In the last bin its
@@ -643,11 +617,11 @@ figures.show_table(
 )
 
 # %% [markdown]
-# **SeqPE is not free.** We expected it to cost nothing inside the trained length ({verdict}`seqpe-is-free-in-window: refuted`), but there
-# the loss of the separated model with offsets and both losses differs by {num}`18_seqpe_stream/price_separated:+.3f` bits per byte from
-# that of the separated sinusoid, the base of its series.
+# **SeqPE is not free.** We expected it to cost nothing inside the trained length ({verdict}`seqpe-is-free-in-window: refuted`). But there
+# the separated model with offsets and both losses is {num}`18_seqpe_stream/price_separated:+.3f` bits per byte above the separated
+# sinusoid, the base of its series.
 #
-# **It does not match RoPE with a window**, as we had expected: in the last bin the separated model with SeqPE is
+# **It does not match RoPE with a window.** We had expected that it would, but in the last bin the separated model with SeqPE is
 # {num}`18_seqpe_stream/lead_separated:+.2f` bits per byte above it.
 #
 # **It hardly uses the far past.** Replacing the far context changes its loss by {num}`seqpe_stream/separated-seqpe/gain/8x:+.3f` bits per
@@ -691,13 +665,8 @@ numbers["score_longer_alibi"] = chapter_numbers.mean_of(alibi)
 # **The encoder** is called lightweight in the abstract. We ask whether it takes less than a twentieth of a training step
 # ({verdict}`the-encoder-is-lightweight: undecided`). The narrowest encoder, with its maps and with losses in every step, takes
 # {num}`seqpe_cost/width-32-every-1/share:.1%`, too near that bound for the rounds to decide ({doc}`chapter 20 <20_cost_and_speed>`). We
-# also ask this of everything that SeqPE adds,
-# including the longer queries and keys of the score term ({verdict}`all-that-seqpe-adds-is-light: refuted`).
-#
-# `````{dropdown} Details: what else the abstract says
-# {doc}`Chapter 17 <17_two_dimensions>` judges the statement on images. Two more statements are not judged: that more dimensions need no
-# redesign by hand, and that expert designs must be modified. The chapter shows what a second coordinate takes.
-# `````
+# also ask this of everything that SeqPE adds, the longer queries and keys of the score term included
+# ({verdict}`all-that-seqpe-adds-is-light: refuted`).
 
 # %% [markdown]
 # ## What to take away
@@ -715,41 +684,17 @@ numbers["score_longer_alibi"] = chapter_numbers.mean_of(alibi)
 # **Limits.** One kind of text, models of less than a million parameters, one training budget ({num}`18_seqpe_stream/runs` of
 # {num}`18_seqpe_stream/runs_declared` runs at this profile). The losses have the released strength and were not tuned; only the contrastive
 # loss was run alone, and only with random offsets. What both losses add to offsets was tested in the separated model only. We judge a
-# reimplementation. At far indices we read one trained length at a time, from two starts of each kind.
+# reimplementation, whose encoder has a quarter of the model's width (released: all of it). At far indices we read one trained length at a
+# time, from two starts of each kind. The rates of the bases, of RoPE and of ALiBi were chosen after 500 of the 1,200 steps, those of SeqPE
+# and of the sinusoid with random offsets after all of them.
 #
 # **What would change our mind.** Training many times as long, or contrastive candidates from around the anchor, if either reverses a
 # verdict above.
 
 # %% [markdown]
-# `````{dropdown} Details: rates, and what differs from the release
-# Learning rates were chosen with one seed. The rates of the bases, of RoPE and of ALiBi were chosen after 500 of the 1,200 steps, those of
-# SeqPE and of the sinusoid with random offsets after all 1,200.
-#
-# The encoder has a quarter of the model's width (released: all of it). {doc}`Chapter 15 <15_digits>` lists what else differs.
-# `````
-
-# %% [markdown]
 # ## Exercises
 #
-# **1. (easy)** How many digits of base 10, and of base 2, does a text of 1,000,000 tokens need?
-
-# %% tags=["hide-cell"]
-# Solution.
-for base in (10, 2):
-    width = next(n for n in range(1, 64) if base**n >= 1_000_000)
-    assert digits([999_999], base=base, width=width).shape == (1, width)
-    print(f"base {base}: {width}")
-
-# %% [markdown]
-# **2. (easy)** Is 24,000 + 384 a round start for a trained length of 128? For one of 8?
-
-# %% tags=["hide-cell"]
-# Solution. For neither, because 24,384 is not a multiple of 1000 or of 10.
-assert period(128) == 1000 and period(8) == 10
-print([24_384 % period(length) == 0 for length in (128, 8)])
-
-# %% [markdown]
-# **3. (medium)** Why is the stream of a strict model with SeqPE computed once per batch, at random offsets too? Which option of
+# **1. (medium)** Why is the stream of a strict model with SeqPE computed once per batch, at random offsets too? Which option of
 # {class}`~sepnb.training.shifts.ShiftSteps` would end that, and at what cost?
 
 # %% tags=["hide-cell"]
@@ -765,7 +710,7 @@ for per, shape in (("step", (8,)), ("sequence", (3, 8))):
 assert shared.per == "step"
 
 # %% [markdown]
-# **4. (hard)** Let the distillation loss be zero for every window of $L$ positions. Which inner products of a text of $2L$ must then
+# **2. (hard)** Let the distillation loss be zero for every window of $L$ positions. Which inner products of a text of $2L$ must then
 # equal those of the trained window, and which need not? Show first that windows at multiples of $L$ alone say nothing about products
 # across two of them.
 
@@ -790,9 +735,6 @@ assert (home @ turned.T - home @ home.T).abs().max() > 1
 print(f"at L {aligned_loss:.1e}, at L/2 {between_loss:.2f}")
 
 # %% [markdown]
-# ---
-# The next cell writes the numbers that this page's sentences, the {doc}`claims page </book/claims>` and the regression tests read.
-
 # %% tags=["hide-cell"]
 chapter_numbers.publish("18_seqpe_stream", numbers, profile=profile)
 
