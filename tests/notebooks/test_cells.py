@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from types import SimpleNamespace
 
 import jupytext
@@ -20,6 +21,7 @@ WIDEST_LINE = 88
 HIDDEN = {"hide-input", "hide-cell", "remove-input"}
 
 
+@cache
 def code(chapter: chapters.Chapter) -> list:
     return [cell for cell in jupytext.read(chapter.path).cells if cell.cell_type == "code"]
 

@@ -1,4 +1,4 @@
-"""Published records are still what this code computes: a sample is replayed, and one short run is whole."""
+"""Published records are still what this code computes: a sample is replayed."""
 
 import pytest
 
@@ -39,14 +39,3 @@ def test_an_experiment_is_awaited_only_as_long_as_it_has_no_records() -> None:
 
 def test_whatever_was_not_run_has_a_reason_and_nothing_else_has_one() -> None:
     assert set(not_run.left()) == set(not_run.REASONS)
-
-
-def test_a_whole_run_gives_the_same_numbers_twice(one_thread) -> None:
-    """On one thread a run is a function of its config, to the last bit."""
-    experiment = experiments.get("in_window")
-    config = next(one for one in experiment.grid("smoke") if one.method == "separated-learned")
-    first, second = experiment.run(config), experiment.run(config)
-    assert first.fingerprint == second.fingerprint == experiment.fingerprint(config)
-    assert first.rows == second.rows
-    timed = {"train_cpu_s": 0.0}
-    assert first.metrics | timed == second.metrics | timed
