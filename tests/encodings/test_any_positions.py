@@ -102,7 +102,7 @@ def _ascending(draw, top: int, room: int, consecutive: bool, n: int = N) -> torc
 def test_a_bfloat16_model_keeps_positions_up_to_a_million_exact(name):
     narrow, wide = pair(name)
 
-    @settings(max_examples=12)
+    @settings(max_examples=5)
     @given(at=ascending(ON_TEXTS[name]))
     def holds(at):
         with torch.no_grad():
@@ -125,7 +125,7 @@ def test_a_position_past_what_an_encoding_can_write_is_refused(name):
 def test_what_reads_no_index_does_not_hear_where_a_text_with_gaps_starts(name):
     _, wide = pair(name)
 
-    @settings(max_examples=12)
+    @settings(max_examples=5)
     @given(at=ascending(ON_TEXTS[name]), data=st.data())
     def holds(at, data):
         moved = at - at[0] + data.draw(st.integers(0, HIGHEST - int(at[-1] - at[0])))
