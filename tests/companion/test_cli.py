@@ -317,8 +317,7 @@ HEAVY = ("torch", "pandas", "matplotlib", "numpy", "papermill", "sepnb.companion
     ("code", "light"),
     [
         ("from sepnb.cli import app; app(['--help'], standalone_mode=False)", HEAVY),
-        ("import sepnb.claims", ("torch", "matplotlib", "scipy.stats")),
-        ("import sepnb.companion.book.site", ("torch", "matplotlib", "scipy.stats")),
+        ("import sepnb.claims, sepnb.companion.book.site", ("torch", "matplotlib", "scipy.stats")),
     ],
 )
 def test_what_is_asked_often_imports_nothing_heavy(code: str, light: tuple[str, ...]) -> None:
