@@ -43,7 +43,7 @@ def test_two_methods_of_a_task_differ_only_in_streams_and_encoding_and_in_what_b
         im.run_of("images", profile, "alibi/class", 1, 1e-3)
 
 
-@pytest.mark.parametrize("method", ["axial-rope/class", "axial-rope/direction", "seqpe/direction"])
+@pytest.mark.parametrize("method", ["axial-rope/class", "seqpe/direction"])
 def test_a_run_repeats_exactly_and_its_rows_are_its_metrics(few, method):
     experiment = experiments.get("images")
     config = six_steps(im.run_of("images", "smoke", method, 1, 2e-3))

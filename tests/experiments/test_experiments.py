@@ -243,9 +243,8 @@ def test_a_screening_scores_the_validation_text_only(one_thread):
 
 
 READ_FURTHER = [
-    *(("encodings", name) for name in ("learned-query-key", "p-rope", "cope", "seqpe-input")),
-    ("encodings", "rope-randomised"),
-    *(("seqpe_stream", name) for name in ("strict-seqpe", "dense-seqpe-score")),
+    *(("encodings", name) for name in ("learned-query-key", "cope", "seqpe-input", "rope-randomised")),
+    ("seqpe_stream", "strict-seqpe"),
     ("recipes", "separated-phase-offsets"),
 ]
 

@@ -71,6 +71,12 @@ def covering(**allowed: list) -> list[dict]:
 
     `allowed` narrows factors, e.g. `split=[WHOLE]`. Each shape is one that adds the most new pairs.
     """
+    return [of(at) for at in _covering(tuple((factor, tuple(values)) for factor, values in allowed.items()))]
+
+
+@cache
+def _covering(narrowed: tuple) -> list[tuple]:
+    allowed = dict(narrowed)
     shapes = np.array(every_shape())
     for number, (factor, values) in enumerate(FACTORS.items()):
         wanted = [n for n, value in enumerate(values) if value in allowed.get(factor, values)]
@@ -84,7 +90,7 @@ def covering(**allowed: list) -> list[dict]:
     while missing.any():
         best = missing[pairs].sum(axis=1).argmax()
         missing[pairs[best]] = False
-        found.append(of(tuple(shapes[best])))
+        found.append(tuple(shapes[best]))
     return found
 
 

@@ -19,7 +19,7 @@ from sepnb.streams import Streams
 from ..encodings.drawn import TIGHT
 from .trained import in_pieces
 
-L, LENGTH = 8, 24
+L, LENGTH = 8, 16
 EXTENSIONS = [
     PositionInterpolation(3.0),
     RaisedBase(500_000.0),

@@ -136,9 +136,14 @@ def visible(n: int, window: int, sinks: int) -> torch.Tensor:
     return seen
 
 
-@pytest.mark.parametrize(("window", "sinks"), [(1, 0), (3, 0), (3, 2), (1, 4), (5, 1)])
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("more", [(), ("rope",), ("alibi",)], ids=str)
+@pytest.mark.parametrize(
+    ("more", "window", "sinks"),
+    [
+        *(((), *sizes) for sizes in ((1, 0), (3, 0), (3, 2), (1, 4), (5, 1))),
+        *(((name,), 3, 2) for name in ("rope", "alibi")),
+    ],
+)
 def test_a_window_is_the_mask_of_the_last_tokens_and_the_sinks(built, text, mode, more, window, sinks):
     model, tokens = make(built, mode, ("sinusoidal", *more)), text(2, 11)
     expected = Plain(model)(tokens, seen=visible(11, window, sinks))

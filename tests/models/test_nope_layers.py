@@ -24,7 +24,9 @@ ACTING = [
     name
     for name, case in ON_TEXTS.items()
     if case.sites - {Site.INPUT} and not (case.name == "seqpe" and case.per_layer)
+    if name == case.name or "per_layer" in name
 ]
+"""Each encoding, and what a layer may have of its own or not."""
 
 
 @pytest.mark.parametrize("name", ACTING)

@@ -23,13 +23,12 @@ def heads_of(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("streams", STREAMS, ids=repr)
-@pytest.mark.parametrize("positions", [SHARED, ROWS], ids=["shared", "each row its own"])
 @pytest.mark.parametrize(
     "rope",
     [None, RoPE(), "positions", RoPE(streams=("sem",))],
     ids=["plain", "rope", "rope on positions", "rope on content"],
 )
-@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(("positions", "bias"), [(SHARED, False), (ROWS, True)], ids=["shared", "rows"])
 def test_a_sem_heads_score_is_one_term_of_content_and_one_of_positions(
     built, text, streams, positions, rope, bias
 ):
