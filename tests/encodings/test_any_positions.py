@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from sepnb import encodings
 from sepnb.encodings import Encoding
+from sepnb.encodings.xpos import ROOM
 from sepnb.models import LanguageModel
 
 from .cases import LENGTH, NAMES, ON_TEXTS, model, tokens
@@ -42,10 +43,10 @@ def highest(encoding: Encoding) -> int:
 
 
 def widest(encoding: Encoding) -> int:
-    """The largest distance of two keys that it takes."""
+    """The largest distance of two keys that it takes in a bfloat16 model."""
     if encoding.name != "xpos":
         return HIGHEST
-    pairs = log(torch.finfo(torch.float32).max) / log((1 + encoding.gamma) / encoding.gamma)
+    pairs = log(torch.finfo(torch.bfloat16).max / ROOM) / log((1 + encoding.gamma) / encoding.gamma)
     return int(2 * encoding.scale_base * pairs)
 
 
