@@ -47,13 +47,11 @@ class WholeImage:
     """Whether a picture can be drawn anew on a larger grid, its parts farther from each other."""
 
     def n_classes(self, splits: ImageSplits) -> int:
-        """How many answers there are."""
         return len(splits.classes)
 
     def batches(
         self, splits: ImageSplits, frame: Frame, *, batch_size: int, seed: int, steps: int
     ) -> Iterator[Pictures]:
-        """Training pictures, the same in the same order for every method of a seed."""
         drawn = sample_batches(splits.train, batch_size=batch_size, seed=seed, steps=steps)
         return (Pictures(splits.unit(pixels), labels) for pixels, labels in drawn)
 
@@ -95,12 +93,8 @@ class Direction:
         return every[(rows != columns) & (np.maximum(rows, columns) >= self.item)]
 
     def by_one_place(self, grid: int, canvas: int | None = None) -> float:
-        """The accuracy of the best guess that knows where one thing is, and nothing of the other.
-
-        Args:
-            grid: patches along a side.
-            canvas: of a larger grid, in which this one stands anywhere.
-        """
+        """The accuracy of the best guess that knows where one thing is, and nothing of the other, on a grid
+        or, with `canvas`, where that grid stands anywhere in a larger one."""
         side = grid if canvas is None else canvas
         at_least(grid, canvas=side)
         arranged = self.arrangements(grid)
@@ -132,7 +126,7 @@ class Direction:
         return self._drawn(things, frame, frame.grid if grid is None else grid, count, generator)
 
     def _things(self, splits: ImageSplits, images: Images, frame: Frame) -> list[Tensor]:
-        """All images of a split by class, `[n, 1, s, s]`, s the side of a thing in pixels."""
+        """By class, `[n, 1, s, s]`, s the side of a thing in pixels."""
         side = self.item * frame.patch
         whole = (splits.unit(images.pixels[images.labels == label]) for label in self.classes)
         return [F.interpolate(x, size=(side, side), mode="bilinear", antialias=True) for x in whole]

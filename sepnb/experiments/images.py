@@ -10,109 +10,32 @@ trained grid, as it is and with shuffled patches as a control, and at larger gri
 A model has two rules for the places of a larger picture, see `ImageClassifier.extended`: the grid *grows* and
 has new indices, or places are *fitted* into the trained ones, with new steps between them. The number of
 patches is new under both. A new index alone is seen where the trained grid is *moved*, see `MOVED`.
-
-`separated-` gives an eighth of the width to the row of a patch and one to its column. It has fewer parameters
-than a dense model of its width; `-wide`, a quarter wider, has about as many. `seqpe` has the released
-schedule and, unlike the released image program, one map for all layers; `seqpe-multiply` multiplies queries
-and keys by a map of every layer, as that program does. Shift steps without digits change even axial RoPE,
-whose class token stays at the origin.
-
-Losses and shift steps have coordinates below `Size.reach`, about twice the largest grid that is read. The
-release has 100 for grids of up to 42; with as few steps as here, that would hardly ever put a patch where
-larger grids have theirs.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from itertools import repeat
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
+from torch import nn
 
 from ..data import images
-from ..encodings import AxialRoPE, Learned, Sinusoidal
-from ..models import ImageClassifier
-from ..seqpe import SeqPE
+from ..evaluation.protocols import unseen_sides
+from ..models import ImageClassifier, TransformerConfig
 from ..streams import Streams
 from ..training.batch import Batch
 from ..training.config import TrainingConfig
-from ..training.seqpe_losses import grid_losses
 from ..training.shifts import GridShiftSteps
 from ..validation import named
-from . import classification
-from .classification import Asked, Things, View, shuffled, swept
-from .image_tasks import HELD_OUT_SEED, Direction, Frame, Pictures, Task, WholeImage
-from .methods import EQUAL, Method, listed
-from .run import Run
-
-
-@dataclass(frozen=True, kw_only=True)
-class Size(classification.Size):
-    """What a profile fixes for every method: the model, the schedule, the pictures."""
-
-    data_set: str
-    frame: Frame
-    grids: tuple[int, ...]
-    """Patches along a side of the larger pictures."""
-    direction: Direction
-    reach: int
-    """Coordinates of shift steps and losses lie below this."""
-
-    @property
-    def grid(self) -> tuple[int, int]:
-        """Rows and columns of the trained grid."""
-        return self.frame.grid, self.frame.grid
-
-
-DIGITS = {"data_set": "digits", "frame": Frame(2, 4), "direction": Direction((0, 1), 2)}
-CLOTHES = {"data_set": "fashion-mnist", "frame": Frame(4, 7), "direction": Direction((1, 8), 3)}
-SIZES = {
-    "smoke": Size(32, 2, 2, 16, 40, 100, **DIGITS, grids=(6,), reach=30),
-    "laptop": Size(64, 4, 4, 64, 800, 2_000, **CLOTHES, grids=(10, 14), reach=30),
-    "gpu": Size(192, 6, 6, 256, 4_000, 5_000, "bfloat16", **CLOTHES, grids=(10, 14, 21), reach=45),
-}
-EMBEDDING = SeqPE(digits=2, dims=2, class_token=True)
-
-
-def _streams(width: int) -> Streams:
-    part = width // 8
-    return Streams(row=part, col=part, sem=width - 2 * part)
-
-
-SHIFTED = {"positions": lambda s: GridShiftSteps(s.grid, 2 * (s.reach,))}
-TAUGHT = {"auxiliary": lambda s: grid_losses(s.grid, 2 * (s.reach,), columns=EMBEDDING.width)}
-
-METHODS = listed(
-    Method("none", "no places"),
-    Method("learned", "a table of the trained grid", "none", {"encoding": lambda s: Learned(grid=s.grid)}),
-    Method("sinusoidal", "sinusoids of row and column added", "none", {"encoding": Sinusoidal(dims=2)}),
-    Method("sinusoidal-shifts", "shift steps", "sinusoidal", training=SHIFTED),
-    Method("axial-rope", "rotated by row and column", "none", {"encoding": AxialRoPE()}),
-    Method("axial-rope-shifts", "shift steps", "axial-rope", training=SHIFTED),
-    Method(
-        "separated-sinusoidal",
-        "streams of row and column",
-        "none",
-        {"streams": lambda s: _streams(s.width), "encoding": "sinusoidal"},
-    ),
-    Method(
-        "separated-sinusoidal-wide",
-        EQUAL,
-        "separated-sinusoidal",
-        {"streams": lambda s: _streams(s.width + s.width // 4)},
-    ),
-    Method("seqpe-plain", "digit strings in a term of the score", "none", {"encoding": EMBEDDING}),
-    Method("seqpe", "shift steps and both losses", "seqpe-plain", training=SHIFTED | TAUGHT),
-    Method(
-        "seqpe-multiply",
-        "queries and keys multiplied, as released",
-        "seqpe",
-        {"encoding": replace(EMBEDDING, site="multiply", per_layer=True)},
-    ),
-    axes=2,
-)
-"""How a patch tells where it is, in the order of tables."""
+from .base import Experiment
+from .classification import Asked, View, Views, score, shuffled
+from .image_methods import METHODS, SIZES, Size
+from .image_tasks import HELD_OUT_SEED, Pictures, Task, WholeImage
+from .methods import changed
+from .run import Data, Fingerprint, Found, Run, last
+from .sweep import Sweep
 
 TASKS = ("class", "direction")
 
@@ -125,20 +48,19 @@ MOVED = {
 """By how many rows and columns the trained grid is moved: to places that shift steps and losses reach, and to
 others that two digits write and no step and no loss had."""
 
+FIRST = 64
+"""Validation pictures that a fingerprint reads."""
 
 splits_of = lru_cache(maxsize=1)(images.load)
 
 
 @dataclass(frozen=True)
-class ImageTask(Things):
+class ImageTask(Data):
     """What is asked of the images of a size: "class" or "direction". Rows of a table are compared within a
     task."""
 
     size: Size
     task: str
-
-    axes: ClassVar = 2
-    first: ClassVar = 64
 
     @property
     def side(self) -> int:
@@ -161,20 +83,31 @@ class ImageTask(Things):
 
     @property
     def larger(self) -> tuple[tuple[str, int], ...]:
-        """The larger pictures: how, and patches along a side."""
+        """How, and patches along a side."""
         changes = ("upscaled", "canvas") + ("spread",) * self.asked.spreads
         return tuple((change, grid) for change in changes for grid in self.size.grids)
 
     def unseen_at(self, config: Run, grid: int, rule: str = "grow", move: tuple[int, ...] = (0, 0)) -> str:
-        """The sides of a view of a grid, moved or under a rule, that training never showed."""
-        furthest, larger = max(move) + grid, grid > self.side
-        return self.unseen(config, furthest=furthest, larger=larger, between=rule == "fit")
+        """The sides of a view of a grid, moved or under a rule, that training never showed, as `unseen_sides`
+        names them. Cells are counted from 1; the class token, which stays at the origin, is not counted."""
+        seen, training, larger, between = self.side + 1, config.training, grid > self.side, rule == "fit"
+        if isinstance(training.positions, GridShiftSteps):
+            seen = max(seen, training.positions.trained_indices())
+        if training.auxiliary is not None:
+            seen = max(seen, training.auxiliary.trained_indices(1))
+        return unseen_sides(
+            config.model.encodings,
+            index=between or max(move) + grid >= seen,
+            length=larger,
+            distance=between or larger,
+            reach=self.side + 1,
+        )
 
     def model(self, config: Run) -> ImageClassifier:
         return ImageClassifier(config.model, self.asked.n_classes(self.splits), self.size.frame.patch)
 
     def batches(self, config: Run) -> Iterator[Batch]:
-        """The same pictures in the same order for every method of a seed, in shift steps all moved alike."""
+        """Of a seed the same for every method, in shift steps all moved alike."""
         splits, training = self.splits, config.training
         run = {"seed": config.seed, "steps": training.steps}
         drawn = self.asked.batches(splits, self.size.frame, batch_size=training.batch_size, **run)
@@ -182,8 +115,25 @@ class ImageTask(Things):
         for one, at in zip(drawn, places, strict=False):
             yield Batch(splits.standardised(one.images).numpy(), one.labels, at)
 
+    def begins(self, config: Run, model: nn.Module, device: str) -> Fingerprint:
+        held_out = self.held_out("validation")
+        few = Asked(*(None if part is None else part[:FIRST] for part in held_out))
+        return {"initial_nats": [score(config, model, few, device)["nats"]]}
+
+    def ends(
+        self, config: Run, model: nn.Module | None, losses: list[float], watch: Any, device: str
+    ) -> Found:
+        training, metrics = config.training, {}
+        if training.positions is not None:
+            met = training.positions.coverage(seed=config.seed, steps=training.steps)
+            metrics |= {f"covered_{what}": share for what, share in met.items()}
+        if model is not None:
+            metrics["train_nats"] = last(config, losses)
+            scored = score(config, model, self.held_out("validation"), device)
+            metrics |= {f"val_{name}": value for name, value in scored.items()}
+        return metrics, []
+
     def pictures(self, split: str, change: str | None = None, grid: int = 0) -> Pictures:
-        """The pictures of a held-out split, as they are or made larger."""
         splits, size = self.splits, self.size
         spread, side = grid if change == "spread" else None, grid * size.frame.patch
         drawn = self.asked.held_out(splits, getattr(splits, split), size.frame, size.held_out, grid=spread)
@@ -199,8 +149,7 @@ class ImageTask(Things):
         return Asked(self.splits.standardised(drawn.images), torch.from_numpy(drawn.labels.copy()))
 
     def views(self, config: Run, model: ImageClassifier) -> Iterator[View]:
-        """Patches shuffled, the trained grid moved, larger pictures; shuffled on canvases, too, under the
-        rule that suits them."""
+        """Patches shuffled, the trained grid moved, larger pictures; shuffled on canvases too."""
 
         def mixed(asked: Asked, reader: ImageClassifier = model) -> Asked:
             at = reader.positions(*reader.grid(asked.inputs))
@@ -215,14 +164,12 @@ class ImageTask(Things):
             yield View(f"moved-{name}", {"kind": "moved", **about}, plain._replace(places=at), model)
         for change, grid in self.larger:
             asked = self.held_out("test", change, grid)
-            for rule in rules_for(config, change):
-                reader = model.extended(fit=(self.side, self.side)) if rule == "fit" else model
-                about = {
-                    "change": change,
-                    "grid": grid,
-                    "rule": rule,
-                    "unseen": self.unseen_at(config, grid, rule),
-                }
+            # Canvases and spread pictures are read where the grid grows, if it can: fitted, their things
+            # would be nearer to each other than ever.
+            for rule in rules_of(config) if change == "upscaled" else (suited(config, change),):
+                reader = model.extended(fit=self.size.grid) if rule == "fit" else model
+                unseen = self.unseen_at(config, grid, rule)
+                about = {"change": change, "grid": grid, "rule": rule, "unseen": unseen}
                 yield View(f"{change}-{grid}/{rule}", {"kind": "view", **about}, asked, reader)
                 if change == "canvas" and rule == suited(config, change):
                     about = {"kind": "shuffled", **about}
@@ -256,12 +203,6 @@ def rules_of(config: Run) -> tuple[str, ...]:
     return ("fit",) if encoding == "learned" else ("grow", "fit")
 
 
-def rules_for(config: Run, change: str) -> tuple[str, ...]:
-    """Those by which a larger picture is read. Canvases and spread pictures are read where the grid grows, if
-    it can: fitted, their things would be nearer to each other than ever."""
-    return rules_of(config) if change == "upscaled" else (suited(config, change),)
-
-
 def suited(config: Run, change: str) -> str:
     """The rule that suits a larger picture: fitted where it is upscaled or there is no other."""
     rules = rules_of(config)
@@ -274,35 +215,49 @@ def moves_of(config: Run) -> dict[str, tuple[int, int]]:
 
 
 CELLS = {f"{name}/{task}": (name, task) for task in TASKS for name in METHODS}
-"""The method and the task of a run, by what it is called."""
 
 
 def run_of(experiment: str, profile: str, cell: str, seed: int, rate: float) -> Run:
-    """The run of a method and task, such as "learned/direction", at the size of its profile."""
     method, task = named("method", cell, CELLS)
-    data = ImageTask(SIZES[profile], task)
-    return classification.run_of(data, experiment, profile, method, cell, seed, rate)
+    size, data = SIZES[profile], ImageTask(SIZES[profile], task)
+    dense, length = Streams.dense(size.width), data.tokens()
+    model = TransformerConfig(
+        dense, size.n_layers, size.n_heads, "none", max_length=length, causal=False, axes=2
+    )
+    training = TrainingConfig(size.steps, size.batch_size, 1, rate, precision=size.precision)
+    model = changed(model, "model", method, size, axes=2)
+    training = changed(training, "training", method, size, axes=2)
+    return Run(experiment, profile, cell, seed, model, training, data)
 
 
 GUESSES = ("none/direction",)
 """Without places a direction can only be guessed: every rate ends at chance, and no further one is tried."""
 
-SCREEN = swept(
+SCREEN = Sweep(
     name="image_screen",
     title="Learning rates of the image classifiers",
+    order=7,
     methods=tuple(CELLS),
     smoke=("axial-rope/class",),
     config_of=run_of,
+    rates=(1e-3, 2e-3, 4e-3),
+    score="val_nats",
+    default=2e-3,
     stops=GUESSES,
     costs={"smoke": 2.0, "laptop": 100.0},
 )
+"""Over the whole schedule: a direction is found after a plateau, before which a shorter one would rank
+nothing."""
 
-EXPERIMENT = classification.classification(
-    SCREEN,
+EXPERIMENT = Experiment(
     name="images",
     title="Images at grids never trained",
     question="""What does each way to tell the place of a patch reach at the trained grid, on upscaled
         images and on larger canvases?""",
+    order=8,
+    methods=tuple(CELLS),
     smoke=("axial-rope/class", "learned/direction", "seqpe/direction"),
     costs={"smoke": 3.0, "laptop": 150.0},
+    plan=partial(SCREEN.measured, (Views(),)),
+    waits=SCREEN.before,
 )
