@@ -55,7 +55,6 @@ from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
-from sepnb.training.memory import SegmentMemory, in_segments
 
 figures.use_style()
 # The profile chooses sizes; every profile runs the same code.
@@ -628,9 +627,9 @@ figures.show(
 # $$ (eq-relative-memory)
 #
 # If positions counted from the start of each segment, two visible tokens would have the same position. Distances simply continue across the
-# border. `in_segments` of {mod}`sepnb.training.memory` reads a text in this way, and the model trained above shows two consequences. If the
-# memory holds the whole text, reading in segments gives the same as reading at once. If it holds one segment, a byte influences one more
-# segment with each layer, and no more.
+# border. A trained model makes the same keys and values from $m$ every time, so it can keep these instead: a KV cache with `room` for a few
+# tokens reads a text in this way. The model trained above shows two consequences. If the memory holds the whole text, reading in segments
+# gives the same as reading at once. If it holds one segment, a byte influences one more segment with each layer, and no more.
 
 # %%
 segment, targets = 16, torch.from_numpy(held_out[:24, 1 : L + 1]).long().to(device)
@@ -643,21 +642,24 @@ def alone(tokens):
     return torch.cat([xl(piece) for piece in tokens.split(segment, dim=1)], dim=1)
 
 
-def restarted(tokens):
-    """A memory as it should not be: each segment's positions begin at 0."""
-    memory = SegmentMemory(xl, len(tokens), L)
-    at = torch.arange(segment, device=device)
+def in_segments(tokens, size, positions=None):
+    """Each segment after the last `size` tokens before it."""
+    cache = xl.make_cache(len(tokens))
+    cache.room = size
     pieces = tokens.split(segment, dim=1)
-    return torch.cat([memory(piece, at) for piece in pieces], dim=1)
+    return torch.cat([xl(piece, positions, cache) for piece in pieces], dim=1)
 
 
 ways = {
     "each segment alone": alone,
-    "memory of half a segment": partial(in_segments, xl, length=segment, size=8),
-    "memory of one segment": partial(in_segments, xl, length=segment, size=16),
-    "memory of the whole text": partial(in_segments, xl, length=segment, size=L),
+    "memory of half a segment": partial(in_segments, size=8),
+    "memory of one segment": partial(in_segments, size=16),
+    "memory of the whole text": partial(in_segments, size=L),
     "at once": xl,
-    "memory, positions from 0 on": restarted,
+    # As it should not be: each segment's positions begin at 0.
+    "memory, positions from 0 on": partial(
+        in_segments, size=L, positions=torch.arange(segment, device=device)
+    ),
 }
 
 # %%

@@ -4,7 +4,7 @@
 
 (q_i + u) . k_j is content with content and a bias of the key's content; (q_i + v) . W_r R is content with
 distance and a bias of the distance. R_t holds the sines and then the cosines of t w_m, w_m = 10000^(-2m/D),
-and W_r maps it to one vector per head. The segment recurrence of the paper is `sepnb.training.memory`.
+and W_r maps it to one vector per head. The paper's memory of segments is a cache with `room`.
 
 Shape letters: B batch, H heads, N query length, M key length, d head width, D width of R, e columns.
 """

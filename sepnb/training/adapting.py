@@ -197,7 +197,6 @@ class LowRank(nn.Module):
         self.up = nn.ParameterList(nn.Parameter(weight.new_zeros(count, rank)) for count in rows)
 
     def forward(self, weight: Tensor) -> Tensor:
-        """The changed weight, `[rows of W_Q + rows of W_K, columns]`."""
         return weight + torch.cat([up @ down for up, down in zip(self.up, self.down, strict=True)])
 
 

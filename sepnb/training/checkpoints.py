@@ -71,7 +71,6 @@ def take(
 
 
 def _copied(state: Any) -> Any:
-    """The same containers with copies of their tensors."""
     if isinstance(state, Tensor):
         return state.detach().cpu().clone()
     if isinstance(state, dict):

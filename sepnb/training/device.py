@@ -60,7 +60,6 @@ def optimiser(
 
 
 def on_gpu(model: nn.Module) -> bool:
-    """Whether all weights are on a GPU."""
     return all(parameter.is_cuda for parameter in model.parameters())
 
 

@@ -234,7 +234,6 @@ def _encoded(encoder: SequentialPositionEncoder, positions: list[np.ndarray]) ->
 
 
 def _taught(encoder: SequentialPositionEncoder, positions: np.ndarray) -> list[Tensor]:
-    """The teacher's embeddings: without dropout, without gradient."""
     noisy = encoder.training and encoder.transformer.config.dropout > 0
     if noisy:
         encoder.eval()

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig
 from sepnb.models.transformer import Transformer
 from sepnb.streams import Streams
-from sepnb.training.memory import SegmentMemory, in_segments
 
 CONFIG = TransformerConfig(Streams(pos=8, sem=24), 1, 4, "learned", mode="strict", max_length=16)
 IMAGES = TransformerConfig(Streams.dense(32), 1, 4, "axial-rope", causal=False, axes=2, max_length=16)
@@ -60,13 +59,9 @@ def test_a_model_wider_than_any_is_refused_before_it_is_looked_at(unhooked):
     refused(lambda: Streams.dense(HUGE), "the width of stream 'sem'")
 
 
-def test_what_is_made_of_a_model_is_made_with_sizes(model, unhooked):
-    text = torch.zeros(1, 4).long()
-    for value in (NAN, 0, None):
-        refused(lambda value=value: SegmentMemory(model, 2, value), "size")
-        refused(lambda value=value: in_segments(model, text, length=value, size=2), "length")
-        if value is not None:
-            refused(lambda value=value: model.position_tables(4, length=value), "length")
+def test_tables_are_made_for_a_length(model, unhooked):
+    for value in (NAN, 0):
+        refused(lambda value=value: model.position_tables(4, length=value), "length")
 
 
 TOKENS = torch.zeros(2, 4, dtype=torch.int64)

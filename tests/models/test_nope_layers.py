@@ -11,7 +11,6 @@ from sepnb.analysis.scores import split_scores
 from sepnb.encodings import RoPE, Site, YaRN
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
 from sepnb.streams import Streams
-from sepnb.training.memory import in_segments
 
 from ..encodings.cases import ON_TEXTS, N, heard, model, one_full_pass, tokens
 from ..encodings.references import EXACT, Written
@@ -53,7 +52,6 @@ def test_it_is_every_so_many_layers_in_every_kind_of_model(built, text, every, f
     with torch.no_grad():
         logits = made(at, GAPS)
         torch.testing.assert_close(logits, Plain(made)(at, GAPS), rtol=0, atol=1e-10)
-        torch.testing.assert_close(in_segments(made, at, length=4, size=N), made(at), rtol=0, atol=1e-10)
         for scores in split_scores(made, at):
             bare = (scores.layer + 1) % every == 0
             assert ("encoding" in scores.terms) is not bare

@@ -11,7 +11,6 @@ from sepnb.analysis.flops import products_of
 from sepnb.models import LanguageModel, compile_formulas
 from sepnb.models.fast import kernels
 from sepnb.streams import Streams
-from sepnb.training.memory import SegmentMemory
 
 from .trained import close, outcome
 
@@ -64,14 +63,16 @@ def test_windows_packed_documents_and_given_positions_are_cut_with_the_queries(b
     assert calls.count((3, 11)) == 2 * 5
 
 
-def test_the_keys_of_a_segment_memory_are_heard_by_every_piece(built, text, calls):
+def test_the_keys_that_a_cache_holds_are_heard_by_every_piece(built, text, calls):
     model = built(STREAMS["dense"], encoding="transformer-xl")
     tokens, found = text(2, 2 * N), []
     for backend in (None, "eager"):
         compile_formulas(model, backend)
-        memory = SegmentMemory(model, 2, 5)
-        memory(tokens[:, :N])
-        found.append(outcome(model, tokens[:, N:], read_by=memory))
+        cache = model.make_cache(2)
+        cache.room = 5
+        with torch.no_grad():
+            model(tokens[:, :N], cache=cache)
+        found.append(outcome(model, tokens[:, N:], cache=cache))
     close(*found, atol=1e-12)
     assert (4, 9) in calls and (3, 16) in calls
 

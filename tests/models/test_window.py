@@ -16,7 +16,6 @@ from sepnb.models import LanguageModel, TransformerConfig, compile_formulas, win
 from sepnb.models.context import AttentionContext
 from sepnb.models.fast import kernels
 from sepnb.streams import Streams
-from sepnb.training.memory import in_segments
 
 from ..encodings.cases import CASES, IN_SHAPES, KINDS, STREAMS, TIGHT, N, heard, model, tokens
 from ..shared import refused
@@ -224,14 +223,6 @@ def test_a_rolling_cache_serves_no_wider_window():
         for cache in (wide.make_cache(2), plain.make_cache(2)):
             pieces = [narrow(piece, cache=cache) for piece in tokens().split([5, 1, 3], dim=1)]
             torch.testing.assert_close(torch.cat(pieces, dim=1), narrow(tokens()), **TIGHT)
-
-
-@pytest.mark.parametrize("name", ["transformer-xl", "cope", "alibi"])
-def test_a_segment_memory_as_long_as_a_window_is_one_full_pass(name):
-    made = of_shape(name).eval()
-    with torch.no_grad():
-        ours = in_segments(made, tokens(), length=4, size=W - 1)
-        torch.testing.assert_close(ours, made(tokens()), **TIGHT)
 
 
 # --- the config
