@@ -47,7 +47,6 @@ from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
 from sepnb.seqpe import digits, distillation_loss
 from sepnb.seqpe.digits import misaligned, period
-from sepnb.seqpe.geometry import displacement, spread
 from sepnb.training import train
 from sepnb.training.seqpe_losses import encoder_of
 
@@ -324,14 +323,8 @@ for what, name in THREE.items():
 
 # %% [markdown]
 # At the first layer, a window of the stream is a cloud of points, one for each place. We measure how far it has moved from the
-# cloud at 0, place by place ({func}`~sepnb.seqpe.geometry.displacement`), in units of the width of that cloud
-# ({func}`~sepnb.seqpe.geometry.spread`). Shuffling the places of the cloud at 0 would move it by $\sqrt 2$ widths on average.
-#
-# ```{literalinclude} ../../sepnb/seqpe/geometry.py
-# :pyobject: displacement
-# :start-at: return
-# :dedent:
-# ```
+# cloud at 0, place by place, in units of the width of that cloud. Shuffling the places of the cloud at 0 would move it by $\sqrt 2$ widths on
+# average.
 
 
 # %%
@@ -340,7 +333,17 @@ def cloud(model, start):
     at = start + torch.arange(small.length, device=device)
     nothing = torch.zeros(1, len(at), config.streams.widths["sem"], device=device)
     state = model.eval().transformer.input_state(nothing.double(), at)
-    return state["pos"][0].detach()
+    return state["pos"][0].detach().double()
+
+
+def displacement(one, other):
+    """How far two clouds lie apart, place by place."""
+    return (one - other).square().sum(dim=1).mean().sqrt().item()
+
+
+def spread(one):
+    """How far the places of a cloud lie from their mean."""
+    return displacement(one, one.mean(dim=0))
 
 
 away, width = {}, {}

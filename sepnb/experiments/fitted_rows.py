@@ -170,11 +170,47 @@ class Fitted(Measure):
             rows += read(config, self.texts, longer, **what, device=at.device)
             readers[name] = self.reader(longer, name)
         metrics["fit_cpu_s"] = begun.cpu_s
-        rows += divergences(config, self, model, readers, device=at.device)
-        rows += recovered(config, self, model, device=at.device)
+        rows += self.divergences(config, model, readers, at.device)
+        rows += self.recovered(config, model, at.device)
         rows = [row for row in rows if row.get("scope") != "tight"]  # "part" has these windows of each
         at.done(self.looks)
         return metrics | metrics_of(rows, length), rows
+
+    def recovered(self, config: Run, model: LanguageModel, device: str) -> Rows:
+        """The second half of the trained length, with the trained rows, those of the first half in their
+        place, and rows that were fitted in their place."""
+        length = self.texts.beyond.length
+        halved, held = lengthened(model, length, known=length // 2), self.texts.passages(config)
+        windows = held.tokens[held.scopes["part"], : length + 1]
+        how = self.texts.how(config, device, length)
+
+        def level(rows: str, reader: LanguageModel) -> dict[str, Any]:
+            bits = evaluate(reader, windows, **how).bits[:, length // 2 :]
+            return {"kind": "recovered", "rows": rows, "bits_per_byte": float(bits.mean())}
+
+        rows = [level("trained", model), level("repeated", halved)]
+        fit = replace(self.fit, length=length)
+        fit_rows(halved, length // 2, self.batches(config, length), fit, device=device)
+        return [*rows, level("fitted", halved)]
+
+    def divergences(
+        self, config: Run, model: LanguageModel, readers: Mapping[str, LanguageModel], device: str
+    ) -> Rows:
+        """How far predictions move past the trained length under each reader, see `moved`, bin by bin as far
+        as it has rows."""
+        beyond, held = self.texts.beyond, self.texts.passages(config)
+        tokens = held.tokens[held.scopes["tight"], :-1]
+        rows: Rows = []
+        for name, reader in readers.items():
+            longest = self.fit.length if name in FITS else beyond.longest
+            how = self.texts.how(config, device, longest)
+            bits = moved(model, reader, tokens[:, :longest], length=beyond.length, **how)
+            for start, stop in pairwise(edge for edge in beyond.edges[1:] if edge <= longest):
+                mean = float(bits[:, start - beyond.length : stop - beyond.length].mean())
+                rows.append(
+                    {"kind": "divergence", "reading": name, "start": start, "stop": stop, "bits": mean}
+                )
+        return rows
 
 
 @dataclass(frozen=True)
@@ -204,53 +240,6 @@ class Validated(Measure):
         score = float(np.mean([row["bits_per_byte"] for row in rows]))
         rate = fitting.fit.learning_rate
         return {"rows_learning_rate": rate, "fitted_val_bits_per_byte": score}, rows
-
-
-def recovered(config: Run, fitting: Fitted, model: LanguageModel, *, device: str = "cpu") -> Rows:
-    """Bits per byte of the second half of the trained length: with the trained rows, with those of the first
-    half again in their place, and with rows that were fitted in their place. Rows of the kind "recovered"."""
-    length = fitting.texts.beyond.length
-    halved = lengthened(model, length, known=length // 2)
-    held = fitting.texts.passages(config)
-    windows = held.tokens[held.scopes["part"], : length + 1]
-    how = fitting.texts.how(config, device, length)
-
-    def level(rows: str, reader: LanguageModel) -> dict[str, Any]:
-        bits = evaluate(reader, windows, **how).bits[:, length // 2 :]
-        return {"kind": "recovered", "rows": rows, "bits_per_byte": float(bits.mean())}
-
-    rows = [level("trained", model), level("repeated", halved)]
-    fit_rows(
-        halved,
-        length // 2,
-        fitting.batches(config, length),
-        replace(fitting.fit, length=length),
-        device=device,
-    )
-    return [*rows, level("fitted", halved)]
-
-
-def divergences(
-    config: Run,
-    fitting: Fitted,
-    model: LanguageModel,
-    readers: Mapping[str, LanguageModel],
-    *,
-    device: str = "cpu",
-) -> Rows:
-    """How far predictions move past the trained length under each reader, in bits, bin by bin as far as it
-    has rows, on the scope "tight": rows of the kind "divergence", see `moved`."""
-    beyond, held = fitting.texts.beyond, fitting.texts.passages(config)
-    tokens = held.tokens[held.scopes["tight"], :-1]
-    rows: Rows = []
-    for name, reader in readers.items():
-        longest = fitting.fit.length if name in FITS else beyond.longest
-        how = fitting.texts.how(config, device, longest)
-        bits = moved(model, reader, tokens[:, :longest], length=beyond.length, **how)
-        for start, stop in pairwise(edge for edge in beyond.edges[1:] if edge <= longest):
-            mean = float(bits[:, start - beyond.length : stop - beyond.length].mean())
-            rows.append({"kind": "divergence", "reading": name, "start": start, "stop": stop, "bits": mean})
-    return rows
 
 
 def metrics_of(rows: Rows, length: int) -> Metrics:

@@ -20,13 +20,8 @@ from .run import HERE, At, Found, Measure, Metrics, Rows, Run
 from .texts import TextExperiment
 
 METHODS = (
-    "none",
-    "learned",
-    "separated-learned",
-    "strict-learned",
-    "sinusoidal",
-    "separated-sinusoidal",
-    "rope",
+    *("none", "learned", "separated-learned", "strict-learned"),
+    *("sinusoidal", "separated-sinusoidal", "rope"),
 )
 
 JUDGED = ("none", "learned", "separated-learned")

@@ -177,13 +177,14 @@ def facets(name: str) -> Facets:
 
 
 def _unusual(one: Any, *names: str) -> list[str]:
-    """What of a config is not its default, of these fields or of all. The base of a short period and the
-    heads of a loss follow from the columns that position has."""
+    """What of a config is not its default, of these fields or of all. The heads of a loss, and a base that is
+    no whole number, that of a short period, follow from the columns that position has."""
     changed = []
     for each in fields(one):
         value = getattr(one, each.name)
         if each.name != "n_heads" and (not names or each.name in names) and value != each.default:
-            changed.append(f"{type(one).__name__}.{each.name}={'short' if each.name == 'base' else value}")
+            told = "short" if each.name == "base" and value % 1 else value
+            changed.append(f"{type(one).__name__}.{each.name}={told}")
     return changed
 
 

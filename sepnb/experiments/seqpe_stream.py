@@ -101,19 +101,10 @@ that do not know the order of the bytes yet."""
 
 
 PUBLISHED = (
-    "separated-sinusoidal-shifts",
-    "separated-seqpe-plain",
-    "separated-seqpe-shifts",
-    "separated-seqpe-contrastive",
-    "separated-seqpe",
-    "separated-seqpe-still",
-    "strict-sinusoidal-shifts",
-    "strict-seqpe-plain",
-    "strict-seqpe",
-    "dense-sinusoidal-shifts",
-    "dense-seqpe",
-    f"{SCORE}-contrastive",
-    SCORE,
+    *("separated-sinusoidal-shifts", "separated-seqpe-plain", "separated-seqpe-shifts"),
+    *("separated-seqpe-contrastive", "separated-seqpe", "separated-seqpe-still"),
+    *("strict-sinusoidal-shifts", "strict-seqpe-plain", "strict-seqpe"),
+    *("dense-sinusoidal-shifts", "dense-seqpe", f"{SCORE}-contrastive", SCORE),
 )
 """What is run: the series of the separated model whole but for its base, the ends of the others, and the
 digit strings alone of the strict one, which say whether it depends on its indices. All were named before any

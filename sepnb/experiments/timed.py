@@ -132,15 +132,6 @@ def built(kind: type[Built], model: TransformerConfig, seed: int, device: str) -
     return kind(model).to(device)
 
 
-def quartiles(ratios: Ratios, times: Times) -> Metrics:
-    """The median of every ratio over the rounds by its name, and its quartiles."""
-    metrics: Metrics = {}
-    for name, (above, below) in ratios.items():
-        ratio = paired_ratio(times[above], times[below])
-        metrics |= {name: ratio.median, f"{name}_lower": ratio.lower, f"{name}_upper": ratio.upper}
-    return metrics
-
-
 def run(config: TimedRun, *, device: str = "cpu", progress: Progress | None = None) -> Record:
     """Time one cell; on a CPU with one thread, whatever the process may use.
 
@@ -156,7 +147,11 @@ def run(config: TimedRun, *, device: str = "cpu", progress: Progress | None = No
     config.check(steps)
     on_repeat = None if progress is None else lambda repeat: progress(repeat + 1, config.repeats)
     times = interleaved(steps, repeats=config.repeats, device=device, on_repeat=on_repeat)
-    metrics = quartiles(config.ratios(times), times) | config.counted(times, steps) | {"timed_threads": 1}
+    metrics: Metrics = {}
+    for name, (above, below) in config.ratios(times).items():
+        ratio = paired_ratio(times[above], times[below])
+        metrics |= {name: ratio.median, f"{name}_lower": ratio.lower, f"{name}_upper": ratio.upper}
+    metrics |= config.counted(times, steps) | {"timed_threads": 1}
     if config.compiler is not None:
         torch.compiler.reset()
     return recorded(config, clock, metrics, config.rows(times), config.fingerprint(device))

@@ -63,19 +63,3 @@ def likeness(one: Float[Tensor, "m D"], other: Float[Tensor, "m D"]) -> float:
     pairs = torch.triu_indices(len(one), len(one), offset=1)
     grams = [(window.detach().double() @ window.detach().double().T)[*pairs].cpu() for window in (one, other)]
     return float(np.corrcoef(*(gram.numpy() for gram in grams))[0, 1])
-
-
-def spread(window: Float[Tensor, "m D"]) -> float:
-    """How far the embeddings of a window lie from each other: the root of their mean squared distance from
-    their mean. Of a window whose places cannot be told apart it is 0."""
-    window = window.detach().double()
-    return float((window - window.mean(dim=0)).square().sum(dim=1).mean().sqrt())
-
-
-def displacement(one: Float[Tensor, "m D"], other: Float[Tensor, "m D"]) -> float:
-    """How far one window lies from another, place by place: the root of the mean squared distance.
-
-    Of a window and the same places in random order it is sqrt(2) times the spread in the mean. A window that
-    is turned, which its inner products do not show, is displaced.
-    """
-    return float((one.detach().double() - other.detach().double()).square().sum(dim=1).mean().sqrt())
