@@ -41,16 +41,13 @@ COMPARED ?= separated-sinusoidal,rope
 TUNED ?= separated-sinusoidal/position,rope/maps
 SLOWED = $(BIN)/sepnb run --profile $(PROFILE) --device $(DEVICE) --jobs $(JOBS)
 
-.PHONY: help book pdf paper french test oracles cluster bench notebooks lab serve slowed gpu install lock clean
+.PHONY: help book paper french test oracles cluster bench notebooks lab serve slowed gpu install lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1 \2/p' Makefile | awk '{ $$2 = sprintf("%-10s", $$2) } 1'
 
 book: install ## execute the chapters that changed and build the HTML book
 	@$(BIN)/sepnb build
-
-pdf: book ## print the built book to build/book.pdf, with Chromium
-	@$(BIN)/python -m sepnb.companion.editions.pdf
 
 paper: book ## set the paper from the records, as build/paper.pdf, with typst
 	@$(BIN)/uv pip install -q $(UV_FLAGS) --no-deps --require-hashes --target $(TYPST) --requirement requirements-paper.txt
@@ -78,10 +75,10 @@ bench: install ## time the encodings beside x-transformers (KEEP=laptop: and sto
 	@$(WITH_ORACLES) $(BIN)/sepnb $(if $(KEEP),run encoding_speed --profile $(KEEP),bench encodings)
 
 notebooks: install ## write an .ipynb copy of every chapter beside its source; copies with edits are left
-	@$(BIN)/python -m sepnb.companion.editions.notebooks write
+	@$(BIN)/python -m sepnb.companion.book.notebooks write
 
 lab: install ## open the chapters in Jupyter Lab
-	@$(BIN)/python -m sepnb.companion.editions.notebooks write || true # it has said which have edits, and stay as they are
+	@$(BIN)/python -m sepnb.companion.book.notebooks write || true # it has said which have edits, and stay as they are
 	@$(BIN)/uv pip install -q $(UV_FLAGS) --constraint requirements.lock --requirement pyproject.toml --extra lab
 	@$(BIN)/jupyter lab notebooks
 
@@ -140,5 +137,5 @@ lock: install ## resolve requirements.lock again from pyproject.toml (UPGRADE=1:
 	@$(MAKE) --no-print-directory install
 
 clean: ## delete what was built (not .venv, not records, not notebooks with edits)
-	@[ ! -x $(BIN)/python ] || $(BIN)/python -m sepnb.companion.editions.notebooks clean
+	@[ ! -x $(BIN)/python ] || $(BIN)/python -m sepnb.companion.book.notebooks clean
 	rm -rf build _build notebooks/executed .pytest_cache .ruff_cache .hypothesis

@@ -27,7 +27,7 @@ FLOORS = (
     {"__main__"},  # the door to it
 )
 """From the ground up. A room imports from its own floor's rooms only itself."""
-COMPANION = ({"evidence", "run"}, {"check", "editions"}, {"book"})
+COMPANION = ({"evidence", "run"}, {"check"}, {"book"})
 """The rooms of the companion, from the ground up, by the same rule."""
 
 MOST_LOOSE = 6

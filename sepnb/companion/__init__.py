@@ -1,4 +1,2 @@
-"""From chapters to a checked book: `run` computes, `check` compares, `book` makes the pages.
-
-`editions` prints and packs them, and `evidence` shows verdicts.
-"""
+"""From chapters to a checked book: `run` computes, `check` compares, `book` makes the pages, `evidence` shows
+verdicts on them."""

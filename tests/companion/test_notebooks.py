@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from sepnb.companion.book import build as book
-from sepnb.companion.editions import notebooks
+from sepnb.companion.book import notebooks
 
 URL = "https://example.org/someone/book"
 

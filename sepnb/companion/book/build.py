@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 from sepnb import paths
 from sepnb.companion.book import languages, phone
 from sepnb.companion.book.dark import both_modes
-from sepnb.companion.editions.notebooks import with_setup
+from sepnb.companion.book.notebooks import with_setup
 from sepnb.companion.run import workers
 from sepnb.companion.run.chapters import Chapter, digest
 from sepnb.companion.run.execute import INJECTED, plain

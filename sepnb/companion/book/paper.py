@@ -8,14 +8,18 @@ reads them. So the paper and the book cannot say different things.
 import json
 import re
 import shutil
+import subprocess
 import sys
+import time
 from pathlib import Path
+
+import yaml
 
 from sepnb import claims, paths
 from sepnb.companion.book import chapter_figures, lint
 from sepnb.companion.book.number_role import number
-from sepnb.companion.editions.pages import about
 from sepnb.plots.looks import GROUND
+from sepnb.records.provenance import git_state
 
 MOST_PAGES = 8
 PROFILE = "laptop"  # of the numbers and figures
@@ -95,9 +99,13 @@ def stage(folder: Path) -> Path:
         # Paper is white, unlike the ground of the book's figures.
         (folder / f"{figure}{suffix}").write_bytes(content.replace(GROUND.encode(), b"#ffffff"))
         data["figures"][name] = {"file": f"{figure}{suffix}", "alt": meta["alt"]}
-    state = about()
-    data["authors"] = state.authors
-    data["state"] = f"sepnb {state.version} · commit {state.commit} · {state.day}"
+    cited = yaml.safe_load((paths.root() / "CITATION.cff").read_text(encoding="utf-8"))
+    commit, changed = git_state()
+    log = ["git", "log", "-1", "--format=%cs"]
+    day = subprocess.run(log, cwd=paths.root(), capture_output=True, text=True).stdout.strip()
+    state = f"commit {(commit or 'unknown')[:9]}{' with changes' if changed else ''}"
+    data["authors"] = [one["name"] for one in cited["authors"]]
+    data["state"] = f"sepnb {cited['version']} · {state} · {day or time.strftime('%Y-%m-%d')}"
     (folder / "numbers.json").write_text(json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8")
     shutil.copy(paths.root() / "book" / "references.bib", folder)
     shutil.copy(source() / "layout.typ", folder)

@@ -63,7 +63,7 @@ def examine() -> Iterator[Finding]:
     yield Finding(
         "Chromium",
         "ok" if found else "note",
-        found or "not found; the browser tests and the editions need it",
+        found or "not found; the browser tests need it",
     )
     build = paths.build()
     free = shutil.disk_usage(next(place for place in (build, *build.parents) if place.exists())).free / 1e9

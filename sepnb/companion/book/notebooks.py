@@ -1,6 +1,6 @@
 """Chapters as notebooks that people take away: one that opens anywhere, and copies whose edits are kept.
 
-`python -m sepnb.companion.editions.notebooks write` is `make notebooks`,
+`python -m sepnb.companion.book.notebooks write` is `make notebooks`,
 with `clean` a part of `make clean`.
 """
 

@@ -1,1 +1,0 @@
-"""The book in other forms: on paper, for reading devices, and its chapters as notebooks."""
