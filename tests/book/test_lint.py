@@ -5,7 +5,7 @@ import ast
 import pytest
 from markdown_it import MarkdownIt
 
-from sepnb.companion.book.lint import _markdown_cells, lint, sources
+from .prose import _markdown_cells, lint, sources
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,11 @@ import pytest
 from sepnb import claims, paths
 from sepnb.claims.ledger import Row
 from sepnb.claims.verdict import Verdict
-from sepnb.companion.book import lint, paper
+from sepnb.companion.book import paper
 from sepnb.plots import looks
 from sepnb.records import numbers
+
+from . import prose
 
 TEXT = (paths.root() / "book" / "paper" / "paper.typ").read_text(encoding="utf-8")
 SHORT = paths.root() / "book" / "paper" / "paper.md"
@@ -92,8 +94,8 @@ def test_the_paper_shows_what_the_role_of_the_book_shows(published, found, proje
 
 
 def test_the_paper_and_its_short_form_type_no_result():
-    assert paper.typed(TEXT) == []
-    assert lint.lint(SHORT) == []
+    assert prose.typed(TEXT) == []
+    assert prose.lint(SHORT) == []
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,7 @@ def test_the_paper_and_its_short_form_type_no_result():
     ],
 )
 def test_a_typed_result_is_refused_wherever_prose_is(line, refused):
-    assert paper.typed(f"Before.\n{line}\nAfter.") == ([line] if refused else [])
+    assert prose.typed(f"Before.\n{line}\nAfter.") == ([line] if refused else [])
 
 
 def test_all_that_does_not_resolve_is_said_at_once(monkeypatch):

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from sepnb import claims, experiments, paths
-from sepnb.companion.book import lint
 from sepnb.companion.check import published
 from sepnb.companion.evidence import headlines, ledger_page
 from sepnb.records.store import Record, Store
 
+from ..book import prose
 from ..shared import withdrawn
 
 HERE = Path(__file__).parent
@@ -167,7 +167,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> dict[str, claims.Row]:
 
 def test_every_verdict_that_prose_quotes_is_what_the_ledger_says_now(ledger) -> None:
     """The sentence before it was written for that word."""
-    pages = {path.name: path.read_text(encoding="utf-8") for path in lint.sources()}
+    pages = {path.name: path.read_text(encoding="utf-8") for path in prose.sources()}
     quoted = [(page, *one) for page, text in pages.items() for one in headlines.quoted(text)]
     assert len(quoted) == sum(text.count("{verdict}`") for text in pages.values()) > 20
     turned = [told for told in quoted if ledger[told[1]].verdict.word != told[2]]

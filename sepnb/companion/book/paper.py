@@ -16,7 +16,7 @@ from pathlib import Path
 import yaml
 
 from sepnb import claims, paths
-from sepnb.companion.book import chapter_figures, lint
+from sepnb.companion.book import chapter_figures
 from sepnb.companion.book.number_role import number
 from sepnb.plots.looks import GROUND
 from sepnb.records.provenance import git_state
@@ -27,11 +27,6 @@ NUMBER = re.compile(r'\bnum\("([^"]*)"\)')
 VERDICT = re.compile(r'\bverdict\("([^"]*)"\)')
 FIGURE = re.compile(r'\bchapter-figure\("([^"]*)"')
 COMMENT = re.compile(r"(?<!:)//.*$", re.M)
-GIVEN = re.compile(r"// given: \S.*$")
-# What is no prose: comments, math, code between backticks, labels and citations, the text of a string.
-_SILENT = re.compile(
-    COMMENT.pattern + r'|\$[^$]*\$|`[^`]*`|<[\w-]+>|@[\w-]+|"[^"]*"|\b(?:share|first): [\d.]+(?:%|fr)', re.M
-)
 
 
 class PaperError(RuntimeError):
@@ -72,13 +67,6 @@ def looked_up(text: str) -> dict[str, dict]:
     if problems:
         raise PaperError("\n".join(problems))
     return {"numbers": numbers, "verdicts": verdicts}
-
-
-def typed(text: str) -> list[str]:
-    """Lines of a source that contain a typed decimal or percentage and no `// given: reason`."""
-    prose = _SILENT.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text).splitlines()
-    lines = zip(text.splitlines(), prose, strict=True)
-    return [line.strip() for line, said in lines if lint.MEASURED.search(said) and not GIVEN.search(line)]
 
 
 def stage(folder: Path) -> Path:

@@ -78,6 +78,18 @@ def lint(source: Path | str) -> list[Problem]:
     return problems
 
 
+def typed(text: str) -> list[str]:
+    """Lines of a source of the paper that contain a typed decimal or percentage and no `// given: reason`."""
+    from sepnb.companion.book.paper import COMMENT  # brings the ledger, which the lint of pages does not need
+
+    # Comments, math, code between backticks, labels and citations, the text of a string.
+    silent = r'|\$[^$]*\$|`[^`]*`|<[\w-]+>|@[\w-]+|"[^"]*"|\b(?:share|first): [\d.]+(?:%|fr)'
+    prose = re.sub(COMMENT.pattern + silent, _blank, text, flags=re.M).splitlines()
+    lines = zip(text.splitlines(), prose, strict=True)
+    found = [line for line, said in lines if MEASURED.search(said)]
+    return [line.strip() for line in found if not re.search(r"// given: \S.*$", line)]
+
+
 def sources() -> list[Path]:
     """The project's prose: the book's pages and the chapters."""
     return [path for of in ("book/*.md", "notebooks/*.py") for path in sorted(paths.root().glob(of))]
