@@ -96,9 +96,9 @@ STRETCHED = {"factor": 4.0, "original_length": 128, "length": 200}
 TABLE = {"table": noise(6, 4), "positions": torch.arange(4, 9), "form": "corrected"}
 LEARNED = {"hidden": 4, "steps": 1, "seed": 1, "protocol": "masked", "activation": "relu"}
 EXTRAPOLATED: dict[str, dict[str, Any]] = {
-    "fourier": {"n_components": 2, "pick": "lowest", "per_dimension": True},
+    "fourier": {"n_components": 2, "pick": "lowest"},
     "learned": LEARNED,
-    "sinusoidal": {"align": "procrustes", "per_dimension": False},
+    "sinusoidal": {"align": "procrustes"},
     "alibi": {"tau": 2.0},
     "zero": {"everywhere": True},
     "interpolate": {"length": 9},

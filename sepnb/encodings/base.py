@@ -195,10 +195,6 @@ class PairModule(nn.Module, ABC):
         """The second argument of `combine`: relative positions int `[T]`, key minus query, to `[H, T]`."""
         raise NotImplementedError(f"{type(self).__name__} makes no score of its product and a number")
 
-    def share(self, first: "PairModule") -> None:
-        """Take over from the module of the first layer what all layers have in common: nothing, unless the
-        encoding says so."""
-
     @abstractmethod
     def prepare(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Any:
         """What `forward` needs of the positions, computed once and shared by the modules of all layers.

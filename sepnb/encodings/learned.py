@@ -14,7 +14,6 @@ from ..validation import number, one_of, whole
 from .base import Encoding, Heads, InputModule, Site
 
 SITES = ("input", "query_key")
-INTERPOLATIONS = ("bicubic", "bilinear")
 
 
 class LearnedInput(InputModule):
@@ -32,12 +31,12 @@ class LearnedInput(InputModule):
 
 class LearnedGrid(InputModule):
     """A table of the cells of a grid `[rows, columns, width]`, counted from (1, 1), and a row for the token
-    without a place, such as a class token, which stands at (0, 0). Between cells the table is interpolated as
-    `torch.nn.functional.interpolate` does with the corners of both grids aligned."""
+    without a place, such as a class token, which stands at (0, 0). Between cells the table is interpolated
+    bicubically, as `torch.nn.functional.interpolate` does with the corners of both grids aligned."""
 
     def __init__(self, width: int, encoding: "Learned") -> None:
         super().__init__()
-        self.grid, self.interpolation = encoding.grid, encoding.interpolation
+        self.grid = encoding.grid
         self.limit = tuple(side + 1 for side in self.grid)
         self.table = nn.Parameter(encoding.std * torch.randn(*self.grid, width))
         self.without_place = nn.Parameter(encoding.std * torch.randn(width))
@@ -78,7 +77,7 @@ class LearnedGrid(InputModule):
         sampled = nn.functional.grid_sample(
             self.table.movedim(-1, 0)[None].to(dtype),
             at.reshape(1, 1, -1, 2).to(dtype),
-            mode=self.interpolation,
+            mode="bicubic",
             padding_mode="border",
             align_corners=True,
         )
@@ -95,24 +94,21 @@ class Learned(Encoding):
             makes queries and keys, W_Q (x_i + P_i) and W_K (x_j + P_j), so that values hold no position.
         grid: rows and columns of the cells that a table of points has, see `LearnedGrid`; None: one row for
             each index below the model's `max_length`.
-        interpolation: "bicubic" or "bilinear", between the cells of a grid.
     """
 
     name = "learned"
     order = 2
     reads_index = True
     saturates_at = 0  # a table holds no differences
-    later = ("per_layer", "site", "interpolation")
+    later = ("per_layer", "site")
 
     std: float = 0.02
     per_layer: bool = False
     site: str = "input"
     grid: tuple[int, ...] | None = None
-    interpolation: str = "bicubic"
 
     def __post_init__(self) -> None:
         number("std", self.std, least=0)
-        one_of("interpolation", self.interpolation, INTERPOLATIONS)
         one_of("site", self.site, SITES)
         if self.grid is not None and not isinstance(self.grid, tuple):
             raise TypeError(f"grid must be a tuple, rows and columns, got {self.grid!r}")

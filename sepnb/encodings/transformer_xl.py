@@ -67,7 +67,7 @@ class TransformerXLScore(PairModule, Extendable):
     def __init__(self, heads: Heads, encoding: "TransformerXL") -> None:
         super().__init__()
         self.n_heads, self.head_width, self.width = heads.count, heads.width, heads.model_width
-        self.causal, self.tie, self.base = heads.causal, encoding.tie, encoding.base
+        self.causal, self.base = heads.causal, encoding.base
         self.extend(None)
         self.u = nn.Parameter(encoding.std * torch.randn(heads.count, heads.width))
         self.v = nn.Parameter(encoding.std * torch.randn(heads.count, heads.width))
@@ -80,17 +80,6 @@ class TransformerXLScore(PairModule, Extendable):
         self.frequencies, self.attention_factor = stretched(
             plain, dim=self.width, base=self.base, extension=extension
         )
-
-    def share(self, first: PairModule) -> None:
-        """u and v of the first layer, if they are tied; refuses a layer of other heads."""
-        if not self.tie:
-            return
-        if first.u.shape != self.u.shape:
-            raise ValueError(
-                f"tie=True shares u and v over the layers, and one has {len(first.u)} heads, another "
-                f"{len(self.u)}; give readout='both', so that every layer has all heads"
-            )
-        self.u, self.v = first.u, first.v
 
     def prepare(self, query_positions: Tensor, key_positions: Tensor, consecutive: bool = False) -> Waves:
         if consecutive and self.causal:
@@ -133,24 +122,21 @@ class TransformerXLScore(PairModule, Extendable):
 
 @dataclass(frozen=True)
 class TransformerXL(Encoding):
-    """Scores of content and distance through projected sinusoids, with two learned biases.
+    """Scores of content and distance through projected sinusoids, with two learned biases in every layer. (By
+    default all layers of the authors' release share one u and one v.)
 
     Args:
         base: of the sinusoids, above 1.
         std: of u and v when they are drawn; 0.02 as in the release.
-        tie: all layers share one u and one v, as by default in the authors' release; every layer has a W_r
-            of its own.
     """
 
     name = "transformer-xl"
     order = 13
     sites = frozenset({Site.SCORE})
     per_layer = True
-    later = ("tie",)
 
     base: float = 10_000.0
     std: float = 0.02
-    tie: bool = False
 
     def __post_init__(self) -> None:
         check_base(self.base)

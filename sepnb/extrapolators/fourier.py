@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..validation import WIDEST, flag, one_of, whole
+from ..validation import WIDEST, one_of, whole
 from .base import Extrapolator, Rule
 
 PICKS = ("dominant", "lowest")
@@ -29,23 +29,21 @@ class Fourier(Extrapolator):
 
     Args:
         n_components: K, the mean counted as one where it can be kept; by default 8, or all if fewer.
-        pick: "dominant" keeps those of largest energy, "lowest" those of lowest frequency (in the literal
-            form k = 1..K). By default what each form says: "dominant" if corrected, "lowest" if literal.
-        per_dimension: choose the dominant ones for each column apart; else energies are summed over columns.
+        pick: "dominant" keeps those of largest energy, summed over the columns, "lowest" those of lowest
+            frequency (in the literal form k = 1..K). By default what each form says: "dominant" if corrected,
+            "lowest" if literal.
     """
 
     name = "fourier"
 
     n_components: int | None = None
     pick: str | None = None
-    per_dimension: bool = False
 
     def __post_init__(self) -> None:
         if self.n_components is not None:
             whole("n_components", self.n_components, 1, WIDEST)
         if self.pick is not None:
             one_of("pick", self.pick, PICKS)
-        flag("per_dimension", self.per_dimension)
 
     def corrected(self, table: Tensor) -> Rule:
         period = self.reconstruction(table).to(table.dtype)
@@ -79,9 +77,8 @@ class Fourier(Extrapolator):
         return torch.fft.irfft(spectrum * kept, n=len(table), dim=0)
 
     def _dominant(self, energy: Tensor) -> Tensor:
-        """1 at the K largest of each column, 0 elsewhere; of equal ones the lower frequency comes first."""
-        if not self.per_dimension:
-            energy = energy.sum(1, keepdim=True)
+        """1 at the K largest, 0 elsewhere; of equal ones the lower frequency comes first."""
+        energy = energy.sum(1, keepdim=True)
         order = energy.argsort(dim=0, descending=True, stable=True)
         return torch.zeros_like(energy).scatter_(0, order[: self._count(len(energy))], 1.0)
 

@@ -14,7 +14,7 @@ from jaxtyping import Float, Integer
 from torch import Tensor
 
 from ..encodings import sinusoidal
-from ..validation import flag, one_of
+from ..validation import one_of
 from .base import Extrapolator, Rule, keep_window, working_dtype
 
 ALIGNMENTS = ("none", "procrustes")
@@ -30,30 +30,22 @@ class Sinusoidal(Extrapolator):
     by sigma_table / sigma_waves. Literal: by sigma_table, and cut to d_pos columns to fit the model.
 
     Args:
-        per_dimension: sigma_table column by column. sigma_waves remains one number: over the window the slow
-            waves are nearly constant, and divided by their own deviation they would drown the others.
         align: "procrustes" applies the orthogonal map that carries the waves on [0, L) best onto the table
             (Schoenemann 1966): a control, to tell a wrong basis from a wrong idea.
     """
 
     name = "sinusoidal"
 
-    per_dimension: bool = False
     align: str = "none"
 
     def __post_init__(self) -> None:
         one_of("align", self.align, ALIGNMENTS)
-        flag("per_dimension", self.per_dimension)
-        if self.per_dimension and self.align != "none":
-            raise ValueError(
-                "per_dimension scales the columns that align='procrustes' mixes; choose one of them"
-            )
 
     def corrected(self, table: Tensor) -> Rule:
         width, dtype = table.shape[1], working_dtype(table)
         window = table.to(torch.float64)
         code = sinusoidal(torch.arange(len(table), device=table.device), width, dtype=torch.float64)
-        scale = window.std(0 if self.per_dimension else (0, 1), correction=0) / code.std(correction=0)
+        scale = window.std((0, 1), correction=0) / code.std(correction=0)
         if self.align == "none":
             scale = scale.to(dtype)
             return keep_window(table, lambda positions: waves(positions, width, dtype).mul_(scale))
@@ -62,7 +54,7 @@ class Sinusoidal(Extrapolator):
 
     def literal(self, table: Tensor) -> Rule:
         if self != Sinusoidal():
-            raise ValueError("per_dimension and align are no part of the printed (2); use form='corrected'")
+            raise ValueError("align is no part of the printed (2); use form='corrected'")
         width, dtype = table.shape[1], working_dtype(table)
         sigma = table.to(torch.float64).std(correction=0).to(dtype)
         return lambda positions: waves(positions, width, dtype).mul_(sigma)

@@ -9,7 +9,7 @@ weights (see `pattern`). What is for speed is one call each: `pieces`, `flex` an
 Shape letters: B batch, H heads, N query length, M key length, d head width, e columns of queries and keys.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import torch
 import torch.nn.functional as F
@@ -176,13 +176,6 @@ def masked_softmax(scores: Tensor, mask: Tensor | None, *, causal: bool) -> Tens
         n, m = scores.shape[-2:]
         scores = scores.masked_fill(~causal_mask(n, m, scores.device), -torch.inf)
     return scores.softmax(dim=-1)
-
-
-def share(layers: Iterable[AttentionCore]) -> None:
-    """Let the layers of a model have in common what their encodings share over layers."""
-    made = [layer.pairs for layer in layers if layer.pairs is not None]
-    for pairs in made[1:]:
-        pairs.share(made[0])
 
 
 def _only(modules: Mapping[str, nn.Module | None], what: str) -> nn.Module | None:

@@ -23,7 +23,6 @@ from ..encodings.relative import are_consecutive
 from ..streams import StreamMLP, StreamNorm
 from . import door
 from .attention import Attention
-from .attention_core import share
 from .cache import KVCache
 from .config import TransformerConfig
 from .context import AttentionContext
@@ -108,7 +107,6 @@ class Transformer(nn.Module):
         self.blocks = nn.ModuleList(
             Block(config, block, layer) for layer, block in enumerate(self.layout.blocks)
         )
-        share(block.attention.core for block in self.blocks)
         self.counting = tuple(encoding.name for encoding in config.encodings if encoding.counts_tokens)
 
     def forward(

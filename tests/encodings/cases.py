@@ -47,7 +47,7 @@ OPTIONS: dict[str, tuple[dict, ...]] = {
     "sandwich": ({"width": 10, "base": 100.0},),
     "fire": ({"threshold": 60.0, "hidden": 5}, {"per_layer": False}),
     "shaw": ({"clip": 2, "per_head": True}, {"values": False}),
-    "transformer-xl": ({"tie": True, "base": 100.0},),
+    "transformer-xl": ({"base": 100.0},),
     "distance-aware": ({"gate": "added"}, {"relu": False}),
     "cope": ({"gate": "scaled", "n_positions": 3},),
     "seqpe": (
@@ -90,9 +90,7 @@ def model(encoding: str | Encoding, shape: str = "dense", **fields) -> LanguageM
     encoding = encodings.build(encoding) if isinstance(encoding, str) else encoding
     alone = Site.INPUT in encoding.sites or shape in ("dense", "twelve heads")
     axes = 1 if encoding.axes is None or 1 in encoding.axes else encoding.axes[0]
-    # Layers that share what a head has must have the same heads, the last those of the pos stream too.
-    tied = {"readout": "both"} if getattr(encoding, "tie", False) else {}
-    settings = {"max_length": LENGTH, "axes": axes, **more, **tied, **fields}
+    settings = {"max_length": LENGTH, "axes": axes, **more, **fields}
     torch.manual_seed(0)
     heads = settings.pop("n_heads", HEADS)
     config = TransformerConfig(streams, 2, heads, encoding if alone else ("sinusoidal", encoding), **settings)

@@ -34,8 +34,8 @@ def book(name: str, data: np.ndarray) -> Document:
 
 
 DEFAULTS = {
-    "sinusoidal": {"per_dimension": False, "align": "none"},
-    "fourier": {"n_components": None, "pick": None, "per_dimension": False},
+    "sinusoidal": {"align": "none"},
+    "fourier": {"n_components": None, "pick": None},
     "cyclic": {},
     "learned": {"protocol": "window", "seed": 0, "hidden": 64, "steps": 1000, "activation": "tanh"},
     "alibi": {"tau": 1.0},

@@ -92,23 +92,13 @@ def test_all_components_reproduce_the_table_and_the_method_is_wrap(table, length
 @given(
     length=st.integers(2, 40),
     seed=st.integers(0, 10),
-    per_dimension=st.booleans(),
     pick=st.sampled_from(["dominant", "lowest"]),
 )
-def test_the_error_never_increases_with_the_number_of_components(length, seed, per_dimension, pick):
+def test_the_error_never_increases_with_the_number_of_components(length, seed, pick):
     rows = torch.randn(length, 3, generator=torch.Generator().manual_seed(seed), dtype=F64)
-    errors = [
-        error(rows, n_components=count, per_dimension=per_dimension, pick=pick)
-        for count in range(1, length // 2 + 2)
-    ]
+    errors = [error(rows, n_components=count, pick=pick) for count in range(1, length // 2 + 2)]
     assert all(later <= earlier + 1e-12 for earlier, later in pairwise(errors))
     assert errors[-1] < 1e-12
-
-
-def test_choosing_for_each_column_apart_is_never_worse_and_here_better(table):
-    rows = table(64, 8)
-    for count in (1, 4, 8, 16):
-        assert error(rows, n_components=count, per_dimension=True) < error(rows, n_components=count)
 
 
 def test_the_energies_of_the_components_add_up_to_that_of_the_table(table):

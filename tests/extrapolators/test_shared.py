@@ -23,9 +23,8 @@ F64 = torch.float64
 OPTIONS = {"learned": {"steps": 20, "hidden": 8}, "interpolate": {"length": 1000}}
 VARIANTS = [
     *((method, OPTIONS.get(method, {})) for method in METHODS),
-    ("sinusoidal", {"per_dimension": True}),
     ("sinusoidal", {"align": "procrustes"}),
-    ("fourier", {"n_components": 2, "per_dimension": True}),
+    ("fourier", {"n_components": 2}),
     ("fourier", {"n_components": 1, "pick": "lowest"}),
     ("learned", {"protocol": "masked", "activation": "relu", "steps": 20}),
     ("alibi", {"tau": 8.0}),
@@ -153,7 +152,6 @@ def test_unknown_names_forms_and_options_are_answered_with_what_there_is(table, 
     refused("fourier has no option 'terms'; it has n_com", extrapolate, *given, "fourier", terms=3)
     refused("cyclic has no option 'seed'; it has none", build, "cyclic", seed=3)
     refused("unknown form 'printed'; use one of", extrapolate, *given, "cyclic", form="printed")
-    refused("choose one of them", build, "sinusoidal", align="procrustes", per_dimension=True)
 
 
 def test_what_is_no_table_is_refused(table, unhooked):

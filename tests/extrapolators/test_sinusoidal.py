@@ -58,15 +58,6 @@ def test_beyond_the_window_it_is_the_code_times_one_number_that_gives_it_the_dev
     assert population_std(scale * code(range(length), width)) == pytest.approx(population_std(rows), abs=1e-6)
 
 
-def test_per_dimension_gives_each_column_its_own_deviation(table):
-    rows = table() * torch.tensor([0.5, 1.0, 2.0, 1.0, 4.0], dtype=F64)
-    continued = extrapolate(rows, torch.arange(12, 40), "sinusoidal", per_dimension=True)
-    for column in range(5):
-        scale = population_std(rows[:, column]) / population_std(code(range(12), 5))
-        expected = scale * code(range(12, 40), 5)[:, column]
-        torch.testing.assert_close(continued[:, column], expected, rtol=0, atol=1e-12)
-
-
 # --- the oracle
 
 
