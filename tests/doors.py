@@ -94,7 +94,7 @@ BLOCKS = {
 AT = {"query_positions": QUERIES, "key_positions": KEYS}
 STRETCHED = {"factor": 4.0, "original_length": 128, "length": 200}
 TABLE = {"table": noise(6, 4), "positions": torch.arange(4, 9), "form": "corrected"}
-LEARNED = {"hidden": 4, "steps": 1, "seed": 1, "protocol": "masked", "activation": "relu"}
+LEARNED = {"hidden": 4, "steps": 1, "seed": 1, "protocol": "masked"}
 EXTRAPOLATED: dict[str, dict[str, Any]] = {
     "fourier": {"n_components": 2, "pick": "lowest"},
     "learned": LEARNED,

@@ -3,8 +3,8 @@
 What is printed: p_i = (1 - alpha_i) p_(i mod L) + alpha_i f(i/L), alpha_i = sigmoid(5 (i/L - 1)), f an MLP
 from R to R^d_pos. alpha is not 0 inside the window, so that trained rows change: at i = L-1 half of the row
 is f. And nothing says what f should be beyond the window; two ways to train it follow, and neither is the
-slides'. Whatever f is, it is a perceptron of one number: far out it is a constant (tanh) or a straight line
-(ReLU), and after a norm one direction, which is a clamp.
+slides'. Whatever f is, it is a perceptron of one number: far out it is a constant (with tanh, as here) or a
+straight line (ReLU), and after a norm one direction, which is a clamp.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,6 @@ from torch import Tensor
 from ..validation import one_of, whole
 from .base import Extrapolator, Rule, keep_window, working_dtype
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu}
 PROTOCOLS = ("window", "masked")
 LEARNING_RATE = 3e-3
 
@@ -41,7 +40,6 @@ class Learned(Extrapolator):
         seed: of the initial weights, from a generator of its own.
         hidden: width of both hidden layers, at most 2^12.
         steps: of Adam, at most 2^20.
-        activation: "tanh" or "relu".
     """
 
     name = "learned"
@@ -50,11 +48,9 @@ class Learned(Extrapolator):
     seed: int = 0
     hidden: int = 64
     steps: int = 1000
-    activation: str = "tanh"
 
     def __post_init__(self) -> None:
         one_of("protocol", self.protocol, PROTOCOLS)
-        one_of("activation", self.activation, tuple(ACTIVATIONS))
         for name, lowest, most in (("seed", 0, 2**63 - 1), ("hidden", 1, 2**12), ("steps", 0, 2**20)):
             whole(name, getattr(self, name), lowest, most)
 
@@ -77,7 +73,7 @@ class Learned(Extrapolator):
         content = table.detach().to("cpu", torch.float64).numpy().tobytes()
         there = table.device, working_dtype(table)
         layers = [(w.to(*there), b.to(*there)) for w, b in _fitted(content, tuple(table.shape), self)]
-        return lambda units: _forward(layers, units, ACTIVATIONS[self.activation])
+        return lambda units: _forward(layers, units)
 
     def targets(self, table: Float[Tensor, "L d_pos"]) -> tuple[Tensor, Tensor]:
         """What f is fitted to, float64: arguments `[n]` and rows `[n, d_pos]`."""
@@ -92,11 +88,11 @@ class Learned(Extrapolator):
         return positions.to(torch.float64) / length, beyond
 
 
-def _forward(layers: list[tuple[Tensor, Tensor]], units: Tensor, activation: Callable) -> Tensor:
+def _forward(layers: list[tuple[Tensor, Tensor]], units: Tensor) -> Tensor:
     *hidden, (weight, bias) = layers
     state = units[:, None]
     for inner, offset in hidden:
-        state = activation(torch.addmm(offset, state, inner))
+        state = torch.tanh(torch.addmm(offset, state, inner))
     return torch.addmm(bias, state, weight)
 
 
@@ -112,7 +108,7 @@ def _fitted(content: bytes, shape: tuple[int, int], options: Learned) -> tuple[t
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, max(1, options.steps))
         scale = targets.square().mean().clamp(min=torch.finfo(torch.float64).tiny)
         for _ in range(options.steps):
-            error = _forward(layers, units, ACTIVATIONS[options.activation]) - targets
+            error = _forward(layers, units) - targets
             optimiser.zero_grad()
             (error.square().mean() / scale).backward()
             optimiser.step()
@@ -122,8 +118,8 @@ def _fitted(content: bytes, shape: tuple[int, int], options: Learned) -> tuple[t
 
 def _initial(units: Tensor, targets: Tensor, options: Learned) -> list[tuple[Tensor, Tensor]]:
     """N(0, 1/fan-in) and zeros, but the first layer, whose bends are spread evenly over the arguments seen:
-    with a plain start all bend near 0, and f fits little more than the mean of the window. A tanh turns
-    within about the distance to the next bend; a ReLU as steep as that would die."""
+    with a plain start all bend near 0, and f fits little more than the mean of the window. Each turns within
+    about the distance to the next bend."""
     generator = torch.Generator().manual_seed(options.seed)
 
     def draw(*shape: int) -> Tensor:
@@ -131,8 +127,7 @@ def _initial(units: Tensor, targets: Tensor, options: Learned) -> list[tuple[Ten
 
     hidden, width, size = options.hidden, targets.shape[1], float(targets.square().mean().sqrt())
     low, high = float(units[0]), float(units[-1])
-    steepness = hidden if options.activation == "tanh" else 4.0
-    slopes = draw(1, hidden) * (steepness / (high - low or 1.0))  # one row has no extent
+    slopes = draw(1, hidden) * (hidden / (high - low or 1.0))  # one row has no extent
     bends = torch.linspace(low, high, hidden, dtype=torch.float64)
     return [
         (slopes, -(slopes * bends)[0]),

@@ -37,7 +37,7 @@ DEFAULTS = {
     "sinusoidal": {"align": "none"},
     "fourier": {"n_components": None, "pick": None},
     "cyclic": {},
-    "learned": {"protocol": "window", "seed": 0, "hidden": 64, "steps": 1000, "activation": "tanh"},
+    "learned": {"protocol": "window", "seed": 0, "hidden": 64, "steps": 1000},
     "alibi": {"tau": 1.0},
     "clamp": {},
     "wrap": {},

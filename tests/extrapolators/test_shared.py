@@ -26,7 +26,7 @@ VARIANTS = [
     ("sinusoidal", {"align": "procrustes"}),
     ("fourier", {"n_components": 2}),
     ("fourier", {"n_components": 1, "pick": "lowest"}),
-    ("learned", {"protocol": "masked", "activation": "relu", "steps": 20}),
+    ("learned", {"protocol": "masked", "steps": 20}),
     ("alibi", {"tau": 8.0}),
     ("zero", {"everywhere": True}),
 ]

@@ -2,7 +2,7 @@
 other in a folder."""
 
 import re
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 
 import numpy as np
@@ -29,18 +29,6 @@ BY_FACTOR = {
     if {field.name for field in fields(kind) if field.default is MISSING} <= {"factor", "original_length"}
 }
 """The context extensions that a factor and the trained length say."""
-
-
-@dataclass(frozen=True)
-class Under:
-    """What a model is put under before it is read."""
-
-    extension: Extension | None = None
-    adapter: Path | None = None
-    log_scale: bool = False
-
-
-AS_TRAINED = Under()
 
 
 def probe(
@@ -71,9 +59,9 @@ def probe(
     protocol.rising(grown := tuple(map(int, parts)))
     if not text.is_file():
         raise FileNotFoundError(f"--text {text}: there is no such file")
-    under = Under(asked(extension, factor, length), adapter, log_scale)
+    under = {"extension": asked(extension, factor, length), "adapter": adapter, "log_scale": log_scale}
     paths.try_writing(out, ROOM)
-    own, tokens = loaded(model, text, under)
+    own, tokens = loaded(model, text, **under)
     other = None
     if reference is not None:
         other, its = loaded(reference, text)
@@ -127,12 +115,19 @@ def asked(name: str | None, factor: float | None, length: int) -> Extension | No
     return kind(**{field.name: known[field.name] for field in fields(kind) if field.name in known})
 
 
-def loaded(model: str, text: Path, under: Under = AS_TRAINED) -> tuple[protocol.Reader, np.ndarray]:
+def loaded(
+    model: str,
+    text: Path,
+    *,
+    extension: Extension | None = None,
+    adapter: Path | None = None,
+    log_scale: bool = False,
+) -> tuple[protocol.Reader, np.ndarray]:
     """A model, and the text in its tokens: bytes for a file of `sepnb.models.save`, what the tokenizer makes
     of UTF-8 for a model of transformers, and for both the integers of a `.npy` file."""
     foreign = not model.endswith(".safetensors")
-    if foreign and (under.adapter is not None or under.log_scale):
-        option = "--log-scale" if under.adapter is None else f"--adapter {under.adapter}"
+    if foreign and (adapter is not None or log_scale):
+        option = "--log-scale" if adapter is None else f"--adapter {adapter}"
         raise ValueError(
             f"{option} is for models of sepnb, and {model} is no .safetensors file of sepnb.models.save; "
             f"give such a file, or leave the option out"
@@ -142,18 +137,18 @@ def loaded(model: str, text: Path, under: Under = AS_TRAINED) -> tuple[protocol.
         saved = load(model)
         if not isinstance(saved, LanguageModel):
             raise ValueError(f"{model} holds {type(saved).__name__}; a probe reads language models")
-        if under.adapter is not None:
-            saved = load_adapter(saved, under.adapter)
-        if under.extension is not None or under.log_scale:
-            saved = saved.extended(extension=under.extension, log_scale=under.log_scale)
-        name = None if under.adapter is None else under.adapter.name
+        if adapter is not None:
+            saved = load_adapter(saved, adapter)
+        if extension is not None or log_scale:
+            saved = saved.extended(extension=extension, log_scale=log_scale)
+        name = None if adapter is None else adapter.name
         return ours(saved, name), np.frombuffer(text.read_bytes(), np.uint8) if there is None else there
     try:
         package = transformers()
     except ModuleNotFoundError as missing:
         raise ValueError(f"{model} is no .safetensors file of sepnb.models.save, and {missing}") from None
     where = {"local_files_only": True} if Path(model).is_dir() else {}
-    if under.extension is not None:
+    if extension is not None:
         plain(package.AutoConfig.from_pretrained(model, **where).get_text_config())
     if there is None:
         try:
@@ -173,7 +168,7 @@ def loaded(model: str, text: Path, under: Under = AS_TRAINED) -> tuple[protocol.
         whole = package.AutoModelForCausalLM.from_pretrained(model, **where)
     except (OSError, ValueError, SafetensorError) as error:
         raise ValueError(f"{model} holds no model that can be loaded ({error}); fetch it again") from None
-    return protocol.hf(whole, under.extension), there
+    return protocol.hf(whole, extension), there
 
 
 def _numbers(file: Path) -> np.ndarray:
