@@ -35,7 +35,6 @@ import torch
 from sepnb import experiments
 from sepnb.analysis import flops
 from sepnb.analysis.memory import kept_for_backward
-from sepnb.experiments.encoding_speed import TARGETS
 from sepnb.experiments.reading_cost import LENGTHS, READERS
 from sepnb.models import Transformer, TransformerConfig
 from sepnb.plots import figures, shapes
@@ -105,8 +104,7 @@ figures.show(
 #
 # A time depends on the machine and on the hour, but a ratio of two times depends on them much less. So the two computations that we compare
 # take turns on one thread, and we show medians of their ratios, with quartiles. We measure CPU time, because on a shared machine elapsed
-# time also measures what other users do. A step is one forward and one backward pass through the blocks, without the optimiser. Every block
-# computes every stream, so no model does less work than its formula counts.
+# time also measures what other users do. A step is one forward and one backward pass through the blocks, without the optimiser.
 #
 # ## What it multiplies
 #
@@ -128,9 +126,9 @@ assert pair["separated"].limit < alone < pair["strict"].limit
 # ## Why not all of it is saved
 #
 # The measured steps gain less than these counts promise ({numref}`fig-cost-steps`). One reason is the kernel of attention, which separation
-# does not change. The kernel takes {num}`20_cost_and_speed/attention_share:.0%` of the time of the dense step, although it does only
+# does not change. It takes {num}`20_cost_and_speed/attention_share:.0%` of the time of the dense step, although it does only
 # {num}`20_cost_and_speed/attention_counted:.0%` of the multiply-adds. The grey ticks of the figure are the limit with that share of time.
-# They are close to what we measured without a compiler and with a quarter of the width or less for position.
+# Where a quarter of the width or less is for position and nothing is compiled, they are close to what we measured.
 #
 # ## What an encoding leaves
 #
@@ -176,12 +174,6 @@ figures.show(
 
 
 # %% tags=["remove-input"]
-def of_encoding(name, column, length):
-    """A timed share at a length that was published, or that it was not run."""
-    found = ran[(ran.method == name) & (ran.length == length)]
-    return chapter_numbers.mean_of(found[column])
-
-
 def of_step(column, variant="separated"):
     """A column of the cell of this page in the records, or that it was not run."""
     for cell, run in zip(cells, runs, strict=True):
@@ -195,15 +187,14 @@ numbers["attention_share"] = of_step("attention_share")
 dense_block = flops.blocks(pair["strict"].models()["dense"], quarter.length)[0]
 by_kind = dense_block.by_kind()
 numbers["attention_counted"] = by_kind["attention"] / sum(by_kind.values())
-for name, column in (
-    ("rope", "compiled"),
-    ("cope", "compiled"),
-    ("forgetting", "compiled"),
-    ("alibi", "ahead"),
-):
-    key = f"{name}_{column}_at_1024"
-    numbers[key] = of_encoding(name, column, 1024)
-assert {length for _, length in TARGETS} == {512, 1024}
+for name, column in {
+    "rope": "compiled",
+    "cope": "compiled",
+    "forgetting": "compiled",
+    "alibi": "ahead",
+}.items():
+    share = ran[(ran.method == name) & (ran.length == 1024)][column]
+    numbers[f"{name}_{column}_at_1024"] = chapter_numbers.mean_of(share)
 
 # %% [markdown]
 # Some encodings can use the fused kernel: a rotation is applied before the kernel, a fixed bias is given to it as a mask, and the forget
@@ -264,9 +255,9 @@ figures.show_table(
 # ## Reading 32,768 tokens
 #
 # For one token the maps of a block (its weight matrices) cost $12 D^2$ multiply-adds at any length, and attention over $N$ tokens costs
-# $N D$. At $D = 128$ and $N = 32{,}768$ attention costs about twenty times as much as the maps. We time how long it takes to read one text
-# of this length without gradients, and the same tokens as four texts of a quarter of the length. If only the maps counted, both would take
-# the same time; if only attention counted, the one long text would take four times as long.
+# $N D$. At $D = 128$ and $N = 32{,}768$ attention costs about twenty times as much as the maps. We time the reading of one text of this
+# length without gradients, and of the same tokens as four texts of a quarter of the length. If only the maps counted, both would take the
+# same time; if only attention counted, the one long text would take four times as long.
 
 # %% tags=["hide-input"]
 reading = experiments.get("reading_cost").table(profile)
@@ -276,7 +267,7 @@ found = [
     for cell, run in zip(grid, reading.to_dict("records"), strict=True)
 ]
 shown = [run for run in found if run["status"] != NOT_RUN]
-READS = {
+LOOKS = {
     "sinusoidal": ("#e69f00", "o", DASHED),
     "rope": ("#d55e00", "^", "-"),
     "rope-window": ("#d55e00", "v", DOTTED),
@@ -285,16 +276,15 @@ READS = {
     "strict": ("#6b4500", "v", DOTTED),
     "strict-tables": ("#6b4500", "P", "-"),
 }
-assert READS.keys() == READERS.keys()
+assert LOOKS.keys() == READERS.keys()
 fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), sharex=True)
 panels = {"reading_s": "CPU seconds for 1,000 tokens", "peak_mb": "MB held at the peak"}
 for ax, (column, label) in zip(axes, panels.items(), strict=True):
-    for name, (colour, marker, dash) in READS.items():
+    for name, (colour, marker, dash) in LOOKS.items():
         own = [run for run in shown if run["cell"].reader == name]
         lengths = [run["length"] for run in own]
-        values = [run[column] for run in own]
-        if column == "reading_s":
-            values = [1000 * v / n for v, n in zip(values, lengths, strict=True)]
+        each = 1000 / np.array(lengths) if column == "reading_s" else 1
+        values = each * np.array([run[column] for run in own])
         look = {"color": colour, "marker": marker, "linestyle": dash}
         ax.plot(lengths, values, label=READERS[name], **look)
     ax.set(xlabel="tokens in the text", ylabel=label)
@@ -350,12 +340,11 @@ figures.show_table(
 # takes {num}`reading_cost/rope-window-at-32768/growth:.2f` times as long, and it reads {num}`reading_cost/rope-window-at-32768/speed:.1f`
 # times as fast as the dense sinusoid without a window.
 #
-# The maps, in which the separated model saves, are only about a twentieth of the arithmetic. Most of the saving comes from the last block:
-# nothing reads the position stream after that block, so the position head of the block is left out.
-#
-# The strict model can save more. Its position heads look at positions only, so their work can be done beforehand for all texts
-# (`model.position_tables`, {doc}`chapter 10 <10_strict>`). A quarter of the heads then have nothing left to do, and reading is
-# {num}`reading_cost/strict-tables-at-32768/speed:.2f` times as fast as with the dense model.
+# The separated model saves in the maps, and these are only about a twentieth of the arithmetic. Most of what it saves comes from the last
+# block: nothing reads the position stream after it, so its position head is left out. The strict model can save more. Its position heads
+# look at positions only, so their work can be done beforehand for all texts (`model.position_tables`, {doc}`chapter 10 <10_strict>`). A
+# quarter of the heads then have nothing left to do, and reading is {num}`reading_cost/strict-tables-at-32768/speed:.2f` times as fast as
+# with the dense model.
 #
 # ALiBi reads at {num}`reading_cost/alibi-at-32768/speed:.2f` of the speed of the sinusoid, because torch's CPU kernel takes a bias as a
 # mask of all pairs, hidden ones included, and reads it from memory for every head. The four shorter texts share one smaller mask, so the
