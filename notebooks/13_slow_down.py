@@ -313,7 +313,7 @@ print(f"inside: {inside.max():.1e}, past it: {past[-1]:.2f}")
 # waves, to a quarter of its columns. It is two thirds of the way from the dense model to the one with position next to its content, and in
 # texts of $16L$ half of the way ({verdict}`stretched-text-it-is-not-the-number-of-waves: held`, which says that position next to the
 # content is ahead of the control). Why is the control so much better than the dense model? It has fewer waves, they are in fewer columns,
-# and its position vectors are smaller beside the content. Further dense models change one of these at a time.
+# and its position vectors are smaller than the content. Further dense models change one of these at a time.
 #
 # 1. **Half of the waves lose half as much.** A dense model with 32 waves ends {num}`stretched_text/sinusoidal-half/gap/slowed/8x:+.2f±`
 #    above its window, with 16 {num}`stretched_text/sinusoidal-quarter/gap/slowed/8x:+.2f±`, and with eight
@@ -325,8 +325,8 @@ print(f"inside: {inside.max():.1e}, past it: {past[-1]:.2f}")
 #    {num}`stretched_text/sinusoidal-quarter-spread/gap/slowed/8x:+.2f±` above. Our rule allowed a difference of $0.1$ to the control, and six
 #    seeds do not decide it ({verdict}`stretched-text-few-columns-do-not-matter: undecided`).
 # 3. **Small position vectors are not the reason.** With content drawn twice as large, the position vectors of all 64 waves are as small
-#    beside it as those of the control are, and the model ends {num}`stretched_text/sinusoidal-weak/gap/slowed/8x:+.2f±` above. Where the
-#    vectors of 16 and of 64 waves are equally large beside the content, 16 waves lose less, at both sizes that we tried
+#    compared with it as those of the control are, and the model ends {num}`stretched_text/sinusoidal-weak/gap/slowed/8x:+.2f±` above. Where the
+#    vectors of 16 and of 64 waves are equally large compared with the content, 16 waves lose less, at both sizes that we tried
 #    ({verdict}`stretched-text-few-waves-lose-less: held`).
 # 4. **Few waves gain from small content.** With content drawn half as large, 16 waves end
 #    {num}`stretched_text/sinusoidal-quarter-strong/gap/slowed/8x:+.2f±` above, and all 64
@@ -507,40 +507,19 @@ figures.show_table(
 #    within the bound at $8L$, too ({verdict}`adapted-text-position-part-survives-with-one-factor: held`). Its loss is lower than that of
 #    the other sinusoids, as it was before the tuning: it learns faster, but its lead does not outlast a longer training
 #    ({doc}`chapter 11 <11_language_model>`).
-# 5. **The way of slowing down is not the reason.** Untuned, validation chooses YaRN for every sinusoid in novels, and the tuning above
-#    slows down by parts. Slowed down by YaRN instead, the dense model with all waves loses
-#    {num}`adapted_text/sinusoidal/low-rank-one-factor-yarn/gap/slowed/8x:+.3f±` at $8L$, the one with few waves
-#    {num}`adapted_text/sinusoidal-quarter/low-rank-one-factor-yarn/gap/slowed/8x:+.3f±`, and the model with position next to its content
-#    {num}`adapted_text/concatenated-sinusoidal/position-one-factor-yarn/gap/slowed/8x:+.3f±`. We had claimed that the last one loses less
-#    than both dense models; it does in one of the two comparisons, and the other is open
+# 5. **The way of slowing down is not the reason.** Slowed down by YaRN instead, which validation chose for every untuned sinusoid, the order
+#    is the same (the columns with YaRN). We had claimed that the model with position next to its content then loses less than both dense
+#    models. It loses less than the one with all waves, and the other comparison is open
 #    ({verdict}`adapted-text-beside-loses-less-slowed-by-yarn: undecided`).
 # 6. **One tuning can serve several lengths.** Tuned by parts with the factor 8 and read with the factor 2, every model with a sinusoid ends
-#    above its window at $2L$, the separated one most. Tuned by YaRN, those with few waves end at most
-#    {num}`adapted_text/concatenated-sinusoidal/position-one-factor-yarn/gap/slowed/2x:+.3f±` above at $2L$, and at $16L$
-#    {num}`adapted_text/concatenated-sinusoidal/position-one-factor-yarn/gap/slowed/16x:+.3f±` (next to the content) and
-#    {num}`adapted_text/sinusoidal-quarter/low-rank-one-factor-yarn/gap/slowed/16x:+.3f±` (added to a quarter; exploratory). RoPE serves all
-#    these lengths.
+#    above its window at $2L$, the separated one most. Tuned by YaRN, those with few waves stay within a tenth of a bit of their windows
+#    from $2L$ to $16L$ (exploratory). RoPE serves all these lengths.
 #
-# ```{admonition} Further comparisons with the separated model
-# :class: note dropdown
-# - Tuned with all waves slowed down alike, the dense model loses
-#   {num}`adapted_text/sinusoidal/low-rank-one-factor-evenly/gap/slowed/8x:+.3f±` with the adapter and
-#   {num}`adapted_text/sinusoidal/all-one-factor-evenly/gap/slowed/8x:+.3f±` with all of its weights tuned, more than the separated model
-#   ({verdict}`adapted-text-no-dense-adapter-slowed-evenly: held`).
-# - With as many tuned numbers the dense model loses more than the separated one
-#   ({verdict}`adapted-text-no-dense-adapter-of-its-size-with-one-factor: held`). We had claimed that the separated model loses less than a
-#   dense one of which everything is tuned, fourteen times as many weights
-#   ({verdict}`adapted-text-less-than-a-dense-model-tuned-whole: refuted`).
-# - With one factor, the loss of the separated model minus that of RoPE is
-#   {num}`adapted_text/separated-sinusoidal/position-one-factor minus rope/maps-one-factor/slowed/8x:+.3f±` bits per byte at $8L$. Our rule
-#   allowed $0.03$ ({verdict}`adapted-text-as-good-as-rope-tuned-alike-with-one-factor: undecided`).
-# - With a drawn factor the separated model is above the bound at $8L$ and at $16L$
-#   ({verdict}`adapted-text-position-part-survives: refuted`). RoPE is ahead of it by
-#   {num}`adapted_text/separated-sinusoidal/position minus rope/maps/slowed/8x:.3f±` bits per byte at $8L$ (exploratory). The rules for one
-#   factor were added after we had seen two of the runs with a drawn factor. We have not tuned the other two parts of RoPE in novels,
-#   everything and a low-rank change, so our rule that compares with all three has no verdict.
-# ```
-#
+# Two rules on the separated model failed. We had claimed that it loses less than a dense one of which everything is tuned, fourteen times as
+# many weights ({verdict}`adapted-text-less-than-a-dense-model-tuned-whole: refuted`), and that it survives at $8L$ and at $16L$ if the factor
+# is drawn anew in every step ({verdict}`adapted-text-position-part-survives: refuted`). The rules for one factor were added when two runs
+# with a drawn factor had been seen. The {doc}`claims page </book/claims>` has the other comparisons.
+
 # %% [markdown]
 # ## Recall from sixteen times the text
 #
@@ -1013,11 +992,12 @@ if profile == "laptop" and len(tuned.made) and tuned_seeds > 11:  # what is said
         tuned.mean(n, "oracle/1x") for n in ("rope/maps", "sinusoidal/all-one-factor")
     ]
     assert inner[0] < left.mean(FOUR[1], "oracle/1x") < inner[1]
-    twice = [
-        tuned.mean(f"{name}-one-factor-yarn", "gap/slowed/2x")
+    few_tuned = [
+        tuned.mean(f"{name}-one-factor-yarn", f"gap/slowed/{k}x")
         for name in (BESIDE, f"{QUARTER}/low-rank")
+        for k in (2, 8, 16)
     ]
-    assert max(twice) == twice[0]
+    assert max(few_tuned) < 0.1, "within a tenth of a bit"
     rope = [tuned.mean("rope/maps-one-factor", f"gap/slowed/{k}x") for k in (2, 4, 16)]
     assert max(rope) < 0.05, "serves all these lengths"
     natives = [left.mean(name, "gap/native/8x") for name in FOUR[:3]]
