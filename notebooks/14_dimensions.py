@@ -225,8 +225,8 @@ numbers["deepseek_content"] = PUBLIC[3][2] - PUBLIC[3][1]
 # ## RoPE on a share of the columns
 #
 # Let only the first $d_{\text{r}}$ of the $d$ columns of a head turn, at the frequencies of a head that has $d_{\text{r}}$ columns. Two
-# columns that turn together are a *pair*; chapter 13 called it a hand. What a pair is to RoPE, a *wave* is to the sinusoid of a separated
-# model. Where the two kinds of models are compared, we count waves for RoPE as well. A score is then
+# columns that turn together are a *pair*. What a pair is to RoPE, a *wave* is to the sinusoid of a separated model. Where the two kinds of
+# models are compared, we count waves for RoPE as well. A score is then
 #
 # $$
 # S_{ij} \propto \underbrace{\sum_{m < d_{\text{r}}/2} q_{i,m}^\top R\big((j - i)\, b^{-2m/d_{\text{r}}}\big)\, k_{j,m}}_{\text{content and position}}
@@ -497,8 +497,8 @@ figures.show_table(
 )
 
 # %% [markdown]
-# 1. **RoPE in both layers recalls less where positions are newer**, as the column *newness* shows. With two fast waves it recalls more than
-#    with a fast and a slow one ({verdict}`ladder-mqar-fast-pairs-need-no-slowing: held`). But newness is not all. RoPE in the first
+# 1. **RoPE in both layers recalls less where positions are newer**, as the column *newness* shows for the models that learned the task. With
+#    two fast waves it recalls more than with a fast and a slow one ({verdict}`ladder-mqar-fast-pairs-need-no-slowing: held`). But newness is not all. RoPE in the first
 #    layer alone has the same waves as RoPE in both, and finds {num}`stretched_mqar/rope-nope-2/accuracy/native/16x:.0%` where this finds
 #    {num}`stretched_mqar/rope/accuracy/native/16x:.0%`. We had claimed nine tenths
 #    ({verdict}`ladder-mqar-position-in-the-first-layer-recalls-unchanged: refuted`). Nor do the columns without position explain the order:
