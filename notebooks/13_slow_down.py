@@ -137,7 +137,7 @@ figures.show(
 # :class: note
 # - **Time**: about 15 s of one CPU core, half of it for a tiny training; nothing is downloaded. The records come from
 #   `sepnb run stretched_text stretched_text_longer adapted_text stretched_mqar every_reading score_terms` and
-#   `sepnb run stretched_latest_value adapted_latest_value stretched_needle extrapolation recipes`, one to nine minutes a run.
+#   `sepnb run stretched_latest_value adapted_latest_value stretched_needle extrapolation recipes`, one to ten minutes a run.
 # - **You need**: {doc}`chapter 6 <06_longer_contexts>` for context extensions of RoPE, {doc}`chapter 8 <08_two_streams>` for the two
 #   streams, {doc}`chapter 12 <12_extrapolators>` for the rules that continue a position.
 # - **You will learn**: how to slow down a sinusoid; which part of a score breaks in longer texts; what tuning the position part alone can
