@@ -767,7 +767,7 @@ figures.show(
     "to last: rows are methods, columns are depths.",
     caption="After one block neighbouring positions lie next to each other. Each dot "
     "is the mean state at a position, in the plane of the first two principal "
-    "components; titles give the share of variance that the plane holds. The first two "
+    "components; under each is the share of variance that it holds. The first two "
     "rows show the pos streams of two separated models, the last row the whole state "
     "of the dense model without an encoding (from depth 1 on). First seed.",
 )
