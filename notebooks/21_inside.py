@@ -747,9 +747,9 @@ for row, method in zip(axes, drawn, strict=False):
     how = {"c": own.positions.iloc[0], "cmap": "viridis", "s": 14, "zorder": 3}
     row[0].set_title(figures.METHODS[method].label, fontsize=9.5, loc="left")
     for ax, depth in zip(row, depths, strict=True):
-        if method == "none" and not depth:
-            continue  # at the input of a model without an encoding: nothing to see
         part = own[own.depth == depth].set_index("component")
+        if part.empty or (method == "none" and not depth):
+            continue  # at the input of a model without an encoding: nothing to see
         one, two = part.loc[1], part.loc[2]
         ax.plot(one["values"], two["values"], color=figures.FAINT, linewidth=0.8)
         dots = ax.scatter(one["values"], two["values"], **how)

@@ -213,10 +213,9 @@ numbers = {}
 # {doc}`chapter 11 <11_language_model>`).
 #
 # Adding can do what concatenating does: a dense model of the same width can compute exactly what a separated one with a joint norm
-# computes. We started a dense model at such weights and trained it on with every weight free. It gets no lower than the separated model
-# that is trained on for as long
-# ({verdict}`opened-text-a-dense-model-gains-nothing: held`) and stays nearly block diagonal
-# ({verdict}`opened-text-stays-in-its-blocks: held`). We do not know whether training would find such weights from a random start.
+# computes. We started a dense model at such weights and trained it on with every weight free. Its loss becomes no lower than that of the
+# separated model that is trained on for as long ({verdict}`opened-text-a-dense-model-gains-nothing: held`), and its matrices stay nearly
+# block diagonal ({verdict}`opened-text-stays-in-its-blocks: held`). We do not know whether training would find such weights from a random start.
 #
 # In long texts separation alone saves hardly any time ({verdict}`separation-alone-saves-little-in-long-texts: held`). A training step on
 # short texts becomes faster ({doc}`chapter 20 <20_cost_and_speed>`).

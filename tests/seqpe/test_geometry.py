@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from sepnb.encodings import sinusoidal
-from sepnb.seqpe.geometry import displacement, geometry, likeness, spread
+from sepnb.seqpe.geometry import geometry, likeness
 
 F64 = torch.float64
 LINE = torch.arange(40)
@@ -69,24 +69,3 @@ def test_a_window_is_like_itself_moved_stretched_or_turned_and_unlike_noise():
 def test_what_cannot_be_ranked_is_refused(count, positions, unhooked):
     with pytest.raises(ValueError, match=f"{count} embeddings of {positions} positions"):
         geometry(torch.zeros(count, 4), np.arange(positions))
-
-
-def test_a_window_whose_places_are_drawn_anew_is_moved_by_root_two_of_its_spread():
-    """In the mean over orders: two independent places of the window."""
-    generator = torch.Generator().manual_seed(2)
-    window = torch.randn(30, 8, dtype=F64, generator=generator) + 5
-    squared = [displacement(window, window[torch.randperm(30, generator=generator)]) ** 2 for _ in range(400)]
-    assert np.mean(squared) == pytest.approx(2 * spread(window) ** 2, rel=0.02)
-
-
-def test_displacement_hears_a_turn_and_a_move_of_all_places_and_spread_hears_neither():
-    window = sinusoidal(LINE, 16, dtype=F64)
-    turn = torch.linalg.qr(torch.randn(16, 16, dtype=F64, generator=torch.Generator().manual_seed(3)))[0]
-    away = torch.full((16,), 0.25, dtype=F64)  # of length 1
-    assert displacement(window, window) == 0
-    assert displacement(window, window + away) == pytest.approx(1.0)
-    assert displacement(window, window @ turn) > 1 and likeness(window, window @ turn) == pytest.approx(1.0)
-    for same in (window + away, window @ turn, window.flip(0)):
-        assert spread(same) == pytest.approx(spread(window))
-    assert spread(3 * window) == pytest.approx(3 * spread(window))
-    assert spread(window[:1].expand(7, -1)) == pytest.approx(0, abs=1e-12)
