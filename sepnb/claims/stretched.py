@@ -158,6 +158,10 @@ GAP = gap("slowed", PAST)
 """At slowed positions, minus the sliding window of the same model as it was trained."""
 AT_8X = gap("slowed", ("8x",))[0]
 
+SQUEEZED = f"{DENSE}-squeezed"
+"""All waves, projected onto as many directions as few waves take."""
+ALL_OTHERS = "All other models had been seen, and no run of the one whose waves are projected."
+
 ONE = "Runs in which the factor was drawn had been seen, of every model that is compared."
 
 _text = partial(Claim, floors=(BAR,), experiment="experiment/adapted_text")
@@ -203,6 +207,19 @@ TEXTS = {
         "positions if its waves are spread over all columns, within 0.1 bits",
         pairs(f"{DENSE}-quarter-spread - {DENSE}-quarter", AT_8X, low=-0.1, high=0.1),
         remark="The model with waves in a quarter of the columns had been seen.",
+    ),
+    "stretched-text-few-directions-lose-less": _left_alone(
+        "Past its trained length a dense model to which all waves are added loses less at slowed positions "
+        "if they are projected onto a quarter of the directions, and less than one in which position is as "
+        "small beside content in all directions",
+        pairs([f"{SQUEEZED} - {DENSE}", f"{SQUEEZED} - {DENSE}-weak"], *GAP, high=0.0),
+        remark=ALL_OTHERS,
+    ),
+    "stretched-text-few-waves-lose-less-in-as-few-directions": _left_alone(
+        "Past its trained length a dense model to which few waves are added loses less at slowed positions "
+        "than one to which all are added in as few directions",
+        pairs(f"{DENSE}-quarter - {SQUEEZED}", *GAP, high=0.0),
+        remark=ALL_OTHERS,
     ),
     "stretched-text-longer-few-waves-lose-less": _text(
         "After four times the training, too, a dense model to which few waves are added loses less at slowed "

@@ -127,6 +127,15 @@ def _shares(positions: Tensor, dim: int) -> list[tuple[Tensor, int]]:
     return list(zip(positions.unbind(-1), widths, strict=True))
 
 
+def orthonormal(columns: int, directions: int) -> Float[Tensor, "columns directions"]:
+    """So many orthonormal vectors of `columns` numbers, in float64: the same at every call, and in no special
+    direction."""
+    whole("directions", directions, 1, columns)
+    drawn = torch.randn(columns, directions, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    axes, triangle = torch.linalg.qr(drawn)
+    return axes * triangle.diagonal().sign()  # the one whose triangle has a positive diagonal is unique
+
+
 class SinusoidalInput(InputModule, Extendable):
     """`grid_sinusoidal` in float64, which the model rounds. No parameters, no largest position. A context
     extension changes the frequencies of every coordinate."""
@@ -138,6 +147,8 @@ class SinusoidalInput(InputModule, Extendable):
             several = f" in each of {encoding.copies} copies" if encoding.copies > 1 else ""
             raise ValueError(f"columns is {columns}{several}; the input has {width}, give at most as many")
         self.width, self.columns, self.encoding = width, columns, encoding
+        # A plain attribute, as the frequencies are: model.to(bfloat16) must not round it.
+        self.projection = None if encoding.directions is None else orthonormal(columns, encoding.directions)
         for _, share in _shares(torch.zeros(1, encoding.dims), columns):
             _check(share, encoding.base, encoding.layout)
         self.extend(None)
@@ -162,6 +173,8 @@ class SinusoidalInput(InputModule, Extendable):
         # The model has checked the positions: none is read here.
         how = self.encoding.layout, torch.float64
         waves = torch.cat([_embedding(one, width, waves, *how) for (one, width), waves in shares], dim=-1)
+        if self.projection is not None:
+            waves = waves @ self.projection.to(waves.device)
         copies = self.encoding.copies
         if copies > 1:
             waves = torch.cat(copies * [waves / copies**0.5], dim=-1)
@@ -173,15 +186,17 @@ class Sinusoidal(Encoding):
     """Fixed sines and cosines at the input, unscaled; with `dims` coordinates, each in its share of the
     columns. The waves are in the first `columns` of the width, and the others are zero; None: in all. With
     several `copies` the next columns hold the same waves again, and all are divided by the root of their
-    number, so that embeddings are as long. With a `period` they repeat: a position, or each coordinate, is
-    read modulo it."""
+    number, so that embeddings are as long. With a number of `directions` the waves of the columns are
+    projected onto so many fixed directions (`orthonormal`); the first columns hold the coordinates, and the
+    others are zero. With a `period` they repeat: a position, or each coordinate, is read
+    modulo it."""
 
     name = "sinusoidal"
     order = 1
     sites = frozenset({Site.INPUT})
     reads_index = True
     real_positions = True
-    later = ("dims", "columns", "period", "copies")
+    later = ("dims", "columns", "period", "copies", "directions")
 
     base: float = 10_000.0
     layout: str = "interleaved"
@@ -189,12 +204,17 @@ class Sinusoidal(Encoding):
     columns: int | None = None
     period: int | None = None
     copies: int = 1
+    directions: int | None = None
 
     def __post_init__(self) -> None:
         check_dims(self.dims)
         if self.columns is not None:
             whole("columns", self.columns, self.dims, WIDEST, needs="each coordinate needs a column")
         whole("copies", self.copies, 1, WIDEST)
+        if self.directions is not None:
+            whole("directions", self.directions, 1, WIDEST)
+            if self.copies > 1:
+                raise ValueError(f"copies is {self.copies}; with directions give 1")
         if self.period is not None:
             whole("period", self.period, 2, FARTHEST, needs="of one position all are alike")
         _check(4, self.base, self.layout)

@@ -26,7 +26,7 @@ from .long_windows import LongTexts, read
 from .methods import run_of
 from .readings import CHOSEN_AT, READINGS, SLOW, read_by
 from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, counts_of, restored
-from .stretched import FEW_OR_SMALL, METHODS, QUARTER, SHARES, SPREAD, STRONG, WEAK
+from .stretched import ALL_IN_FEW, FEW_OR_SMALL, METHODS, QUARTER, SHARES, SPREAD, STRONG, WEAK
 from .sweep import STEPS, Sweep
 from .texts import TextExperiment
 from .tuning import TUNING_SEED, OfTuning, Tuning, cells, tuning_of
@@ -244,7 +244,7 @@ STRETCHED = TextExperiment(
         nothing else is changed?""",
     order=9,
     sweeps=(SWEEP, LR_SCREEN),
-    methods=(*METHODS, QUARTER, *FEW_OR_SMALL, *SHARES),
+    methods=(*METHODS, QUARTER, *FEW_OR_SMALL, *SHARES, *ALL_IN_FEW),
     smoke=("separated-sinusoidal",),
     costs={"smoke": 4.0, "laptop": 280.0},
     measures=stretched,

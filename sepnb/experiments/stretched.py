@@ -83,6 +83,18 @@ SHARES = listed(
 )
 """Twice as many waves as the control has, and half as many, over the same range of frequencies."""
 
+SQUEEZED = "sinusoidal-squeezed"
+ALL_IN_FEW = listed(
+    Method(
+        SQUEEZED,
+        "all waves in few directions",
+        QUARTER,
+        {"encoding": lambda size: Sinusoidal(directions=size.width // POS_SHARE)},
+    )
+)
+"""Few waves leave most directions of the width to content. This model leaves as many, and has all waves: they
+are projected onto the columns that the control uses, and the embeddings are about as long."""
+
 RUNGS = {
     name: LADDER[name]
     for name in (

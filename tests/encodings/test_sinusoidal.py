@@ -12,6 +12,7 @@ from sepnb.encodings import (
     grid_sinusoidal,
     sinusoidal,
 )
+from sepnb.encodings.sinusoidal import orthonormal
 
 F64 = torch.float64
 
@@ -116,6 +117,24 @@ def test_copies_of_the_waves_lie_side_by_side_and_are_together_as_long_as_one():
         encoding.at_input(17, max_length=4)
     with pytest.raises(ValueError, match="copies"):
         Sinusoidal(copies=0)
+
+
+def test_waves_in_few_directions_are_projected_onto_them_after_they_are_slowed_down():
+    positions, encoding = torch.arange(0, 4096, 5), Sinusoidal(37.0, columns=16, directions=6)
+    module, axes = encoding.at_input(18, max_length=4), orthonormal(16, 6)
+    torch.testing.assert_close(axes.T @ axes, torch.eye(6, dtype=F64), rtol=0, atol=1e-12)
+    for extension, slower in ((None, 1), (PositionInterpolation(4), 4)):
+        module.extend(extension)
+        waves = sinusoidal(positions.double() / slower, 16, base=37.0)
+        found = module(positions)
+        torch.testing.assert_close(found[:, :6], waves @ axes, rtol=0, atol=1e-12)
+        assert found[:, 6:].eq(0).all()
+        assert torch.linalg.matrix_rank(found) == 6 < torch.linalg.matrix_rank(waves) == 16
+    for bad, says in (({"directions": 0}, "directions"), ({"directions": 4, "copies": 2}, "copies is 2")):
+        with pytest.raises(ValueError, match=says):
+            Sinusoidal(**bad)
+    with pytest.raises(ValueError, match="directions is 17; it must be at most 16"):
+        Sinusoidal(columns=16, directions=17).at_input(18, max_length=4)
 
 
 def test_waves_with_a_period_repeat_and_are_slowed_down_within_it():
