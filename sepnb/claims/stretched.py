@@ -221,6 +221,13 @@ TEXTS = {
         pairs(f"{DENSE}-quarter - {SQUEEZED}", *GAP, high=0.0),
         remark=ALL_OTHERS,
     ),
+    "trained-directions-all-waves-lose-less-within": _text(
+        "Past its trained length a dense model to which all waves are added, slowed down by YaRN, loses less "
+        "if its position embeddings are kept within the directions that they had in training",
+        changes(DENSE, [(f"gap/within/{k}", f"gap/slowed/{k}") for k in PAST], high=0.0),
+        experiment="experiment/trained_directions",
+        remark="Two seeds had been seen, on validation text.",
+    ),
     "stretched-text-longer-few-waves-lose-less": _text(
         "After four times the training, too, a dense model to which few waves are added loses less at slowed "
         "positions past its trained length than one to which all are added",
@@ -295,6 +302,14 @@ TEXTS = {
         pairs(f"{TUNED_BESIDE}-one-factor - {TUNED_BESIDE}-not-slowed", AT_8X, high=0.0),
         remark="Runs of the first model had been seen, and a trial of one seed of a separated model.",
     ),
+    "adapted-text-tuning-few-waves-without-slowing-is-not-enough": _text(
+        "A dense model to which few waves are added, with a low-rank adapter tuned with the factor 8, loses "
+        "less at eight and at sixteen trained lengths than the same model with an adapter tuned at positions "
+        "that are not slowed down, each against its own sliding window",
+        pairs(f"{DENSE}-quarter/low-rank-one-factor - {DENSE}-quarter/low-rank-not-slowed", *GAP, high=0.0),
+        remark="All runs of the first had been seen, and both tunings of the model with position beside its "
+        "content.",
+    ),
     "adapted-text-beside-loses-less-than-a-dense-adapter": _text(
         "A model with position beside its content of which the position part is tuned, with the factor 8, "
         "loses less at eight trained lengths than one with position added to it and a low-rank adapter of "
@@ -366,16 +381,6 @@ TEXTS = {
         "trained lengths than RoPE with YaRN of which W_Q and W_K are tuned alike, within 0.03 bits",
         pairs(f"{TUNED}-one-factor - {ROPE}/maps-one-factor", "slowed/8x", high=0.03),
         remark=ONE,
-    ),
-    "adapted-text-as-good-as-rope-tuned-alike": _text(
-        "A separated model of which the position part is tuned pays no more than RoPE with YaRN of which "
-        "everything is, W_Q and W_K are, or a low-rank adapter is, within 0.03 bits",
-        pairs(
-            [f"{TUNED} - {ROPE}/{arm}" for arm in ("all", "maps", "low-rank")],
-            *(f"slowed/{place}" for place in PAST),
-            high=0.03,
-        ),
-        remark=REMARK,
     ),
 }
 

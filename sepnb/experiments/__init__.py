@@ -31,6 +31,7 @@ from . import (
     speed,
     stretched,
     task_grid,
+    trained_directions,
     variants,
 )
 from .base import PROFILES, Experiment
@@ -79,6 +80,7 @@ _REGISTRY: dict[str, Experiment] = {
             long_texts.LONGER_SWEEP,
             long_texts.STRETCHED_LONGER,
             long_texts.ADAPTED,
+            trained_directions.EXPERIMENT,
             ladder.SWEEP,
             ladder.EXPERIMENT,
             removed.EXPERIMENT,

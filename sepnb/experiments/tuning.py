@@ -79,6 +79,7 @@ ARMS: Mapping[str, Arm] = {
     "low-rank-one-factor-yarn": Arm("low rank", FAST, (), reading=BY_YARN),
     "position-one-factor-yarn": Arm("position", FAST, (), reading=BY_YARN),
     "position-not-slowed": Arm("position", FAST, (), slowed=False),
+    "low-rank-not-slowed": Arm("low rank", FAST, (), slowed=False),
     "position-5": Arm("position", FAST, share=0.05),
     "position-1": Arm("position", FAST, share=0.01),
 }
