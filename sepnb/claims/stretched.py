@@ -160,6 +160,7 @@ AT_8X = gap("slowed", ("8x",))[0]
 
 SQUEEZED = f"{DENSE}-squeezed"
 """All waves, projected onto as many directions as few waves take."""
+FASTEST = f"{DENSE}-quarter-fastest"
 ALL_OTHERS = "All other models had been seen, and no run of the one whose waves are projected."
 
 ONE = "Runs in which the factor was drawn had been seen, of every model that is compared."
@@ -220,6 +221,13 @@ TEXTS = {
         "than one to which all are added in as few directions",
         pairs(f"{DENSE}-quarter - {SQUEEZED}", *GAP, high=0.0),
         remark=ALL_OTHERS,
+    ),
+    "stretched-text-the-fastest-waves-lose-less": _left_alone(
+        "Past its trained length a dense model to which the fastest quarter of the waves is added loses less "
+        "at slowed positions than those to which all are added, with content drawn alike and with content as "
+        "large beside position",
+        pairs([f"{FASTEST} - {DENSE}", f"{FASTEST} - {DENSE}-weak"], *GAP, high=0.0),
+        remark="All other models had been seen, and no run of this one.",
     ),
     "trained-directions-all-waves-lose-less-within": _text(
         "Past its trained length a dense model to which all waves are added, slowed down by YaRN, loses less "

@@ -83,17 +83,24 @@ SHARES = listed(
 )
 """Twice as many waves as the control has, and half as many, over the same range of frequencies."""
 
-SQUEEZED = "sinusoidal-squeezed"
+SQUEEZED, FASTEST = "sinusoidal-squeezed", f"{QUARTER}-fastest"
 ALL_IN_FEW = listed(
     Method(
         SQUEEZED,
         "all waves in few directions",
         QUARTER,
         {"encoding": lambda size: Sinusoidal(directions=size.width // POS_SHARE)},
-    )
+    ),
+    Method(
+        FASTEST,
+        "its waves the fastest quarter",
+        QUARTER,
+        {"encoding": lambda size: Sinusoidal(10_000.0 ** (1 / POS_SHARE), columns=size.width // POS_SHARE)},
+    ),
 )
-"""Few waves leave most directions of the width to content. This model leaves as many, and has all waves: they
-are projected onto the columns that the control uses, and the embeddings are about as long."""
+"""Few waves leave most directions of the width to content. The first model leaves as many, and has all waves:
+they are projected onto the columns that the control uses, and the embeddings are about as long. The waves of
+the control are every fourth of all waves; the other model has the fastest quarter of them instead."""
 
 RUNGS = {
     name: LADDER[name]

@@ -130,6 +130,24 @@ def test_the_dense_control_adds_the_waves_of_the_concatenated_model_and_nothing_
         torch.testing.assert_close(all_columns, torch.cat(4 * [own / 2], dim=-1))
 
 
+@pytest.mark.parametrize("profile", experiments.PROFILES)
+def test_the_control_has_every_fourth_wave_and_its_partners_the_fastest_or_all_in_as_few_columns(profile):
+    text = experiments.get("stretched_text")
+    every, control, fastest, squeezed = (
+        text.config(profile, name, 1).build().transformer.input_encodings[0]
+        for name in ("sinusoidal", stretched.QUARTER, stretched.FASTEST, stretched.SQUEEZED)
+    )
+    (waves,), (quarter,) = every.frequencies, control.frequencies
+    torch.testing.assert_close(quarter, waves[::4])
+    torch.testing.assert_close(fastest.frequencies[0], waves[: len(quarter)])
+    assert torch.equal(squeezed.frequencies[0], waves)
+    positions = torch.arange(4 * len(waves))
+    for encode in (control, fastest, squeezed):
+        assert encode(positions)[:, 2 * len(quarter) :].eq(0).all()
+    lengths = [encode(positions).norm(dim=-1).mean() for encode in (control, fastest, squeezed)]
+    assert lengths[0].allclose(lengths[1]) and 0.8 < lengths[2] / lengths[0] < 1.25
+
+
 # --- what is tuned
 
 
