@@ -229,6 +229,13 @@ TEXTS = {
         pairs([f"{FASTEST} - {DENSE}", f"{FASTEST} - {DENSE}-weak"], *GAP, high=0.0),
         remark="All other models had been seen, and no run of this one.",
     ),
+    "stretched-text-a-larger-base-loses-less": _left_alone(
+        "Past its trained length a dense model to which all waves are added, with the base 10^16, loses less "
+        "at slowed positions than one with the base 10,000",
+        pairs(f"{DENSE}-slower - {DENSE}", *GAP, high=0.0),
+        remark="All other models had been seen, of the one with the fastest waves four runs, and no run of "
+        "this one.",
+    ),
     "trained-directions-all-waves-lose-less-within": _text(
         "Past its trained length a dense model to which all waves are added, slowed down by YaRN, loses less "
         "if its position embeddings are kept within the directions that they had in training",

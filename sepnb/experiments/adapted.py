@@ -18,10 +18,11 @@ from ..training.batch import Batch
 from ..training.config import TrainingConfig
 from ..validation import named
 from . import stretched, tasks
+from .readings import CHOSEN_AT
 from .run import HERE, At, Found, Run
 from .stretched import about_the_training, on_a_shared_training
 from .task_grid import TaskExperiment
-from .tuning import TIMES, TUNING_SEED, OfTuning, Tuning, cells, tuning_of
+from .tuning import TUNING_SEED, OfTuning, Tuning, cells, tuning_of
 
 READ = (1, 8, 16, 32)
 """Trained lengths of the texts."""
@@ -68,17 +69,17 @@ class TunedAnswers(OfTuning):
 
     def __call__(self, config: Run, model: LanguageModel, at: At = HERE) -> Found:
         """At the trained length also the answers of the model without the tuning."""
-        held_out = config.data.held_out(TIMES * config.training.length)
+        held_out = config.data.held_out(CHOSEN_AT * config.training.length)
 
         def scored(tuned: LanguageModel) -> dict[str, float]:
-            return tasks.score(config, self.tuning.reader(tuned, TIMES), held_out, at.device)
+            return tasks.score(config, self.tuning.reader(tuned, CHOSEN_AT), held_out, at.device)
 
         best, metrics, rows = self.best(config, model, at, scored, unit="nats")
 
         def ways(times: int) -> Iterator[tuple[str, nn.Module]]:
             if times == 1:
                 yield "native", model
-            elif times == TIMES:
+            elif times == CHOSEN_AT:
                 yield "window", best.extended(window=config.training.length)
             yield "adapted", self.tuning.reader(best, times)
 
@@ -89,7 +90,7 @@ class TunedAnswers(OfTuning):
 
 def plan(of: TaskExperiment, experiment: str, profile: str, cell: str, seed: int) -> Run:
     method, arm = named("cell", cell, CELLS)
-    run = of.sweep.tuned(experiment, profile, method, seed)
+    run = of.sweep.best_run(experiment, profile, method, seed)
     shared = on_a_shared_training(run, TunedAnswers(tuning_of(run, arm)), READ, "{name}")
     return replace(shared, method=cell)
 

@@ -71,7 +71,7 @@ def crossed(profile: str, methods: Sequence[str]) -> list[tuple[str, int]]:
 def plan(experiment: str, profile: str, cell: tuple[str, int], seed: int) -> Run:
     """A run of the ablation's size with its share of training."""
     method, budget = cell
-    run = SWEEPS[budget].tuned(experiment, profile, method, seed)
+    run = SWEEPS[budget].best_run(experiment, profile, method, seed)
     besides = (("budget", budget),)
     return replace(run, measures=(lm.INSIDE,), besides=besides, titled="{name}, {steps} steps")
 

@@ -89,7 +89,9 @@ class EachPair(Measure):
 
 
 def _planned(of: TaskExperiment, experiment: str, profile: str, method: str, seed: int) -> Run:
-    return on_a_shared_training(of.sweep.tuned(experiment, profile, method, seed), EachPair(), (1, FURTHER))
+    return on_a_shared_training(
+        of.sweep.best_run(experiment, profile, method, seed), EachPair(), (1, FURTHER)
+    )
 
 
 EXPERIMENTS = tuple(

@@ -221,7 +221,7 @@ def of_tuned(length: int) -> tuple[tuple[Protocol, ...], tuple[Protocol, ...]]:
     return (tight,), (own, Protocol("adapted-1"))
 
 
-def stretched(run: Run) -> tuple[Measure, ...]:
+def measures_left_alone(run: Run) -> tuple[Measure, ...]:
     beyond = BEYOND[run.profile]
     return (Slowed(LongTexts(beyond, blocks_of(run.seed), (*untuned(beyond.length), *SLOWED))),)
 
@@ -233,7 +233,7 @@ def read_when_tuned(run: Run) -> LongTexts:
     return LongTexts(beyond, blocks_of(run.seed), (*without, *tuned, *SLOWED))
 
 
-def adapted(run: Run, arm: str) -> tuple[Measure, ...]:
+def measures_tuned(run: Run, arm: str) -> tuple[Measure, ...]:
     return (Tuned(read_when_tuned(run), tuning_of(run, arm)),)
 
 
@@ -247,7 +247,7 @@ STRETCHED = TextExperiment(
     methods=(*METHODS, QUARTER, *FEW_OR_SMALL, *SHARES, *ALL_IN_FEW),
     smoke=("separated-sinusoidal",),
     costs={"smoke": 4.0, "laptop": 280.0},
-    measures=stretched,
+    measures=measures_left_alone,
     shared=True,
 )
 STRETCHED_LONGER = TextExperiment(
@@ -261,7 +261,7 @@ STRETCHED_LONGER = TextExperiment(
     methods=KEY_MODELS,
     smoke=("concatenated-sinusoidal",),
     costs={"smoke": 6.0, "laptop": 400.0},
-    measures=stretched,
+    measures=measures_left_alone,
     shared=True,
 )
 ADAPTED = TextExperiment(
@@ -275,6 +275,6 @@ ADAPTED = TextExperiment(
     smoke=("separated-sinusoidal-constant/position", "sinusoidal/low-rank"),
     costs={"smoke": 5.0, "laptop": 260.0},
     parts=CELLS,
-    measures=adapted,
+    measures=measures_tuned,
     shared=True,
 )

@@ -109,7 +109,8 @@ class Measure(ABC):
     """What is asked of a trained model. A subclass is a frozen dataclass."""
 
     tunings: tuple[TrainingConfig, ...] = ()
-    """Trainings of the trained model that belong to it."""
+    """Further trainings of the trained model, as declared. A record counts their bytes in `bytes_seen`, and
+    not those of rates that a run tried besides; its rows of the kind "tuning" have all."""
 
     def resolved(self) -> dict[str, Any]:
         """What a record says of it, by the names that the record has for it."""

@@ -2,7 +2,8 @@
 
 A run trains a model as its task does, at the trained length L, and leaves the weights alone. Texts of k L are
 then read at positions k times as slow, by one of `READINGS`, which validation texts of 8 L choose for each
-trained model. Beside it the model reads them as it was trained, and through a window of L keys.
+trained model. Beside it the model reads them as it was trained, and through a window of L keys. The same of
+novels is in `long_texts`, with the methods of this file.
 """
 
 from collections.abc import Callable, Iterator
@@ -83,7 +84,7 @@ SHARES = listed(
 )
 """Twice as many waves as the control has, and half as many, over the same range of frequencies."""
 
-SQUEEZED, FASTEST = "sinusoidal-squeezed", f"{QUARTER}-fastest"
+SQUEEZED, FASTEST, SLOWER = "sinusoidal-squeezed", f"{QUARTER}-fastest", "sinusoidal-slower"
 ALL_IN_FEW = listed(
     Method(
         SQUEEZED,
@@ -97,10 +98,12 @@ ALL_IN_FEW = listed(
         QUARTER,
         {"encoding": lambda size: Sinusoidal(10_000.0 ** (1 / POS_SHARE), columns=size.width // POS_SHARE)},
     ),
+    Method(SLOWER, "base 10^16", "sinusoidal", {"encoding": Sinusoidal(10_000.0**POS_SHARE)}),
 )
 """Few waves leave most directions of the width to content. The first model leaves as many, and has all waves:
 they are projected onto the columns that the control uses, and the embeddings are about as long. The waves of
-the control are every fourth of all waves; the other model has the fastest quarter of them instead."""
+the control are every fourth of all waves; the second model has the fastest quarter of them instead. The third
+has as many waves as the width can hold: first those of the control, then slower ones, which hardly move."""
 
 RUNGS = {
     name: LADDER[name]
@@ -227,8 +230,9 @@ def plan(
     cell: str,
     seed: int,
 ) -> Run:
-    """The run that measures the training of a cell at the best of its sweep, in texts of these lengths."""
-    run = sweep.tuned(experiment, profile, cell, seed)
+    """The run that measures the training of a cell at the best rate of this sweep, in texts of these lengths.
+    What adds position to content has the scale that the sweep of the task chose (`base_of`)."""
+    run = sweep.best_run(experiment, profile, cell, seed)
     return on_a_shared_training(run, measure(readings_of(run.model)), times)
 
 

@@ -204,14 +204,14 @@ class Sweep(Experiment):
         trial = self._taken(profile, method)
         return trial[2] if trial and len(trial) > 2 else None
 
-    def tuned(self, experiment: str, profile: str, method: str, seed: int) -> Any:
+    def best_run(self, experiment: str, profile: str, method: str, seed: int) -> Any:
         """The run of another experiment that trains a method as the trials do, at the best of them."""
         rate = self.rate(profile, method)
         return self.settled(profile, method, self.config_of(experiment, profile, method, seed, rate))
 
     def measured(self, measures: tuple, experiment: str, profile: str, method: str, seed: int) -> Any:
         """The same, with what is asked of the trained model: a `plan` of an experiment."""
-        return replace(self.tuned(experiment, profile, method, seed), measures=measures)
+        return replace(self.best_run(experiment, profile, method, seed), measures=measures)
 
     def settled(self, profile: str, method: str, config: Any) -> Any:
         """The config of a run of a method, at its rate already, at the scale that the sweep chose for it."""

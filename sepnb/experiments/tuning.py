@@ -21,14 +21,11 @@ from ..training.config import TrainingConfig
 from ..training.loop import Diverged
 from ..training.positions import DrawnFactors
 from .methods import POS_SHARE
-from .readings import read_by
+from .readings import CHOSEN_AT, read_by
 from .run import At, Fingerprint, Measure, Metrics, Rows, Run, restored
 
 TunedModel = tuple[LanguageModel, list[float]]
 """A tuned model, and the losses of the tuning, in nats."""
-
-TIMES = 8
-"""Trained lengths of the texts of a tuning."""
 
 FACTORS = (8, 16)
 """Drawn anew in every step, with the position at which its texts begin."""
@@ -47,7 +44,7 @@ class Arm(NamedTuple):
 
     Fields: the part ("position", "content", "all", "maps": W_Q and W_K, "position maps": their columns that
     read positions, "low rank": a change of W_Q and W_K of low rank with as many numbers as the position part
-    of the separated model); the rates that are tried; the factors that are drawn (none: that of `TIMES`);
+    of the separated model); the rates that are tried; the factors that are drawn (none: `CHOSEN_AT`);
     whether positions are slowed down; the share of the tokens of the training; the way of slowing down, where
     it is not the usual one of the model.
     """
@@ -147,7 +144,8 @@ class Tuning:
         if self.arm.part == "low rank":
             around = low_rank(model, rank_for(model, self.numbers(model)), config.seed)
         with around:
-            slowed, masks = self.reader(model, TIMES), masks_of(model, self.arm.part)  # shares its parameters
+            slowed = self.reader(model, CHOSEN_AT)  # shares its parameters
+            masks = masks_of(model, self.arm.part)
             losses = tune(slowed, batches, tuning, masks, seed=config.seed, **how)
         return model.eval(), losses
 
@@ -180,8 +178,8 @@ def tuning_of(run: Run, arm: str) -> Tuning:
     """The tunings of an arm for the model of a run: on texts of 8 L, as many tokens a step as the training
     had."""
     one, training = ARMS[arm], run.training
-    texts = training.batch_size // TIMES * (2 if run.profile == "gpu" else 1)  # four would not fill a GPU
-    length, batch = TIMES * training.length, max(1, texts)
+    texts = training.batch_size // CHOSEN_AT * (2 if run.profile == "gpu" else 1)  # four do not fill one
+    length, batch = CHOSEN_AT * training.length, max(1, texts)
     tuning = replace(
         training,
         steps=max(2, round(one.share * training.targets / (batch * length))),

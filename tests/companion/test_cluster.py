@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from sepnb.companion.run import cluster
-from sepnb.companion.run.runs import Run
+from sepnb.companion.run.runs import GridRun
 from sepnb.data import registry
 from sepnb.records.store import Store
 
@@ -45,7 +45,7 @@ class Job:
 class Executor:
     """Does its tasks when a batch ends, and remembers every batch with its parameters."""
 
-    batches: list[tuple[dict[str, Any], list[Run]]] = []  # noqa: RUF012
+    batches: list[tuple[dict[str, Any], list[GridRun]]] = []  # noqa: RUF012
 
     def __init__(self, folder: Path, python: str) -> None:
         self.folder, self.runs, self.parameters = folder, [], {"python": python}
@@ -58,7 +58,7 @@ class Executor:
         yield
         self.batches.append((self.parameters, self.runs))
 
-    def submit(self, task: Any, run: Run) -> Job:
+    def submit(self, task: Any, run: GridRun) -> Job:
         job = Job(self.folder, f"7_{len(self.runs)}")
         self.runs.append(run)
         try:
@@ -69,7 +69,7 @@ class Executor:
 
 
 @pytest.fixture
-def batches(monkeypatch) -> list[tuple[dict[str, Any], list[Run]]]:
+def batches(monkeypatch) -> list[tuple[dict[str, Any], list[GridRun]]]:
     """What was submitted to the stand-in, on a machine that has Slurm's commands and an empty queue."""
     stand_in = ModuleType("submitit")
     stand_in.SlurmExecutor, stand_in.SlurmJob = Executor, Job
@@ -188,7 +188,7 @@ def test_a_task_that_left_no_word_counts_as_done_where_its_record_is_there(
 
 def test_a_task_of_other_code_than_was_submitted_computes_nothing(fake, checkout, monkeypatch) -> None:
     grid = fake(log=checkout / "log")
-    run = Run(grid, grid.grid("laptop")[0], "cpu", checkout / "mine")
+    run = GridRun(grid, grid.grid("laptop")[0], "cpu", checkout / "mine")
     with pytest.raises(RuntimeError, match="was changed after the submission"):
         cluster.Task("another tree")(run)
     assert not (checkout / "log").exists()

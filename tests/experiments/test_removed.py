@@ -77,10 +77,10 @@ def test_an_arm_tunes_its_part_and_is_read_as_it_was_tuned(cell):
 
 def test_arms_of_a_model_share_its_training_and_are_tuned_on_the_same_texts():
     runs = {cell: REMOVED.config("laptop", cell, 3) for cell in removed.CELLS}
-    adapted = experiments.get("adapted_text")
+    stretched = experiments.get("stretched_text")
     for cell, run in runs.items():
         method, _ = cell.split("/")
-        assert run.base == adapted.config("laptop", f"{method}/all", 3).base
+        assert run.base == stretched.config("laptop", method, 3).base
         (tuning, *_) = removal_of(run).each
         assert (tuning.length, tuning.batch_size) == (run.training.length, run.training.batch_size)
         assert tuning.targets == run.training.targets // 4 and not tuning.weight_decay

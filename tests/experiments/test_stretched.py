@@ -133,14 +133,17 @@ def test_the_dense_control_adds_the_waves_of_the_concatenated_model_and_nothing_
 @pytest.mark.parametrize("profile", experiments.PROFILES)
 def test_the_control_has_every_fourth_wave_and_its_partners_the_fastest_or_all_in_as_few_columns(profile):
     text = experiments.get("stretched_text")
-    every, control, fastest, squeezed = (
+    every, control, fastest, squeezed, slower = (
         text.config(profile, name, 1).build().transformer.input_encodings[0]
-        for name in ("sinusoidal", stretched.QUARTER, stretched.FASTEST, stretched.SQUEEZED)
+        for name in ("sinusoidal", stretched.QUARTER, stretched.FASTEST, stretched.SQUEEZED, stretched.SLOWER)
     )
     (waves,), (quarter,) = every.frequencies, control.frequencies
     torch.testing.assert_close(quarter, waves[::4])
     torch.testing.assert_close(fastest.frequencies[0], waves[: len(quarter)])
     assert torch.equal(squeezed.frequencies[0], waves)
+    first, later = slower.frequencies[0].split([len(quarter), len(waves) - len(quarter)])
+    torch.testing.assert_close(first, quarter)
+    assert later.max() < quarter.min(), "and the others are slower"
     positions = torch.arange(4 * len(waves))
     for encode in (control, fastest, squeezed):
         assert encode(positions)[:, 2 * len(quarter) :].eq(0).all()

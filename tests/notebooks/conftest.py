@@ -34,7 +34,7 @@ def run_experiments(build: Path, one_thread: None, unhooked: None) -> Callable[[
         store = runs.store_for("smoke")
         todo, _ = runs.plan([experiments.get(name) for name in names], "smoke", store=store)
 
-        def job(one: runs.Run) -> None:
+        def job(one: runs.GridRun) -> None:
             store.write(one.experiment.run(one.config))
 
         jobs = {f"{one.experiment.name}-{one.config.key}": partial(job, one) for one in todo}

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from sepnb import paths
-from sepnb.companion.run.runs import Ended, Run, TaskError, compute, written
+from sepnb.companion.run.runs import Ended, GridRun, TaskError, compute, written
 from sepnb.companion.run.workers import THREAD_VARIABLES, at_most_every
 from sepnb.records.provenance import code_tree, running_tree
 
@@ -76,7 +76,7 @@ class Cluster:
             raise ValueError(f"{what} needs a GPU of each task: give --gpus 1, or --device cpu")
         return "cuda" if self.gpus and asked != "cpu" else "cpu"
 
-    def run_jobs(self, todo: Sequence[Run]) -> Ended:
+    def run_jobs(self, todo: Sequence[GridRun]) -> Ended:
         """Submit what is not in the queue, wait, and yield how each run ended, as `workers.run_jobs` does.
 
         Ended early, it leaves the tasks as they are.
@@ -111,7 +111,7 @@ class Cluster:
             f"`scancel {ids.replace(',', ' ')}` ends them; the same command waits for them again"
         )
 
-    def _submit(self, chunk: Sequence[Run], place: Path) -> list[Any]:
+    def _submit(self, chunk: Sequence[GridRun], place: Path) -> list[Any]:
         """Submit runs as one array and return its jobs; `place` takes their logs and a note of their ids."""
         submitit = _submitit()
         threads = [f"{name}={self.threads}" for name in THREAD_VARIABLES]
@@ -132,7 +132,7 @@ class Cluster:
         self._tell(f"submitted {len(jobs)} runs, {self.parallel} at a time, {minutes} min each", jobs)
         return jobs
 
-    def _asked(self, chunk: Sequence[Run], minutes: int) -> dict[str, Any]:
+    def _asked(self, chunk: Sequence[GridRun], minutes: int) -> dict[str, Any]:
         again = f'[ "$code" != 137 ] || [ "${{SLURM_RESTART_COUNT:-0}}" -ge {RESTARTS} ]'
         asked = {
             "job_name": f"sepnb-{chunk[0].experiment.name}",
@@ -149,7 +149,7 @@ class Cluster:
         }
         return {name: value for name, value in asked.items() if value is not None}
 
-    def _submitted(self, todo: Sequence[Run]) -> dict[int, Any]:
+    def _submitted(self, todo: Sequence[GridRun]) -> dict[int, Any]:
         """The runs that earlier commands submitted and that are in the queue still, by index in `todo`."""
         notes = sorted(_folder().glob("*/runs.json"))
         queue = _queue() if notes else set()
@@ -177,7 +177,7 @@ class Cluster:
         queue = _queue()
         return set() if queue is None else {i for i, job in under_way.items() if job.job_id not in queue}
 
-    def _outcome(self, run: Run, job: Any) -> tuple[float | None, BaseException | None]:
+    def _outcome(self, run: GridRun, job: Any) -> tuple[float | None, BaseException | None]:
         """What `compute` returned in a task that is gone, or why it failed."""
         log = job.paths.stderr
         if not _reported(job):
@@ -201,7 +201,7 @@ class Task:
 
     tree: str
 
-    def __call__(self, run: Run) -> float | None:
+    def __call__(self, run: GridRun) -> float | None:
         if running_tree() != self.tree:
             raise RuntimeError("the code in sepnb/ was changed after the submission; run the command again")
         if run.device == "cuda":

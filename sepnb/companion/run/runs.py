@@ -27,7 +27,7 @@ class TaskError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Run:
+class GridRun:
     """One run of the grid of an experiment (a picklable object), the folder of its record, and `written`, the
     time in nanoseconds of the record that existed at planning; None without one."""
 
@@ -104,7 +104,7 @@ def plan(
     store: Store | None = None,
     fresh: bool = False,
     shard: tuple[int, int] = (1, 1),
-) -> tuple[list[Run], list[Tally]]:
+) -> tuple[list[GridRun], list[Tally]]:
     """The runs still to be done, in grid order, and per experiment how many these are and are already there.
 
     A stale record counts as not done. `fresh` does everything again. A record that the store refuses, where
@@ -134,7 +134,7 @@ def plan(
             else:
                 tally.left += 1
                 path = store.path(profile, experiment.name, config.key).absolute()
-                todo.append(Run(experiment, config, device, store.root.absolute(), written(path)))
+                todo.append(GridRun(experiment, config, device, store.root.absolute(), written(path)))
         tallies.append(tally)
     return todo, tallies
 
@@ -162,7 +162,7 @@ def phases(experiments: Sequence[Any], profile: str) -> list[list[Any]]:
     return found
 
 
-def expected_seconds(todo: Sequence[Run], side_by_side: int, gpus: int = 0) -> float:
+def expected_seconds(todo: Sequence[GridRun], side_by_side: int, gpus: int = 0) -> float:
     """Expected seconds for these runs, `side_by_side` at a time on each GPU; on GPUs from their operations,
     at a share of the peak that is measured now."""
     from sepnb.companion.run.gpus import peak
@@ -174,7 +174,7 @@ def expected_seconds(todo: Sequence[Run], side_by_side: int, gpus: int = 0) -> f
 
 
 def run(
-    todo: Sequence[Run],
+    todo: Sequence[GridRun],
     tallies: Sequence[Tally],
     *,
     side_by_side: int = 1,
@@ -182,7 +182,7 @@ def run(
     gpus: Sequence[str] = (),
     on_progress: Callable[[int, int, int], None] | None = None,
     on_end: Callable[[int, str | None], None] | None = None,
-    through: Callable[[Sequence[Run]], Ended] | None = None,
+    through: Callable[[Sequence[GridRun]], Ended] | None = None,
 ) -> list[Tally]:
     """Do the runs that `plan` gave and count them in its tallies; a run that fails ends only itself.
 
@@ -230,7 +230,7 @@ def run(
     return list(tallies)
 
 
-def _refused(todo: Sequence[Run]) -> Iterator[tuple[int, ValueError]]:
+def _refused(todo: Sequence[GridRun]) -> Iterator[tuple[int, ValueError]]:
     """The runs that have to wait, by index, and what for."""
     for index, one in enumerate(todo):
         try:
@@ -239,7 +239,7 @@ def _refused(todo: Sequence[Run]) -> Iterator[tuple[int, ValueError]]:
             yield index, error
 
 
-def compute(run: Run, report: workers.Report) -> float | None:
+def compute(run: GridRun, report: workers.Report) -> float | None:
     """Compute a run, store its record and return the seconds that it took. Nothing is done, and the answer
     is 0, if another process has stored the record since the grid was planned; None if one computes it now."""
     began = time.monotonic()

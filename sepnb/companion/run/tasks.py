@@ -131,7 +131,7 @@ def run_experiments(
 
 def _run_phase(
     console: Console,
-    todo: Sequence[runs.Run],
+    todo: Sequence[runs.GridRun],
     tallies: Sequence[runs.Tally],
     *,
     cluster: Cluster | None,
