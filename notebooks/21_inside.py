@@ -128,8 +128,8 @@ figures.show(
     caption="Past the trained length the content moves under every rule, in separated "
     "models too. Each marker says how far the content of a text moves when "
     f"the text starts around {', '.join(map(str, FAR))} times the trained "
-    "length instead of at 0, as a share of its norm. Clamp holds the last row "
-    "of the table, wrap repeats the table. Last row: the text starts half-way "
+    "length instead of at 0, as a share of its norm. *Wrap* repeats the table. "
+    "Last row: the text starts half-way "
     "inside the trained length, where the strict model already moves by "
     f"{told(of.mean('strict-learned', 'drift/trained'))}. Ticks: every seed.",
 )

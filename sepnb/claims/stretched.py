@@ -241,6 +241,7 @@ TEXTS = {
         "if its position embeddings are kept within the directions that they had in training",
         changes(DENSE, [(f"gap/within/{k}", f"gap/slowed/{k}") for k in PAST], high=0.0),
         experiment="experiment/trained_directions",
+        floors=(BAR._replace(column="oracle/8x"),),
         remark="Two seeds had been seen, on validation text.",
     ),
     "stretched-text-longer-few-waves-lose-less": _text(

@@ -76,7 +76,7 @@ EXPERIMENT = replace(
     title="Slowed positions within the directions of training: novels",
     question="""Does a dense model lose less in longer novels if its slowed positions are kept within the
         directions that positions had in training?""",
-    methods=(WAVES[1], WAVES[2], QUARTER),
+    methods=(WAVES[1], QUARTER),
     smoke=(QUARTER,),
     costs={"smoke": 4.0, "laptop": 150.0},
     measures=measures,
