@@ -103,12 +103,12 @@ ADDED_LOOK, OWN_LOOK, SPLIT_LOOK = (
 )
 RING = {"markerfacecolor": "none"}
 MARKS = (
-    ("64 waves, larger base", SLOWER, "s", (8, -3), ADDED_LOOK),
-    ("16 fast waves", FASTEST, "s", (8, 0), ADDED_LOOK),
+    ("larger base", SLOWER, "s", (8, -3), ADDED_LOOK),
+    ("fastest", FASTEST, "s", (8, 0), ADDED_LOOK),
     ("small content", STRONG, "v", (8, 4), ADDED_LOOK),
     ("small content", STRONG_ALL, "v", None, ADDED_LOOK),
     ("large content", WEAK, "^", None, ADDED_LOOK),
-    ("few directions", SQUEEZED, "D", None, ADDED_LOOK),
+    ("projected", SQUEEZED, "D", None, ADDED_LOOK),
     (SAYS[1], FOUR[1], figures.METHODS[FOUR[1]].marker, (8, -4), OWN_LOOK),
     (SAYS[0], FOUR[0], figures.METHODS[FOUR[0]].marker, (8, 0), SPLIT_LOOK),
     ("constant", CONSTANT, "o", (8, 9), SPLIT_LOOK | RING),
@@ -135,7 +135,7 @@ ax.set_xticks(sorted({*TURNS.values()}))
 if (level := ladder.mean("rope", AT)) == level:
     ends = [TURNS[ADDED[0]], TURNS[ADDED[-1]]]
     ax.plot(ends, [level] * 2, ":", color=figures.FAINT, label="RoPE")
-ax.set_xlabel("fast waves: those that turn at least once in a trained text")
+ax.set_xlabel("fast waves of the sinusoid")
 ax.set_ylabel("bits per byte over\nits sliding window")
 figures.label_lines(ax)
 figures.show(
@@ -151,9 +151,10 @@ figures.show(
     caption="With few fast waves, an added sinusoid can be slowed down with less loss. "
     "Last half of novels of 8 L, no weight tuned: how many bits "
     "per byte a model loses against itself reading through a sliding window of L "
-    "bytes. The line: sinusoids of 8, 16, 32 and 64 waves, added. "
-    "Triangles up and down: content drawn twice or half as large. Diamond: all "
-    "waves projected onto as many directions as 16 waves take. *Constant*: "
+    "bytes. Fast waves turn at least once in a trained text. The line: sinusoids of 8, "
+    "16, 32 and 64 waves, added. Squares: all 64 waves with a larger base, and the 16 "
+    "fastest. Triangles up and down: content drawn twice or half as large. "
+    "*Projected*: all waves, on as many directions as 16 waves take. *Constant*: "
     "separated, and every layer reads the position embeddings as they are. Large marks "
     "and the thick line: means of six seeds; small marks and thin lines: each seed.",
 )
