@@ -144,7 +144,8 @@ numbers = {}
 # The separated model, with {num}`13_slow_down/position_share:.0%` of its weights tuned, stays within the bound as well
 # ({verdict}`adapted-text-position-part-survives-with-one-factor: held`), but loses more against its own window than the concatenated one
 # ({verdict}`adapted-text-beside-loses-less-than-separated: held`). With a constant position stream it loses nothing
-# ({verdict}`adapted-text-a-constant-stream-survives-with-one-factor: held`). The loss of both is lower than that of the concatenated model. A dense model with positions in all columns and all of
+# ({verdict}`adapted-text-a-constant-stream-survives-with-one-factor: held`). The loss of both is lower than that of the concatenated model.
+# A dense model with positions in all columns and all of
 # its weights tuned loses nothing; we had claimed that it loses more than the separated one
 # ({verdict}`adapted-text-less-than-a-dense-model-tuned-whole: refuted`).
 #
