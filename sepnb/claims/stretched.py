@@ -29,10 +29,6 @@ AT_16X = ("accuracy/stretched/16x", "near/stretched/16x")
 ADAPTED = ("accuracy/adapted/16x", "accuracy/adapted/32x")
 
 REMARK = "Trials of one or two seeds had been seen."
-EVENLY = (
-    "Written when a referee had noticed that an untuned dense model reads further if all its waves are "
-    "slowed down alike. Dense models tuned in the usual way had been seen, of novels."
-)
 
 _of = partial(Claim, higher_is_better=True, floors=(LEARNT,), remark=REMARK)
 
@@ -202,12 +198,6 @@ TEXTS = {
         "than a dense one to which as few waves are added, beside content half as large",
         pairs(f"{BESIDE} - {DENSE}-quarter-strong", *GAP, high=0.0),
         remark="The first model had been seen, and one run of the second.",
-    ),
-    "stretched-text-few-columns-do-not-matter": _left_alone(
-        "A dense model to which few waves are added loses as much at eight trained lengths and slowed "
-        "positions if its waves are spread over all columns, within 0.1 bits",
-        pairs(f"{DENSE}-quarter-spread - {DENSE}-quarter", AT_8X, low=-0.1, high=0.1),
-        remark="The model with waves in a quarter of the columns had been seen.",
     ),
     "stretched-text-few-directions-lose-less": _left_alone(
         "Past its trained length a dense model to which all waves are added loses less at slowed positions "
@@ -380,17 +370,6 @@ TEXTS = {
         pairs(f"{TUNED}-one-factor - {DENSE}/all-one-factor", AT_8X, high=0.0),
         remark="A trial of one seed had been seen, in which the dense model lost about as little, and one "
         "seed of a dense model that is slowed down evenly and tuned whole.",
-    ),
-    "adapted-text-no-dense-adapter-slowed-evenly": _text(
-        "A separated model of which the position part is tuned with the factor 8 loses less at eight trained "
-        "lengths than a dense one, all waves of which are slowed down alike, with a low-rank adapter of as "
-        "many numbers, and than one of which everything is tuned, each against its own sliding window",
-        pairs(
-            [f"{TUNED}-one-factor - {DENSE}/{arm}-one-factor-evenly" for arm in ("low-rank", "all")],
-            AT_8X,
-            high=0.0,
-        ),
-        remark=EVENLY,
     ),
     "adapted-text-as-good-as-rope-tuned-alike-with-one-factor": _text(
         "A separated model of which the position part is tuned with the factor 8 pays no more at eight "
