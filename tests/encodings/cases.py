@@ -28,6 +28,7 @@ OPTIONS: dict[str, tuple[dict, ...]] = {
         {"layout": "halves-endpoint", "base": 100.0},
         {"columns": 6},
         {"columns": 3, "copies": 2},
+        {"directions": 3},
         {"period": 5},
     ),
     "learned": ({"per_layer": True}, {"site": "query_key"}),

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from sepnb.encodings import Encoding, Site
 from sepnb.encodings.reference import Layer, Reference, biased, product, scaled
+from sepnb.encodings.sinusoidal import orthonormal
 from sepnb.seqpe import SequentialPositionEncoder
 
 from ..models.plain import F64, Plain
@@ -38,7 +39,12 @@ def sinusoid(layer: Layer, width: int) -> Tensor:
         angle = at / layer.encoding.base**exponent
         return (angle.sin() if even else angle.cos()) / copies**0.5
 
-    return torch.stack([column(c) for c in range(width)], dim=-1)
+    found = [column(c) for c in range(width)]
+    if (directions := layer.encoding.directions) is not None:
+        axes = orthonormal(waves, directions)
+        projected = [sum(found[c] * axes[c, k] for c in range(waves)) for k in range(directions)]
+        found = projected + (width - directions) * [torch.zeros_like(layer.at, dtype=F64)]
+    return torch.stack(found, dim=-1)
 
 
 def row_of_the_table(layer: Layer, width: int) -> Tensor:
