@@ -14,7 +14,7 @@
 # # 13. Slow positions down
 #
 # **Finding.** Do not continue the position vectors past the trained length. Slow down the waves that they are made of. This works better with
-# few waves, and above all with few *fast* ones, which turn at least once in a trained text. In novels of eight trained lengths, with no
+# few waves, and it seems to depend on the *fast* ones, which turn at least once in a trained text. In novels of eight trained lengths, with no
 # weight tuned, models lose so many bits per byte against themselves reading through a sliding window:
 #
 # - {num}`stretched_text/sinusoidal/gap/slowed/8x:.2f` if the usual sinusoid is added to the content: 64 waves, 21 of them fast;
@@ -25,8 +25,8 @@
 # - {num}`ladder_text/rope/gap/slowed/8x:.2f` with RoPE.
 #
 # With a small part of the weights tuned on longer texts, a model with 16 waves loses nothing at that length, whether the waves are added or next
-# to the content. Such a tuning hardly needs slower positions for the length that it is tuned on; to read on from there, it does. RoPE loses
-# nothing either, and its loss is lower from the start. The model with all waves and an adapter still loses
+# to the content. Next to the content, slower positions are hardly needed at the length of the tuning texts, but to read on from there they
+# are. RoPE loses nothing either, and its loss is lower from the start. The model with all waves and an adapter still loses
 # {num}`adapted_text/sinusoidal/low-rank-one-factor/gap/slowed/8x:.2f`. Keeping position and content apart in every layer, in a *separated*
 # model, helps in a made-up recall task among models of equal width. In novels it does harm as long as nothing is tuned, and brings the
 # model no closer to its window afterwards.
@@ -1181,9 +1181,9 @@ if profile == "laptop" and len(tuned.made) and tuned_seeds > 11:  # what is said
 # ## What to take away
 #
 # 1. **Slowing down works where continuing fails.** For recall no weight has to be tuned. In novels, and for latest values, the weights that
-#    read position had to be tuned as well. For the length of the tuning texts the tuning nearly suffices without slower positions; for
-#    longer ones it does not.
-# 2. **A sinusoid should have few fast waves.** With half of its waves a dense model loses half as much in novels of $8L$, and with all of
+#    read position had to be tuned as well. With position next to the content, the tuning nearly suffices without slower positions at the
+#    length of its texts; in longer ones it does not.
+# 2. **A sinusoid should have few waves, and few fast ones.** With half of its waves a dense model loses half as much in novels of $8L$, and with all of
 #    them and a much larger base two thirds as much. Next to the content, where position has columns of its own, few waves lose at least as
 #    little. Splitting every layer as well helps in recall at equal width. In novels it does harm as long as nothing is tuned.
 # 3. **RoPE remains the one to beat.** It adds no position to the content either. It is slightly ahead in recall and alone in finding
@@ -1197,9 +1197,10 @@ if profile == "laptop" and len(tuned.made) and tuned_seeds > 11:  # what is said
 # three tasks that need far text the first has the best result, the second a weaker one, and in the third only RoPE reads on. Recall is a
 # made-up task with short answers. Novels hardly reward models of this size for context beyond eight bytes (at most
 # {num}`12_extrapolators/beyond_most` bits per byte). So novels test whether a model breaks, not whether it uses what it reads. Without
-# tuning, each model reads in the way that was best on validation texts of $8L$, out of {num}`13_slow_down/readings`. The model with 64 waves
-# in few directions has a weakness of its own: with more waves than pairs of columns, a step in the text is no longer a rotation of the
-# position vector.
+# tuning, each model reads in the way that was best on validation texts of $8L$, out of {num}`13_slow_down/readings`. The models
+# with other numbers of waves, the fastest waves or projected ones have the learning rate of the control, and the one with a larger base
+# that of the dense model; we did not look for better ones. With more waves than pairs of columns, as in the projected model, a step in the
+# text is no longer a rotation of the position vector, and that may do harm as well.
 #
 # **What would change our mind.** Longer training or larger models in which the fast waves make no difference; of the models with a larger
 # base or the fastest waves, only the short training was tried. Nothing here says that any sinusoid is better than RoPE.

@@ -13,8 +13,8 @@
 # %% [markdown]
 # # What was found
 #
-# **Finding.** A sinusoid can be slowed down with less loss, so that a model reads further, if it has few waves, and above all few *fast* ones,
-# which turn at least once in a trained text. Where position has columns of its own, it has fewer waves, so fewer are fast. In novels of
+# **Finding.** A sinusoid can be slowed down with less loss, so that a model reads further, if it has few waves. It seems to depend on the *fast*
+# ones, which turn at least once in a trained text. Where position has columns of its own, it has fewer waves, so fewer are fast. In novels of
 # eight trained lengths a model that adds as few to the content has most of this gain, and one that adds all waves with a much larger base
 # has half of it. The usual sinusoid loses much. With a small part of the weights tuned, a model with few waves, added
 # or next to the content, loses nothing there against itself reading through a sliding window. Keeping position and content apart in every
