@@ -1,8 +1,9 @@
 """How many dimensions does position need? In novels `ladder_text`, from no position to all columns;
 `removed_text`, position taken away after training; `opened_text`, a separated model trained on as the dense
-model that computes it. In recall, and where the latest of several values is asked for, RoPE on a share of the
-columns, in `stretched_mqar` and `stretched_latest_value`; in `each_pair_mqar` and `each_pair_latest_value`,
-the same models with one pair stopped, or slowed down alone.
+model that computes it; `ladder_adapted_text`, W_Q and W_K tuned at slower positions. In recall, and where the
+latest of several values is asked for, RoPE on a share of the columns, in `stretched_mqar` and
+`stretched_latest_value`; in `each_pair_mqar` and `each_pair_latest_value`, the same models with one pair
+stopped, or slowed down alone.
 
 Written before the records; but for what a remark says, no trial had been seen.
 """
@@ -23,6 +24,7 @@ OF_SMALL = SHARES[1:]
 """In the small models of the tasks a sixteenth of a head is less than a pair."""
 LEVEL = 0.01
 """Bits per byte within which an arm is as good as its partner inside the trained length."""
+MAPS = "maps-one-factor"
 NATIVE, GAP, ORDER = "gap/native/8x", "gap/slowed/8x", "shuffled/8x"
 NOPE = ("rope-nope-4", "rope-nope-2")
 """RoPE in three of four layers, and in every second one."""
@@ -150,6 +152,25 @@ CLAIMS = {
         "0.01 bits",
         pairs("rope-shared-key - rope-partial", "bits_per_byte", GAP, high=LEVEL),
         remark=SWEPT,
+    ),
+    "ladder-adapted-text-a-share-loses-no-more": _of(
+        "RoPE on an eighth or a quarter of the columns, slowed down by YaRN with W_Q and W_K tuned, loses no "
+        "more at eight trained lengths than RoPE on all of them, within 0.03 bits, each against its own "
+        "sliding window",
+        pairs(
+            [f"rope-{share}/{MAPS} - {ALL}/{MAPS}" for share in ("8th", "partial")],
+            GAP,
+            high=0.03,
+        ),
+        experiment="experiment/ladder_adapted_text",
+        remark="Untuned all had been seen, and RoPE on all columns tuned alike from another learning rate.",
+    ),
+    "ladder-adapted-text-every-fourth-layer-without-position-loses-no-more": _of(
+        "RoPE in three of four layers, slowed down by YaRN with W_Q and W_K tuned, loses no more at eight "
+        "trained lengths than RoPE in all layers, within 0.03 bits, each against its own sliding window",
+        pairs(f"rope-nope-4/{MAPS} - {ALL}/{MAPS}", GAP, high=0.03),
+        experiment="experiment/ladder_adapted_text",
+        remark="Untuned both had been seen.",
     ),
     "ladder-text-forget-gates-survive": _of(
         "A model with forget gates and without position survives at eight lengths, as trained",

@@ -159,6 +159,8 @@ SQUEEZED = f"{DENSE}-squeezed"
 FASTEST = f"{DENSE}-quarter-fastest"
 ALL_OTHERS = "All other models had been seen, and no run of the one whose waves are projected."
 
+BY_YARN = "low-rank-one-factor-yarn"
+
 ONE = "Runs in which the factor was drawn had been seen, of every model that is compared."
 
 _text = partial(Claim, floors=(BAR,), experiment="experiment/adapted_text")
@@ -225,6 +227,27 @@ TEXTS = {
         pairs(f"{DENSE}-slower - {DENSE}", *GAP, high=0.0),
         remark="All other models had been seen, of the one with the fastest waves four runs, and no run of "
         "this one.",
+    ),
+    "stretched-text-two-more-bases-lose-less": _left_alone(
+        "At eight trained lengths a dense model to which all waves are added loses less at slowed positions "
+        "with the base 10^8, and with 10^32, than with the base 10,000",
+        pairs([f"{DENSE}-base-{power} - {DENSE}" for power in (8, 32)], AT_8X, high=0.0),
+        parts=True,
+        remark="Written when it had been seen that the base 10^16 does, by .32 in the mean of six seeds.",
+    ),
+    "stretched-text-longer-a-larger-base-loses-less": _text(
+        "After four times the training, too, a dense model to which all waves are added loses less at eight "
+        "trained lengths and slowed positions with the base 10^16 than with 10,000",
+        pairs(f"{DENSE}-slower - {DENSE}", AT_8X, high=0.0),
+        experiment="experiment/stretched_text_longer",
+        remark="After the shorter training both had been seen.",
+    ),
+    "adapted-text-a-larger-base-loses-less": _text(
+        "A dense model with the base 10^16 and a low-rank adapter loses less at eight trained lengths than "
+        "one with the base 10,000 tuned alike, with the factor 8 and by YaRN, each against its own sliding "
+        "window",
+        pairs(f"{DENSE}-slower/{BY_YARN} - {DENSE}/{BY_YARN}", AT_8X, high=0.0),
+        remark="Untuned both had been seen, and the one with the base 10,000 tuned.",
     ),
     "trained-directions-all-waves-lose-less-within": _text(
         "Past its trained length a dense model to which all waves are added, slowed down by YaRN, loses less "

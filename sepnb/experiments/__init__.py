@@ -83,6 +83,7 @@ _REGISTRY: dict[str, Experiment] = {
             trained_directions.EXPERIMENT,
             ladder.SWEEP,
             ladder.EXPERIMENT,
+            ladder.ADAPTED,
             removed.EXPERIMENT,
             opened.EXPERIMENT,
             speed.EXPERIMENT,

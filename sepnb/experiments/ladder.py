@@ -23,13 +23,14 @@ from ..evaluation.losses import evaluate
 from ..models import LanguageModel
 from . import language_modelling as lm
 from .ladder_methods import METHODS, fitting, readings_of
-from .long_texts import SLOWED, Slowed, untuned
+from .long_texts import SLOWED, Slowed, measures_tuned, untuned
 from .long_windows import LongTexts, costs
 from .methods import run_of
 from .readings import READINGS, read_by
 from .run import HERE, At, Found, Measure, Rows, Run
 from .sweep import Sweep
 from .texts import TextExperiment
+from .tuning import cells
 
 TIMES = 8
 """The long windows, in trained lengths."""
@@ -116,4 +117,25 @@ EXPERIMENT = TextExperiment(
     crossed=fitting,
     costs={"smoke": 5.0, "laptop": 280.0},
     measures=measures,
+)
+
+CELLS = {
+    name: cell
+    for method in ("rope", "rope-8th", "rope-partial", "rope-nope-4")
+    for name, cell in cells(method, "maps-one-factor").items()
+}
+
+ADAPTED = TextExperiment(
+    name="ladder_adapted_text",
+    title="From no position to all columns, tuned: novels",
+    question="""Does a model in which few columns rotate, or not every layer has position, read longer novels
+        as well as one in which all do, once W_Q and W_K are tuned at slower positions?""",
+    order=10,
+    sweeps=(SWEEP,),
+    methods=tuple(CELLS),
+    smoke=("rope-8th/maps-one-factor",),
+    costs={"smoke": 5.0, "laptop": 260.0},
+    parts=CELLS,
+    measures=measures_tuned,
+    shared=True,
 )

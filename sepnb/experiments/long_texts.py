@@ -26,7 +26,7 @@ from .long_windows import LongTexts, read
 from .methods import run_of
 from .readings import CHOSEN_AT, READINGS, SLOW, read_by
 from .run import HERE, At, Fingerprint, Found, Measure, Metrics, Rows, Run, counts_of, restored
-from .stretched import ALL_IN_FEW, FEW_OR_SMALL, METHODS, QUARTER, SHARES, SPREAD, STRONG, WEAK
+from .stretched import ALL_IN_FEW, BASES, FEW_OR_SMALL, METHODS, QUARTER, SHARES, SLOWER, SPREAD, STRONG, WEAK
 from .sweep import STEPS, Sweep
 from .texts import TextExperiment
 from .tuning import TUNING_SEED, OfTuning, Tuning, cells, tuning_of
@@ -47,7 +47,7 @@ SWEEP = Sweep(
     order=8,
     methods=(
         *("concatenated-sinusoidal", "separated-sinusoidal-constant", "separated-phase"),
-        *(QUARTER, SPREAD, WEAK, STRONG),
+        *(QUARTER, SPREAD, WEAK, STRONG, SLOWER, *BASES),
     ),
     smoke=("concatenated-sinusoidal",),
     config_of=run_of,
@@ -59,7 +59,7 @@ SWEEP = Sweep(
 TRAINING = 4
 """Times the training of the other experiments, for `stretched_text_longer`."""
 LONGER = {profile: replace(size, steps=size.steps * TRAINING) for profile, size in lm.SIZES.items()}
-KEY_MODELS = ("sinusoidal", QUARTER, "concatenated-sinusoidal", "separated-sinusoidal", "rope")
+KEY_MODELS = ("sinusoidal", QUARTER, SLOWER, "concatenated-sinusoidal", "separated-sinusoidal", "rope")
 
 LONGER_SWEEP = Sweep(
     name="stretched_text_longer_sweep",
@@ -87,6 +87,7 @@ CELLS = {
     **cells("sinusoidal", "all-one-factor", "all-one-factor-evenly"),
     **cells(QUARTER, "low-rank-one-factor", "low-rank-one-factor-yarn", "low-rank-not-slowed"),
     **cells("sinusoidal", "low-rank-one-factor-yarn"),
+    **cells(SLOWER, "low-rank-one-factor-yarn"),
     **cells("concatenated-sinusoidal", "position-one-factor-yarn"),
     **cells("separated-sinusoidal", "position-one-factor-yarn"),
 }
@@ -244,7 +245,7 @@ STRETCHED = TextExperiment(
         nothing else is changed?""",
     order=9,
     sweeps=(SWEEP, LR_SCREEN),
-    methods=(*METHODS, QUARTER, *FEW_OR_SMALL, *SHARES, *ALL_IN_FEW),
+    methods=(*METHODS, QUARTER, *FEW_OR_SMALL, *SHARES, *ALL_IN_FEW, *BASES),
     smoke=("separated-sinusoidal",),
     costs={"smoke": 4.0, "laptop": 280.0},
     measures=measures_left_alone,

@@ -105,6 +105,12 @@ they are projected onto the columns that the control uses, and the embeddings ar
 the control are every fourth of all waves; the second model has the fastest quarter of them instead. The third
 has as many waves as the width can hold: first those of the control, then slower ones, which hardly move."""
 
+BASES = listed(
+    Method("sinusoidal-base-8", "base 10^8", "sinusoidal", {"encoding": Sinusoidal(1e8)}),
+    Method("sinusoidal-base-32", "base 10^32", "sinusoidal", {"encoding": Sinusoidal(1e32)}),
+)
+"""Of 64 waves half as many turn within a trained text as with the usual base, and a seventh."""
+
 RUNGS = {
     name: LADDER[name]
     for name in (

@@ -144,6 +144,11 @@ def test_the_control_has_every_fourth_wave_and_its_partners_the_fastest_or_all_i
     first, later = slower.frequencies[0].split([len(quarter), len(waves) - len(quarter)])
     torch.testing.assert_close(first, quarter)
     assert later.max() < quarter.min(), "and the others are slower"
+    for power in (8, 32):
+        model = text.config(profile, f"sinusoidal-base-{power}", 1).build().transformer
+        (found,) = model.input_encodings[0].frequencies
+        exact = 10.0 ** (-power * torch.arange(len(waves), dtype=torch.float64) / len(waves))
+        torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=0)
     positions = torch.arange(4 * len(waves))
     for encode in (control, fastest, squeezed):
         assert encode(positions)[:, 2 * len(quarter) :].eq(0).all()
