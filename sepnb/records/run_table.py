@@ -166,16 +166,22 @@ class RunTable:
 
         Args:
             columns: a quantity is `method:metric`, or `method:metric - method:metric`, paired by seed; `{}`
-                in it is the name of the row. A method that `lacks` one has a dash.
-            form: the format of every mean.
+                in it is the name of the row. After another `:` it may have a format as `{num}` takes it, such
+                as `:,.0f`, or `:.2f±` with the interval. A method that `lacks` one has a dash.
+            form: the format of every other mean, with its interval.
             head: the title of the labels.
         """
 
         def cell(quantity: str) -> str:
-            a, _, b = quantity.partition(" - ")
-            if any(map(self.lacks, filter(None, (a, b)))):
+            *asked, last = quantity.split(" - ")
+            method, metric, *own = last.split(":", 2)
+            asked.append(f"{method}:{metric}")
+            if any(map(self.lacks, asked)):
                 return "\N{EN DASH}"
-            return text_of(self.minus(a, b) if b else self.values(*a.split(":")), form)
+            values = self.minus(*asked) if len(asked) > 1 else self.values(method, metric)
+            if own and not own[0].endswith("±"):
+                values = values[:0] if values.empty else [values.mean()]
+            return text_of(values, own[0].removesuffix("±") if own else form)
 
         return pd.DataFrame(
             {head: label} | {title: cell(of.replace("{}", name)) for title, of in columns.items()}

@@ -109,6 +109,15 @@ def test_a_grid_asks_the_same_of_every_row():
     ]
 
 
+def test_a_column_of_a_grid_may_have_its_own_format_without_an_interval_or_with_one():
+    of = RunTable(runs(a={1: 3.0, 2: 4.0}, b={1: 1.0, 2: 2.0}))
+    asked = {"mean": "{}:score:.0%", "both": "{}:score - b:score:.2f±"}
+    assert of.grid({"A": "a", "C": "c"}, asked).to_numpy().tolist() == [
+        ["A", "350%", text_of([2.0, 2.0], ".2f")],
+        ["C", "not run", "not run"],
+    ]
+
+
 def test_a_grid_has_a_dash_where_a_method_was_run_without_what_others_measure():
     table = runs(a={1: 3.0}, b={1: 1.0}).assign(slowed=[2.0, np.nan])
     grid = RunTable(table).grid(
