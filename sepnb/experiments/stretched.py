@@ -110,6 +110,8 @@ BASES = listed(
     Method("sinusoidal-base-32", "base 10^32", "sinusoidal", {"encoding": Sinusoidal(1e32)}),
 )
 """Of 64 waves half as many turn within a trained text as with the usual base, and a seventh."""
+BY_POWER = {4: "sinusoidal", 8: "sinusoidal-base-8", 16: SLOWER, 32: "sinusoidal-base-32"}
+"""The dense models with all waves, by the power of ten that is their base."""
 
 RUNGS = {
     name: LADDER[name]
