@@ -15,8 +15,8 @@
 #
 # **Finding.** A sinusoid can be slowed down with less loss, so that a model reads further, if it has few waves. It seems to depend on the *fast*
 # ones, which turn at least once in a trained text. Where position has columns of its own, it has fewer waves, so fewer are fast. In novels of
-# eight trained lengths a model that adds as few to the content has most of this gain, and one that adds all waves with a much larger base
-# has half of it. The usual sinusoid loses much. With a small part of the weights tuned, a model with few waves, added
+# eight trained lengths a model that adds as few to the content has most of this gain, and one that adds all waves with the base $10^8$
+# instead of 10,000 more than half of it. The usual sinusoid loses much. With a small part of the weights tuned, a model with few waves, added
 # or next to the content, loses nothing there against itself reading through a sliding window. Keeping position and content apart in every
 # layer does not bring a model closer to its window, and continuing positions fails.
 #
@@ -73,81 +73,58 @@ numbers = {}
 # ## Slow positions down
 #
 # Past L a model meets positions that it has never seen. If we divide the frequencies of a sinusoid, a long text uses only positions like
-# those of training. Together with sharper attention this is enough to recall values from texts sixteen times as long
-# ({doc}`chapter 13 <13_slow_down>`). Sharper attention alone is not enough ({verdict}`every-reading-log-alone-is-not-enough: held`).
+# those of training ({doc}`chapter 13 <13_slow_down>`).
 #
-# It works better if position has columns of its own. In recall a model that has position next to its content (*concatenated*) recalls more at
-# slowed positions than a model that adds position to its content ({verdict}`stretched-mqar-beside-can-be-slowed-added-cannot: held`).
-# Splitting the weights as well (*separated*) helps again at equal width ({verdict}`stretched-mqar-the-split-adds-to-it: held`). A wider
-# separated model, with as many parameters as the concatenated one, recalls hardly more values than the concatenated model, and clearly
-# fewer of those in the last trained length (exploratory). An added sinusoid has four times as many waves. The separated model is also ahead
-# of a dense model with equally few ({verdict}`stretched-mqar-it-is-not-the-number-of-waves: held`); for the concatenated one this is open
-# ({verdict}`stretched-mqar-beside-beats-as-few-waves-added: undecided`).
-#
-# We tried ten ways of slowing down. In nine of them the separated model recalls more than the dense one, and in one about as much
-# ({verdict}`every-reading-separated-more-than-dense: undecided`, because the rule asked for all ten).
-#
-# RoPE can be slowed down as well, and it needs no dimensions of its own for this. In recall it is open whether the separated model keeps up
-# with RoPE ({verdict}`stretched-mqar-as-often-as-slowed-rope: undecided`); a separated model with as many parameters as RoPE does not
-# ({verdict}`stretched-mqar-as-often-as-slowed-rope-at-equal-parameters: refuted`). In a second task a key gets several values, and the last one
-# counts. There the separated model does not keep up ({verdict}`stretched-latest-value-as-often-as-slowed-rope: refuted`, and
-# {verdict}`stretched-latest-value-as-often-as-slowed-rope-at-equal-parameters: refuted` with as many parameters): at sixteen
-# trained lengths it finds {num}`stretched_latest_value/separated-sinusoidal/accuracy/stretched/16x:.0%` of these values, and RoPE
-# {num}`stretched_latest_value/rope/accuracy/stretched/16x:.0%`. A third task asks for *needles*, codes hidden in a novel. Slowed down, the
-# separated model finds {num}`stretched_needle/separated-sinusoidal/accuracy/stretched/16x:.0%` of their digits at sixteen trained lengths,
-# fewer than a guess would, and RoPE {num}`stretched_needle/rope/accuracy/stretched/16x:.0%` (exploratory).
-#
-# With its position part tuned on longer texts of the task, the separated model finds
-# {num}`adapted_latest_value/separated-sinusoidal/position/accuracy/adapted/32x:.0%` of the latest values even at thirty-two trained
-# lengths, and no content weight is changed. RoPE finds as many, within three points, in each of three ways of tuning
-# ({verdict}`adapted-latest-value-as-often-as-rope-tuned-alike: held`). Of the values that are half of the text or more back it finds
-# {num}`adapted_latest_value/separated-sinusoidal/position/far/adapted/32x:.0%` there; we had claimed nine tenths
-# ({verdict}`adapted-latest-value-the-position-part-is-enough: refuted`).
-#
-# In novels slowing down is not enough. With nothing tuned, at eight trained lengths the concatenated model is
-# {num}`stretched_text/concatenated-sinusoidal/gap/slowed/8x:+.2f` bits per byte above its own sliding window, and the dense one
+# **Position next to the content can be slowed down with less loss.** In recall, slower positions and sharper attention are enough to find
+# values in texts sixteen times as long; sharper attention alone is not ({verdict}`every-reading-log-alone-is-not-enough: held`). A model
+# that has position next to its content (*concatenated*) recalls more than one that adds it
+# ({verdict}`stretched-mqar-beside-can-be-slowed-added-cannot: held`). In novels of eight trained lengths it is
+# {num}`stretched_text/concatenated-sinusoidal/gap/slowed/8x:+.2f` bits per byte above its own sliding window, and the usual dense model
 # {num}`stretched_text/sinusoidal/gap/slowed/8x:+.2f` ({verdict}`stretched-text-beside-can-be-slowed-added-cannot: held`).
 #
-# Most of this difference is due to the waves. A dense model with as few waves as the concatenated one is
-# {num}`stretched_text/sinusoidal-quarter/gap/slowed/8x:+.2f` above, so the concatenated one is ahead of it
-# ({verdict}`stretched-text-it-is-not-the-number-of-waves: held`). If its content is drawn half as large, it is
-# {num}`stretched_text/sinusoidal-quarter-strong/gap/slowed/8x:+.2f` above, and then it is open whether columns of its own help position further
-# ({verdict}`stretched-text-own-columns-beat-few-large-waves: undecided`). Where position is equally large beside the content, few waves lose
-# less than all ({verdict}`stretched-text-few-waves-lose-less: held`), also where all are projected onto as few directions
-# ({verdict}`stretched-text-few-waves-lose-less-in-as-few-directions: held`). So the space that they take is not the reason. Their number
-# does not seem to be the reason either. The fastest quarter of the waves ends
-# {num}`stretched_text/sinusoidal-quarter-fastest/gap/slowed/8x:+.2f` above. All 64 waves with the base $10^{16}$, six of them fast, end
-# {num}`stretched_text/sinusoidal-slower/gap/slowed/8x:+.2f` above; at $16L$ it is open whether they lose less than with the usual base
-# ({verdict}`stretched-text-a-larger-base-loses-less: undecided`). After four times the training few waves still lose less than all
-# ({verdict}`stretched-text-longer-few-waves-lose-less: held`), but both lose more than before:
-# {num}`stretched_text_longer/sinusoidal-quarter/gap/slowed/8x:+.2f` and {num}`stretched_text_longer/sinusoidal/gap/slowed/8x:+.2f`.
+# **In novels that is mostly because it has fewer waves.** A dense model with as few is
+# {num}`stretched_text/sinusoidal-quarter/gap/slowed/8x:+.2f` above, and the concatenated one is ahead of it
+# ({verdict}`stretched-text-it-is-not-the-number-of-waves: held`). With content drawn half as large it is
+# {num}`stretched_text/sinusoidal-quarter-strong/gap/slowed/8x:+.2f` above, and then it is open whether columns of their own do more
+# ({verdict}`stretched-text-own-columns-beat-few-large-waves: undecided`). The space that the waves take and the size of their vectors are
+# not the reason ({verdict}`stretched-text-few-waves-lose-less-in-as-few-directions: held`, {verdict}`stretched-text-few-waves-lose-less:
+# held`).
 #
-# Splitting the weights does harm here: the separated model is
-# {num}`stretched_text/separated-sinusoidal/gap/slowed/8x:+.2f` above, and we had claimed that it loses less than the concatenated one
-# ({verdict}`stretched-text-the-split-adds-to-it: refuted`). Much of the harm comes from a position stream that changes from layer to layer: if
-# every layer reads the position embeddings as they are, the model is
-# {num}`stretched_text/separated-sinusoidal-constant/gap/slowed/8x:+.2f` above ({verdict}`stretched-text-a-constant-stream-loses-less: held`).
+# **It seems to be the fast waves that do harm**, those that turn at least once in a trained text. The fastest quarter of the waves loses as
+# much as all of them, {num}`stretched_text/sinusoidal-quarter-fastest/gap/slowed/8x:+.2f`. With a larger base fewer waves are fast, and a
+# dense model with all 64 waves loses less: {num}`stretched_text/sinusoidal-base-8/gap/slowed/8x:+.2f` with the base $10^8$ and
+# {num}`stretched_text/sinusoidal-base-32/gap/slowed/8x:+.2f` with $10^{32}$ ({verdict}`stretched-text-two-more-bases-lose-less: held`).
+# After four times the training few waves still lose less than all ({verdict}`stretched-text-longer-few-waves-lose-less: held`), but both
+# lose more than before.
 #
-# So we tuned a small part of the weights on longer texts, and left all others as they were. In the concatenated model these are the weights
-# that read position, {num}`adapted_text/concatenated-sinusoidal/position-one-factor/tuned_numbers:,.0f` of
-# {num}`stretched_text/concatenated-sinusoidal/parameters:,.0f`. It then loses nothing at eight lengths
-# ({verdict}`adapted-text-beside-survives-with-one-factor: held`), no more than RoPE with $W_Q$ and $W_K$ tuned
-# ({verdict}`adapted-text-beside-loses-no-more-than-rope: held`), and less than a dense model with an adapter of nearly twice as many numbers
-# ({verdict}`adapted-text-beside-loses-less-than-a-dense-adapter: held`). But a dense model with few waves and such an adapter loses nothing
-# either, {num}`adapted_text/sinusoidal-quarter/low-rank-one-factor/gap/slowed/8x:+.3f±`, so once models are tuned it is open whether
-# columns of their own do more than few waves ({verdict}`adapted-text-it-is-not-the-number-of-waves: undecided`). Tuned at positions as in
-# training, the concatenated model loses hardly more at eight lengths
-# ({verdict}`adapted-text-tuning-without-slowing-is-not-enough: held`, which says that it loses more), but at sixteen it breaks:
-# {num}`adapted_text/concatenated-sinusoidal/position-not-slowed/gap/slowed/16x:+.2f` against
-# {num}`adapted_text/concatenated-sinusoidal/position-one-factor/gap/slowed/16x:+.2f` with slower positions.
+# **Splitting the weights helps in recall and does harm in novels.** In recall a model with separate streams (*separated*) is ahead of the
+# concatenated one at equal width ({verdict}`stretched-mqar-the-split-adds-to-it: held`), but hardly with as many parameters (exploratory).
+# In novels the separated model is {num}`stretched_text/separated-sinusoidal/gap/slowed/8x:+.2f` above its window
+# ({verdict}`stretched-text-the-split-adds-to-it: refuted`: we had claimed that the split helps). Much of this comes from a position stream
+# that changes from layer to layer: if every layer reads the position embeddings as they are, it is
+# {num}`stretched_text/separated-sinusoidal-constant/gap/slowed/8x:+.2f` ({verdict}`stretched-text-a-constant-stream-loses-less: held`).
 #
-# The separated model, with {num}`13_slow_down/position_share:.0%` of its weights tuned, stays within the bound as well
-# ({verdict}`adapted-text-position-part-survives-with-one-factor: held`), but loses more against its own window than the concatenated one
-# ({verdict}`adapted-text-beside-loses-less-than-separated: held`). With a constant position stream it loses nothing
-# ({verdict}`adapted-text-a-constant-stream-survives-with-one-factor: held`). The loss of both is lower than that of the concatenated model.
-# A dense model with positions in all columns and all of
-# its weights tuned loses nothing; we had claimed that it loses more than the separated one
-# ({verdict}`adapted-text-less-than-a-dense-model-tuned-whole: refuted`).
+# **With a small part of the weights tuned on longer texts, few waves lose nothing in novels.** In the concatenated model these are the
+# weights that read position, {num}`adapted_text/concatenated-sinusoidal/position-one-factor/tuned_numbers:,.0f` of
+# {num}`stretched_text/concatenated-sinusoidal/parameters:,.0f` ({verdict}`adapted-text-beside-survives-with-one-factor: held`). A dense
+# model with few waves and a small adapter loses nothing either, so it is open whether columns of their own do more
+# ({verdict}`adapted-text-it-is-not-the-number-of-waves: undecided`). The usual dense model with such an adapter loses more
+# ({verdict}`adapted-text-beside-loses-less-than-a-dense-adapter: held`). The separated model, with {num}`13_slow_down/position_share:.0%`
+# of its weights tuned, stays within our bound ({verdict}`adapted-text-position-part-survives-with-one-factor: held`), and with a constant
+# position stream it loses nothing ({verdict}`adapted-text-a-constant-stream-survives-with-one-factor: held`). Tuned at positions as in
+# training, the concatenated model loses hardly more at eight lengths, but at sixteen it breaks
+# ({num}`adapted_text/concatenated-sinusoidal/position-not-slowed/gap/slowed/16x:+.2f` against
+# {num}`adapted_text/concatenated-sinusoidal/position-one-factor/gap/slowed/16x:+.2f` with slower positions).
+#
+# **RoPE is at least as good everywhere.** It needs no dimensions of its own to be slowed down. In novels it loses as little, tuned and
+# untuned, and its loss is lower. In recall it is open whether the separated model keeps up
+# ({verdict}`stretched-mqar-as-often-as-slowed-rope: undecided`); with as many parameters it does not
+# ({verdict}`stretched-mqar-as-often-as-slowed-rope-at-equal-parameters: refuted`). Where a key gets several values and the last one counts,
+# RoPE finds {num}`stretched_latest_value/rope/accuracy/stretched/16x:.0%` at sixteen trained lengths and the separated model
+# {num}`stretched_latest_value/separated-sinusoidal/accuracy/stretched/16x:.0%` ({verdict}`stretched-latest-value-as-often-as-slowed-rope:
+# refuted`). Tuned on longer texts of the task, the two are level ({verdict}`adapted-latest-value-as-often-as-rope-tuned-alike: held`).
+# *Needles*, codes hidden in a novel, are found by RoPE alone, {num}`stretched_needle/rope/accuracy/stretched/16x:.0%` of their digits
+# (exploratory).
 #
 # ## How many columns does position need?
 #
