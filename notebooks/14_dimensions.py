@@ -642,7 +642,8 @@ if profile == "laptop" and {"rope-8th", "forgetting"} <= set(LATEST.values()):
         slow["forgetting"] < slow[n] for n in ("rope-partial", "rope-half", "rope")
     )
     both, one = (
-        newest.values(name, "accuracy/stretched/16x") for name in ("rope", "rope-nope-2")
+        newest.values(name, "accuracy/stretched/16x")
+        for name in ("rope", "rope-nope-2")
     )
     assert (both > one).all(), "each of the twelve"
     for of, names in ((newest, LATEST), (found, ROWS)):
