@@ -503,11 +503,12 @@ figures.show_table(
 #    ({verdict}`ladder-mqar-position-in-the-first-layer-recalls-unchanged: refuted`).
 # 2. **Unchanged separated models fall short even with fewer new angles.** With eight fast waves, with a single wave and with positions that
 #    repeat, such a model finds more than with eight waves of base 10,000. We had claimed nine tenths for fast waves, in RoPE as well
-#    ({verdict}`ladder-mqar-fast-waves-recall-unchanged: refuted`), and for a single wave ({verdict}`ladder-mqar-one-wave-recalls-unchanged:
-#    refuted`), and as many with positions that repeat as with a single wave ({verdict}`ladder-mqar-repeated-waves-recall-unchanged:
-#    refuted`).
+#    ({verdict}`ladder-mqar-fast-waves-recall-unchanged: refuted`), and for a single wave
+#    ({verdict}`ladder-mqar-one-wave-recalls-unchanged: refuted`), and as many with positions that repeat as with a single wave
+#    ({verdict}`ladder-mqar-repeated-waves-recall-unchanged: refuted`).
 # 3. **A single wave in a separated model lacks mostly attention** (exploratory): with the wave left as it is and attention sharpened, it
-#    finds {num}`stretched_mqar/separated-sinusoidal-one/accuracy/stretched/16x:.0%`. RoPE with eight fast pairs does not even learn the task.
+#    finds {num}`stretched_mqar/separated-sinusoidal-one/accuracy/stretched/16x:.0%`. RoPE with eight fast pairs does not even learn the
+#    task.
 # 4. **Slowed down, RoPE recalls nearly the same on every share of its columns, and in one layer as in both.** The runs cannot say whether
 #    half of the columns is within three points of all columns ({verdict}`ladder-mqar-slowed-a-share-recalls-as-often: undecided`).
 #

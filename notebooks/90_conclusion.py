@@ -16,8 +16,9 @@
 # **Finding.** A sinusoid can be slowed down with less loss, so that a model reads further, if it has few waves. It seems to depend on the *fast*
 # ones, which turn at least once in a trained text. Where position has columns of its own, it has fewer waves, so fewer are fast. In novels of
 # eight trained lengths a model that adds as few to the content has most of this gain, and one that adds all waves with the base $10^8$
-# instead of 10,000 more than half of it. The usual sinusoid loses much. With a small part of the weights tuned, a model with few waves, added
-# or next to the content, loses nothing there against itself reading through a sliding window. Keeping position and content apart in every
+# instead of 10,000 more than half of it. The usual sinusoid loses much. With a small part of the weights tuned, a model with few fast waves
+# loses nothing there against itself reading through a sliding window, whether it has fewer waves, added or next to the content, or a
+# larger base. Keeping position and content apart in every
 # layer does not bring a model closer to its window, and continuing positions fails.
 #
 # Nothing here says that any of these models is better than RoPE. RoPE loses nothing either, and its loss is lower.
@@ -87,8 +88,8 @@ numbers = {}
 # ({verdict}`stretched-text-it-is-not-the-number-of-waves: held`). With content drawn half as large it is
 # {num}`stretched_text/sinusoidal-quarter-strong/gap/slowed/8x:+.2f` above, and then it is open whether columns of their own do more
 # ({verdict}`stretched-text-own-columns-beat-few-large-waves: undecided`). The space that the waves take and the size of their vectors are
-# not the reason ({verdict}`stretched-text-few-waves-lose-less-in-as-few-directions: held`, {verdict}`stretched-text-few-waves-lose-less:
-# held`).
+# not the reason ({verdict}`stretched-text-few-waves-lose-less-in-as-few-directions: held`,
+# {verdict}`stretched-text-few-waves-lose-less: held`).
 #
 # **It seems to be the fast waves that do harm**, those that turn at least once in a trained text. The fastest quarter of the waves loses as
 # much as all of them, {num}`stretched_text/sinusoidal-quarter-fastest/gap/slowed/8x:+.2f`. With a larger base fewer waves are fast, and a
@@ -104,10 +105,10 @@ numbers = {}
 # that changes from layer to layer: if every layer reads the position embeddings as they are, it is
 # {num}`stretched_text/separated-sinusoidal-constant/gap/slowed/8x:+.2f` ({verdict}`stretched-text-a-constant-stream-loses-less: held`).
 #
-# **With a small part of the weights tuned on longer texts, few waves lose nothing in novels.** In the concatenated model these are the
+# **With a small part of the weights tuned on longer texts, few fast waves lose nothing in novels.** In the concatenated model these are the
 # weights that read position, {num}`adapted_text/concatenated-sinusoidal/position-one-factor/tuned_numbers:,.0f` of
-# {num}`stretched_text/concatenated-sinusoidal/parameters:,.0f` ({verdict}`adapted-text-beside-survives-with-one-factor: held`). A dense
-# model with few waves and a small adapter loses nothing either, so it is open whether columns of their own do more
+# {num}`stretched_text/concatenated-sinusoidal/parameters:,.0f` ({verdict}`adapted-text-beside-survives-with-one-factor: held`). A dense model with few waves and a small adapter loses nothing either, nor does one with all waves and the base
+# $10^{16}$ ({verdict}`adapted-text-a-larger-base-loses-less: held`). So it is open whether columns of their own do more
 # ({verdict}`adapted-text-it-is-not-the-number-of-waves: undecided`). The usual dense model with such an adapter loses more
 # ({verdict}`adapted-text-beside-loses-less-than-a-dense-adapter: held`). The separated model, with {num}`13_slow_down/position_share:.0%`
 # of its weights tuned, stays within our bound ({verdict}`adapted-text-position-part-survives-with-one-factor: held`), and with a constant
@@ -121,9 +122,10 @@ numbers = {}
 # ({verdict}`stretched-mqar-as-often-as-slowed-rope: undecided`); with as many parameters it does not
 # ({verdict}`stretched-mqar-as-often-as-slowed-rope-at-equal-parameters: refuted`). Where a key gets several values and the last one counts,
 # RoPE finds {num}`stretched_latest_value/rope/accuracy/stretched/16x:.0%` at sixteen trained lengths and the separated model
-# {num}`stretched_latest_value/separated-sinusoidal/accuracy/stretched/16x:.0%` ({verdict}`stretched-latest-value-as-often-as-slowed-rope:
-# refuted`). Tuned on longer texts of the task, the two are level ({verdict}`adapted-latest-value-as-often-as-rope-tuned-alike: held`).
-# *Needles*, codes hidden in a novel, are found by RoPE alone, {num}`stretched_needle/rope/accuracy/stretched/16x:.0%` of their digits
+# {num}`stretched_latest_value/separated-sinusoidal/accuracy/stretched/16x:.0%`
+# ({verdict}`stretched-latest-value-as-often-as-slowed-rope: refuted`). Tuned on longer texts of the task, the two are level
+# ({verdict}`adapted-latest-value-as-often-as-rope-tuned-alike: held`). *Needles*, codes hidden in a novel, are found by RoPE alone,
+# {num}`stretched_needle/rope/accuracy/stretched/16x:.0%` of their digits
 # (exploratory).
 #
 # ## How many columns does position need?

@@ -33,7 +33,12 @@ from sepnb.claims.uses import LEARNED
 from sepnb.encodings import YaRN
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.readings import READINGS
-from sepnb.experiments.stretched import BY_POWER, SQUEEZED, WAVES
+from sepnb.experiments.stretched import (
+    BY_POWER,
+    SLOWER,
+    SQUEEZED,
+    WAVES,
+)
 from sepnb.experiments.trained_directions import geometry
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
@@ -76,8 +81,8 @@ left = RunTable(novels.table(profile))
 # 2. **Whether columns of their own do more is open.** Compared with 16 waves beside small content, position next to the content ends
 #    {num}`stretched_text/concatenated-sinusoidal minus sinusoidal-quarter-strong/gap/slowed/8x:+.2f±` at $8L$ and
 #    {num}`stretched_text/concatenated-sinusoidal minus sinusoidal-quarter-strong/gap/slowed/16x:+.2f±` at $16L$. Both differences favour
-#    columns of their own, and our rule does not count either as shown ({verdict}`stretched-text-own-columns-beat-few-large-waves:
-#    undecided`).
+#    columns of their own, and our rule does not count either as shown
+#    ({verdict}`stretched-text-own-columns-beat-few-large-waves: undecided`).
 # 3. **In texts of $16L$ all these models lose much**, and larger bases lead by less than at $8L$ (exploratory).
 #
 # ## Directions that training has not shown
@@ -129,6 +134,7 @@ RANK, FEW = "sinusoidal/low-rank", f"{QUARTER}/low-rank"
 ROWS = {
     "added to all columns, by parts": f"{RANK}-one-factor",
     "added to all columns, by YaRN": f"{RANK}-one-factor-yarn",
+    "added, base 10¹⁶, by YaRN": f"{SLOWER}/low-rank-one-factor-yarn",
     "added to a quarter, by parts": f"{FEW}-one-factor",
     "added to a quarter, by YaRN": f"{FEW}-one-factor-yarn",
     "next to the content, by parts": f"{BESIDE}-one-factor",
@@ -150,8 +156,8 @@ figures.show_table(
 )
 
 # %% [markdown]
-# 1. **The way of slowing down is not the reason.** By YaRN the dense model with all waves again loses most, and those with few waves next
-#    to nothing. We had claimed that the model with position next to its content then loses less than both dense models. It loses less than
+# 1. **The way of slowing down is not the reason.** By YaRN the usual sinusoid again loses most, and the others next to
+#    nothing. We had claimed that the model with position next to its content then loses less than both dense models. It loses less than
 #    the one with all waves, and the other comparison is open ({verdict}`adapted-text-beside-loses-less-slowed-by-yarn: undecided`).
 # 2. **One tuning can serve several lengths.** Tuned by parts with the factor 8 and read with the factor 2, every model with a sinusoid ends
 #    above its window at $2L$. Tuned by YaRN, those with few waves stay within a tenth of a bit of their windows from $2L$ to $16L$
