@@ -19,7 +19,7 @@
 # window:
 #
 # - {num}`stretched_text/sinusoidal/gap/slowed/8x:.2f` if the usual sinusoid is added to the content: 64 waves, 21 of them fast;
-# - {num}`stretched_text/sinusoidal-base-8/gap/slowed/8x:.2f` if its base is $10^8$ instead of 10,000: 64 waves, 11 of them fast;
+# - {num}`stretched_text/sinusoidal-slower/gap/slowed/8x:.2f` if its base is $10^{16}$ instead of 10,000: 64 waves, 6 of them fast;
 # - {num}`stretched_text/sinusoidal-quarter/gap/slowed/8x:.2f` if 16 waves are added, 6 of them fast;
 # - {num}`stretched_text/sinusoidal-quarter-strong/gap/slowed/8x:.2f` if these are added to content that is drawn half as large;
 # - {num}`stretched_text/concatenated-sinusoidal/gap/slowed/8x:.2f` if these have columns of their own, next to the content;

@@ -15,8 +15,8 @@
 #
 # **Finding.** A sinusoid can be slowed down with less loss, so that a model reads further, if it has few waves. It seems to depend on the *fast*
 # ones, which turn at least once in a trained text. Where position has columns of its own, it has fewer waves, so fewer are fast. In novels of
-# eight trained lengths a model that adds as few to the content has most of this gain, and one that adds all waves with the base $10^8$
-# instead of 10,000 more than half of it. The usual sinusoid loses much. With a small part of the weights tuned, a model with few fast waves
+# eight trained lengths a model that adds as few to the content has most of this gain, and one that adds all waves with the base
+# $10^{16}$ instead of 10,000 half of it. The usual sinusoid loses much. With a small part of the weights tuned, a model with few fast waves
 # loses nothing there against itself reading through a sliding window, whether it has fewer waves, added or next to the content, or a
 # larger base. Keeping position and content apart in every
 # layer does not bring a model closer to its window, and continuing positions fails.

@@ -130,6 +130,13 @@ EVERY = {
 }
 
 FEW_WAVES = {
+    "stretched-mqar-a-larger-base-recalls-more": _of(
+        "A dense model with the base 10^16 and positions slowed down recalls values at sixteen trained "
+        "lengths more often than one with the base 10,000",
+        pairs(f"{DENSE}-slower - {DENSE}", *AT_16X, low=0.0),
+        experiment="experiment/stretched_mqar",
+        remark="In novels both had been seen, and in recall the one with the base 10,000.",
+    ),
     "stretched-mqar-it-is-not-the-number-of-waves": _of(
         "A separated model with positions slowed down recalls values at sixteen trained lengths more often "
         "than a dense one to which as few waves are added",

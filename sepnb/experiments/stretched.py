@@ -148,7 +148,7 @@ the trained length, so that a longer text shows no new angle; but it shows sever
 never were. The third model has a single wave, of one radian a token. The last has many waves and no new
 position, because it reads all positions modulo L/2."""
 
-MORE = {"mqar": (*FEW_WAVES, *RUNGS, *FAST), "latest_value": (*RUNGS, "separated-sinusoidal-one")}
+MORE = {"mqar": (*FEW_WAVES, SLOWER, *RUNGS, *FAST), "latest_value": (*RUNGS, "separated-sinusoidal-one")}
 """What else has twelve seeds, by task."""
 
 MAIN = ("sinusoidal", "concatenated-sinusoidal", "separated-sinusoidal", "rope")
