@@ -355,7 +355,7 @@ print(f"inside: {inside.max():.1e}, past it: {past[-1]:.2f}")
 #    ({verdict}`stretched-text-every-halving-of-waves-helps: partly`). Inside the trained length fewer waves cost nothing.
 # 2. **But only if the fast ones go.** The 16 waves of the control are every fourth of the 64. With the *fastest* 16 instead, all of which
 #    turn at least twice in a trained text, a dense model loses {num}`stretched_text/sinusoidal-quarter-fastest/gap/slowed/8x:.2f±`, about
-#    as much as with all 64 ({verdict}`stretched-text-the-fastest-waves-lose-less: undecided`).
+#    as much as with all 64. We had claimed less ({verdict}`stretched-text-the-fastest-waves-lose-less: undecided`).
 # 3. **A larger base works like fewer waves.** With a larger base a dense model still has 64 waves, but most of them hardly move. With
 #    $10^8$ it has 11 fast waves and loses {num}`stretched_text/sinusoidal-base-8/gap/slowed/8x:.2f±`; with $10^{32}$ it has three and loses
 #    {num}`stretched_text/sinusoidal-base-32/gap/slowed/8x:.2f±`. Both are less than with 10,000

@@ -785,8 +785,6 @@ figures.show_table(
 #    claimed that they cost no more than a hundredth inside the trained length. With every second layer they clearly cost more
 #    ({verdict}`ladder-text-layers-without-position-cost-nothing: undecided`).
 #
-# TUNEDLADDER
-#
 # ## Forget gates in recall, latest values and novels
 #
 # FoX has no positions that could be new. The table shows what its models find and lose in longer texts, unchanged, and with gates slowed
