@@ -95,8 +95,10 @@ numbers = {}
 # much as all of them, {num}`stretched_text/sinusoidal-quarter-fastest/gap/slowed/8x:+.2f`. With a larger base fewer waves are fast, and a
 # dense model with all 64 waves loses less: {num}`stretched_text/sinusoidal-base-8/gap/slowed/8x:+.2f` with the base $10^8$ and
 # {num}`stretched_text/sinusoidal-base-32/gap/slowed/8x:+.2f` with $10^{32}$ ({verdict}`stretched-text-two-more-bases-lose-less: held`).
-# After four times the training few waves still lose less than all ({verdict}`stretched-text-longer-few-waves-lose-less: held`), but both
-# lose more than before.
+# After four times the training all of
+# them lose more than before. Then the base $10^{16}$ still helps ({verdict}`stretched-text-longer-a-larger-base-loses-less: held`), but few
+# waves help twice as much ({verdict}`stretched-text-longer-few-waves-lose-less: held`): {num}`stretched_text_longer/sinusoidal-slower/gap/slowed/8x:+.2f`
+# against {num}`stretched_text_longer/sinusoidal-quarter/gap/slowed/8x:+.2f`. So the fast waves are not the whole reason.
 #
 # **Splitting the weights helps in recall and does harm in novels.** In recall a model with separate streams (*separated*) is ahead of the
 # concatenated one at equal width ({verdict}`stretched-mqar-the-split-adds-to-it: held`), but hardly with as many parameters (exploratory).
