@@ -149,9 +149,9 @@ figures.show(
     "waves, in novels of eight trained lengths. Two lines of dense models meet at 0.94 "
     "with 21 fast waves. With fewer waves the loss is 0.5 at eleven and six fast ones "
     "and 0.6 at three. With all waves and a larger base it is 0.6 at eleven and six, "
-    "and 0.7 at three. The 16 fastest waves are at 1.0. With six fast waves, small content "
-    "is at 0.37, position next to the content at 0.31, RoPE at 0.26, the separated "
-    "model at 1.4, and one with a constant position stream at 0.6.",
+    "and 0.7 at three. The 16 fastest waves are at 1.0. With six fast waves, small "
+    "content is at 0.37, position next to the content at 0.31, RoPE at 0.26, the "
+    "separated model at 1.4, and one with a constant position stream at 0.6.",
     caption="With few fast waves, an added sinusoid can be slowed down with less loss. "
     "Last half of novels of 8 L, no weight tuned: how many bits "
     "per byte a model loses against itself reading through a sliding window of L "

@@ -113,8 +113,9 @@ figures.show_table(
     "last half of novels of 8 L. “Directions in training” are those in which the "
     "position vectors of a trained text vary by at least a hundredth of the largest. "
     "“Outside” is the share of the squared distance of slowed vectors from the trained "
-    "mean that is in no such direction. Then: bits per byte over the model's sliding window, as the "
-    "vectors are and projected. Means over six seeds and 95 % t intervals.",
+    "mean that is in no such direction. Then: bits per byte over the model's sliding "
+    "window, as the vectors are and projected. Means over six seeds and 95 % t "
+    "intervals.",
 )
 
 # %% [markdown]
