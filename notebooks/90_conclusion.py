@@ -98,7 +98,8 @@ numbers = {}
 # After four times the training all of
 # them lose more than before. Then the base $10^{16}$ still helps ({verdict}`stretched-text-longer-a-larger-base-loses-less: held`), but few
 # waves help twice as much ({verdict}`stretched-text-longer-few-waves-lose-less: held`): {num}`stretched_text_longer/sinusoidal-slower/gap/slowed/8x:+.2f`
-# against {num}`stretched_text_longer/sinusoidal-quarter/gap/slowed/8x:+.2f`. So the fast waves are not the whole reason.
+# against {num}`stretched_text_longer/sinusoidal-quarter/gap/slowed/8x:+.2f`. So the fast waves are not the whole reason. In recall the base
+# $10^{16}$ helps as much as few waves ({verdict}`stretched-mqar-a-larger-base-recalls-more: held`, which says that it helps).
 #
 # **Splitting the weights helps in recall and does harm in novels.** In recall a model with separate streams (*separated*) is ahead of the
 # concatenated one at equal width ({verdict}`stretched-mqar-the-split-adds-to-it: held`), but hardly with as many parameters (exploratory).
