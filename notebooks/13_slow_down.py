@@ -178,7 +178,7 @@ figures.show(
 #   texts.
 # - **Claims tested**: next to each claim is its verdict, which links to its rule. The rules were written before these records, but after
 #   trials of one or two seeds. Those on tuning with position next to the content, or with few waves, were written when all runs of their
-#   partners had been seen, and those on the number of waves when the models with 64 and with 16 had been.
+#   partners had been seen, and those on the number of waves and the base when the models with 64 and with 16 had been.
 # - **More**: {doc}`an appendix <94_slow_down_in_detail>` has the other controls, every way of slowing down, and two further tasks.
 # ```
 #
@@ -687,6 +687,7 @@ if profile == "laptop" and len(slowed.made) >= 48:  # what the sentences say
     assert closed[0] < 0.35 and 0.5 < closed[1] < 1
     alike = [slowed.mean(SLOWER, f"{n}/stretched/16x") for n in ("accuracy", "near")]
     assert np.abs(np.subtract(alike, control)).max() < 0.05, "about as much"
+
 # %% [markdown]
 # 1. **Positions in their own columns can be slowed down with less loss** than positions that are added
 #    ({verdict}`stretched-mqar-beside-can-be-slowed-added-cannot: held`). The difference is largest for *near* values, those less than one
