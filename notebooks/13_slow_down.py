@@ -22,14 +22,14 @@
 # - {num}`stretched_text/sinusoidal-slower/gap/slowed/8x:.2f` if its base is $10^{16}$ instead of 10,000: 64 waves, 6 of them fast;
 # - {num}`stretched_text/sinusoidal-quarter/gap/slowed/8x:.2f` if 16 waves are added, 6 of them fast;
 # - {num}`stretched_text/sinusoidal-quarter-strong/gap/slowed/8x:.2f` if these are added to content that is drawn half as large;
-# - {num}`stretched_text/concatenated-sinusoidal/gap/slowed/8x:.2f` if these have columns of their own, next to the content;
+# - {num}`stretched_text/concatenated-sinusoidal/gap/slowed/8x:.2f` if the 16 waves have columns of their own, next to the content;
 # - {num}`ladder_text/rope/gap/slowed/8x:.2f` with RoPE.
 #
 # With a small part of the weights tuned on texts of that length, a model with six fast waves loses nothing there, whether it has 16
-# waves, added or next to the content, or all 64 with the base $10^{16}$. RoPE loses nothing either, and its loss is lower from the start. The usual sinusoid and an adapter still lose
+# waves, added or next to the content, or all 64 with the base $10^{16}$. RoPE loses nothing either, and its loss is lower from the start. The usual sinusoid with an adapter still loses
 # {num}`adapted_text/sinusoidal/low-rank-one-factor/gap/slowed/8x:.2f`. Keeping position and content apart in every layer, in a *separated*
 # model, helps in a made-up recall task among models of equal width. In novels it does harm as long as nothing is tuned, and brings the model no closer to its window afterwards. After four
-# times the training slowing down costs all of them more, and few waves help more than a larger base.
+# times the training slowing down costs dense models more, and few waves help more than a larger base.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -353,7 +353,7 @@ print(f"inside: {inside.max():.1e}, past it: {past[-1]:.2f}")
 # 1. **The number of waves matters.** With 32 waves a dense model loses half as much as with 64. We had claimed that every halving helps.
 #    The first one does, the second makes no difference that six seeds can tell, and the third does harm
 #    ({verdict}`stretched-text-every-halving-of-waves-helps: partly`). Inside the trained length fewer waves cost nothing.
-# 2. **But only if the fast ones go.** The 16 waves of the control are every fourth of the 64. With the *fastest* 16 instead, all of which
+# 2. **But fewer waves help only if fast ones go.** The 16 waves of the control are every fourth of the 64. With the *fastest* 16 instead, all of which
 #    turn at least twice in a trained text, a dense model loses {num}`stretched_text/sinusoidal-quarter-fastest/gap/slowed/8x:.2f±`, about
 #    as much as with all 64. We had claimed less ({verdict}`stretched-text-the-fastest-waves-lose-less: undecided`).
 # 3. **A larger base works like fewer waves.** With a larger base a dense model still has 64 waves, but most of them hardly move. With
@@ -372,11 +372,11 @@ print(f"inside: {inside.max():.1e}, past it: {past[-1]:.2f}")
 # **So it seems to be the fast waves that do harm.** Fewer waves and a larger base have in common that few fast waves are left: 11 of 32
 # waves, 6 of 16, and 3 of 8. Both lose least with six to eleven.
 #
-# Why? A slow wave can be slowed down at no cost, because a long text then shows only angles that training has shown. A fast wave cannot. If
-# it is slowed down as much as the others, neighbours are too close together, and every model fails, with few fast waves as with many. If it
-# keeps its speed, a long text shows it together with the slower waves at angles that training never combined. The more fast waves there
-# are, the more of these combinations are new. We found this explanation after most of these records; the two last bases were tried because
-# of it. It does not say why three fast waves lose more than six.
+# Why? Slow waves should be easy to slow down, because a long text then shows only angles that training has shown. Fast waves are not. If
+# all waves are slowed down alike, neighbours are too close together, and in novels every model fails, with few fast waves as with many. If
+# fast waves keep a part of their speed, a long text shows them together with slower ones at angles that training never combined. The more
+# fast waves there are, the more of these combinations are new. We found this explanation after most of these records; the two last bases
+# were tried because of it. It does not say why three fast waves lose more than six.
 #
 # **After a longer training slowing down costs more, and few waves help more than a larger base.** We trained three dense models four times
 # as long. Inside the trained length they become much better. Slowed down at $8L$, they then lose:
@@ -388,8 +388,8 @@ print(f"inside: {inside.max():.1e}, past it: {past[-1]:.2f}")
 #   ({verdict}`stretched-text-longer-few-waves-lose-less: held`).
 #
 # The last two have the same fast waves, and now they are
-# {num}`stretched_text_longer/sinusoidal-slower minus sinusoidal-quarter/gap/slowed/8x:.2f±` apart (exploratory). So the fast waves are not
-# the whole reason, and we do not know what slow waves do in the longer training. All three read texts of $8L$ worse than after the short
+# {num}`stretched_text_longer/sinusoidal-slower minus sinusoidal-quarter/gap/slowed/8x:.2f±` apart (exploratory). So the fast waves are not the whole reason, and we do not know
+# what the slow ones do in a longer training. All three read texts of $8L$ worse than after the short
 # training (exploratory). What a model learns by training on at one length does not make it easier to slow down.
 #
 # The {doc}`appendix <94_slow_down_in_detail>` has further controls, and shows that a part of the harm of 64 waves lies in directions that
@@ -598,7 +598,7 @@ if profile == "laptop" and len(tuned.made):  # what the sentences on novels say
 #    ({verdict}`adapted-text-a-larger-base-loses-less: held`; both slowed down by YaRN).
 # 2. **With the usual sinusoid added a dense model loses more**, although its adapter has nearly twice as many numbers as the position part
 #    of the concatenated one, whether its waves are slowed down by parts or all alike
-#    ({verdict}`adapted-text-beside-loses-less-than-a-dense-adapter: held`) or by YaRN. It takes everything tuned for it to lose nothing.
+#    ({verdict}`adapted-text-beside-loses-less-than-a-dense-adapter: held`) or by YaRN. Only with all weights tuned does it lose nothing.
 # 3. **RoPE loses nothing either** ({verdict}`adapted-text-beside-loses-no-more-than-rope: held`), with four times as many tuned numbers.
 #    And its loss is lower. After this short training a sinusoid is behind RoPE inside the trained length as well.
 # 4. **The separated model loses more against its own window** ({verdict}`adapted-text-beside-loses-less-than-separated: held`), but stays
@@ -606,7 +606,7 @@ if profile == "laptop" and len(tuned.made):  # what the sentences on novels say
 #    other sinusoids, as it was before the tuning: it learns faster, but its lead does not outlast a longer training
 #    ({doc}`chapter 11 <11_language_model>`). With a constant position stream it loses nothing
 #    ({verdict}`adapted-text-a-constant-stream-survives-with-one-factor: held`), with the fewest tuned numbers of all.
-# 5. **For the tuned length it is the tuning that counts.** If the position part is tuned on the same texts at positions as in training, the
+# 5. **At the tuned length the tuning matters more than slower positions.** If the position part is tuned on the same texts at positions as in training, the
 #    model with position next to its content ends {num}`adapted_text/concatenated-sinusoidal/position-not-slowed/gap/slowed/8x:+.3f±` above
 #    its window at $8L$, hardly more than with slowed positions ({verdict}`adapted-text-tuning-without-slowing-is-not-enough: held`). At
 #    $16L$ it breaks: it ends {num}`adapted_text/concatenated-sinusoidal/position-not-slowed/gap/slowed/16x:+.3f±` above, and slowed down
@@ -697,7 +697,7 @@ if profile == "laptop" and len(slowed.made) >= 48:  # what the sentences say
 #    ({verdict}`stretched-mqar-a-larger-base-recalls-more: held`). The separated model stays ahead of few waves
 #    ({verdict}`stretched-mqar-it-is-not-the-number-of-waves: held`). Twelve seeds do not decide whether the concatenated model does, too
 #    ({verdict}`stretched-mqar-beside-beats-as-few-waves-added: undecided`).
-# 3. **Splitting the weights helps again at equal width** ({verdict}`stretched-mqar-the-split-adds-to-it: held`), where the separated model
+# 3. **Splitting the weights helps here, at equal width** ({verdict}`stretched-mqar-the-split-adds-to-it: held`), where the separated model
 #    has a third fewer parameters. A wider separated model, with as many parameters as RoPE, is hardly ahead of the concatenated one and
 #    recalls half as many near values as the smaller one (exploratory). So size may explain a part of what the split brings.
 # 4. **The separated model does not beat RoPE**, which is ahead by
@@ -706,9 +706,9 @@ if profile == "laptop" and len(slowed.made) >= 48:  # what the sentences say
 #    ({verdict}`stretched-mqar-as-often-as-slowed-rope: undecided`). The wider separated model is
 #    {num}`stretched_mqar/rope minus separated-sinusoidal-wide/accuracy/stretched/16x:.3f±` behind
 #    ({verdict}`stretched-mqar-as-often-as-slowed-rope-at-equal-parameters: refuted`).
-# 5. **Slower positions and sharper attention are both needed.** $\log n$ alone is not enough
-#    ({verdict}`every-reading-log-alone-is-not-enough: held`). The separated model is ahead of the dense one in nine of the ten ways of
-#    slowing down, and level with it in the tenth ({doc}`appendix <94_slow_down_in_detail>`).
+# 5. **Sharper attention alone is not enough** ({verdict}`every-reading-log-alone-is-not-enough: held`). Slower positions give most of the
+#    gain, and both together the rest (exploratory). The separated model is ahead of the dense one in nine of the ten ways of slowing down,
+#    and level with it in the tenth ({doc}`appendix <94_slow_down_in_detail>`).
 #
 # ## Two harder tasks
 #
@@ -717,7 +717,6 @@ if profile == "laptop" and len(slowed.made) >= 48:  # what the sentences say
 # {num}`stretched_latest_value/separated-sinusoidal/accuracy/native/16x:.0%` of the values without changes and
 # {num}`stretched_latest_value/separated-sinusoidal/accuracy/stretched/16x:.0%` with slower positions. But RoPE finds
 # {num}`stretched_latest_value/rope/accuracy/stretched/16x:.0%` ({verdict}`stretched-latest-value-as-often-as-slowed-rope: refuted`).
-# Perhaps slower positions bring neighbours too close together to tell which of them is later.
 #
 # With its position part tuned on texts of $8L$, the separated model finds
 # {num}`adapted_latest_value/separated-sinusoidal/position/accuracy/adapted/16x:.0%` at $16L$, as many as RoPE tuned alike, within three
@@ -890,7 +889,7 @@ else:
 #    loses little more than half as much in novels of $8L$. With six fast waves and an adapter tuned, it loses nothing there. After a longer
 #    training few waves help more than a larger base. Next to the content, where position has columns of its own, few waves lose at least as
 #    little. Splitting every layer as well helps in recall at equal width. In novels it does harm as long as nothing is tuned.
-# 3. **RoPE remains the one to beat.** It adds no position to the content either. It is slightly ahead in recall and alone in finding
+# 3. **RoPE remains the one to beat.** Like the concatenated model, it adds no position to the content. It is slightly ahead in recall and alone in finding
 #    needles. It is far ahead with latest values as long as nothing is tuned; once both models are tuned, they are level there. In novels it
 #    loses as little, and its loss is lower.
 # 4. **There are other ways to read further.** For recall RoPE on an eighth of the columns needs no slowing down at all

@@ -120,14 +120,14 @@ numbers = {}
 # ({num}`adapted_text/concatenated-sinusoidal/position-not-slowed/gap/slowed/16x:+.2f` against
 # {num}`adapted_text/concatenated-sinusoidal/position-one-factor/gap/slowed/16x:+.2f` with slower positions).
 #
-# **RoPE is at least as good everywhere.** It needs no dimensions of its own to be slowed down. In novels it loses as little, tuned and
+# **RoPE is at least as good as these models everywhere.** It needs no dimensions of its own to be slowed down. In novels it loses as little, tuned and
 # untuned, and its loss is lower. In recall it is open whether the separated model keeps up
 # ({verdict}`stretched-mqar-as-often-as-slowed-rope: undecided`); with as many parameters it does not
 # ({verdict}`stretched-mqar-as-often-as-slowed-rope-at-equal-parameters: refuted`). Where a key gets several values and the last one counts,
 # RoPE finds {num}`stretched_latest_value/rope/accuracy/stretched/16x:.0%` at sixteen trained lengths and the separated model
 # {num}`stretched_latest_value/separated-sinusoidal/accuracy/stretched/16x:.0%`
 # ({verdict}`stretched-latest-value-as-often-as-slowed-rope: refuted`). Tuned on longer texts of the task, the two are level
-# ({verdict}`adapted-latest-value-as-often-as-rope-tuned-alike: held`). *Needles*, codes hidden in a novel, are found by RoPE alone,
+# ({verdict}`adapted-latest-value-as-often-as-rope-tuned-alike: held`). *Needles*, codes hidden in a novel, are found by RoPE alone among the slowed models,
 # {num}`stretched_needle/rope/accuracy/stretched/16x:.0%` of their digits
 # (exploratory).
 #
@@ -314,8 +314,7 @@ figures.show(
 #   it reads.
 # - **More tasks.** Twelve seeds judge slowed positions in recall and with latest values; needles have seven, which only explore. Most
 #   comparisons with RoPE tuned in the same way are declared but have not been run. {doc}`Provenance </book/provenance>` lists what is left.
-# - **A fairer partner.** Sinusoids with a larger base were read untuned, after the short training, in novels. How far they come when they are
-#   tuned or trained longer, and in recall, we have not measured.
+# - **Tuning after a longer training.** Sinusoids with few waves or a larger base were tuned after the short training alone.
 #
 # ## Method by method
 #

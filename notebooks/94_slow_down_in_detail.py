@@ -326,7 +326,7 @@ figures.show_table(
 )
 
 # %% [markdown]
-# The separated model is as good as RoPE here, although it has a third fewer parameters: at $16L$ and at $32L$ it finds as many values as
+# Over all values the separated model is as good as RoPE here, although it has a third fewer parameters: at $16L$ and at $32L$ it finds as many values as
 # RoPE does, within three percentage points, whether $W_Q$ and $W_K$ of RoPE, a low-rank change of these, or all of its weights are tuned.
 # No content weight has changed, and one tuned part serves all these lengths.
 #
