@@ -25,11 +25,12 @@
 # - {num}`stretched_text/concatenated-sinusoidal/gap/slowed/8x:.2f` if the 16 waves have columns of their own, next to the content;
 # - {num}`ladder_text/rope/gap/slowed/8x:.2f` with RoPE.
 #
-# With a small part of the weights tuned on texts of that length, a model with six fast waves loses nothing there, whether it has 16
-# waves, added or next to the content, or all 64 with the base $10^{16}$. RoPE loses nothing either, and its loss is lower from the start. The usual sinusoid with an adapter still loses
-# {num}`adapted_text/sinusoidal/low-rank-one-factor/gap/slowed/8x:.2f`. Keeping position and content apart in every layer, in a *separated*
-# model, helps in a made-up recall task among models of equal width. In novels it does harm as long as nothing is tuned, and brings the model no closer to its window afterwards. After four
-# times the training slowing down costs dense models more, and few waves help more than a larger base.
+# With a small part of the weights tuned on texts of that length, a model with six fast waves loses nothing there, whether it has 16 waves,
+# added or next to the content, or all 64 with the base $10^{16}$. RoPE loses nothing either, and its loss is lower from the start. The
+# usual sinusoid with an adapter still loses {num}`adapted_text/sinusoidal/low-rank-one-factor/gap/slowed/8x:.2f`. Keeping position and
+# content apart in every layer, in a *separated* model, helps in a made-up recall task among models of equal width. In novels it does harm
+# as long as nothing is tuned, and brings the model no closer to its window afterwards. After four times the training slowing down costs
+# dense models more, and few waves help more than a larger base.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -213,7 +214,7 @@ figures.show(
 #
 # <!-- given: computed by hand, checked by the code below -->
 #
-# | wave | radians a token | turns in training | $k_m$ | share of its speed that is left |
+# | wave | radians a token | turns in training | factor *k* | share of its speed that is left |
 # |---|---|---|---|---|
 # | 0 | 1 | 20.4 | 0.625 | 0.648 |
 # | 4 | 0.1 | 2.04 | 0.0335 | 0.094 |

@@ -65,16 +65,16 @@ left = RunTable(novels.table(profile))
 # {num}`stretched_text/sinusoidal/gap/slowed/16x:.2f±` at $16L$, with one that adds only 16 waves, to a quarter of its columns, and with
 # other numbers of waves. Here is what else we changed.
 #
-# | waves | changed | at $8L$ | at $16L$ |
+# | waves | changed | at 8L | at 16L |
 # |---|---|---|---|
 # | 16 | nothing | {num}`stretched_text/sinusoidal-quarter/gap/slowed/8x:.2f±` | {num}`stretched_text/sinusoidal-quarter/gap/slowed/16x:.2f±` |
 # | 16 | repeated in all columns, at half their length | {num}`stretched_text/sinusoidal-quarter-spread/gap/slowed/8x:.2f±` | {num}`stretched_text/sinusoidal-quarter-spread/gap/slowed/16x:.2f±` |
 # | 16 | content drawn half as large | {num}`stretched_text/sinusoidal-quarter-strong/gap/slowed/8x:.2f±` | {num}`stretched_text/sinusoidal-quarter-strong/gap/slowed/16x:.2f±` |
 # | 64 | content drawn half as large | {num}`stretched_text/sinusoidal-strong/gap/slowed/8x:.2f±` | {num}`stretched_text/sinusoidal-strong/gap/slowed/16x:.2f±` |
 # | 64 | content drawn twice as large | {num}`stretched_text/sinusoidal-weak/gap/slowed/8x:.2f±` | {num}`stretched_text/sinusoidal-weak/gap/slowed/16x:.2f±` |
-# | 64 | base $10^8$ | {num}`stretched_text/sinusoidal-base-8/gap/slowed/8x:.2f±` | {num}`stretched_text/sinusoidal-base-8/gap/slowed/16x:.2f±` |
-# | 64 | base $10^{16}$ | {num}`stretched_text/sinusoidal-slower/gap/slowed/8x:.2f±` | {num}`stretched_text/sinusoidal-slower/gap/slowed/16x:.2f±` |
-# | 64 | base $10^{32}$ | {num}`stretched_text/sinusoidal-base-32/gap/slowed/8x:.2f±` | {num}`stretched_text/sinusoidal-base-32/gap/slowed/16x:.2f±` |
+# | 64 | base 10⁸ | {num}`stretched_text/sinusoidal-base-8/gap/slowed/8x:.2f±` | {num}`stretched_text/sinusoidal-base-8/gap/slowed/16x:.2f±` |
+# | 64 | base 10¹⁶ | {num}`stretched_text/sinusoidal-slower/gap/slowed/8x:.2f±` | {num}`stretched_text/sinusoidal-slower/gap/slowed/16x:.2f±` |
+# | 64 | base 10³² | {num}`stretched_text/sinusoidal-base-32/gap/slowed/8x:.2f±` | {num}`stretched_text/sinusoidal-base-32/gap/slowed/16x:.2f±` |
 # | 16 | in columns of their own, next to the content | {num}`stretched_text/concatenated-sinusoidal/gap/slowed/8x:.2f±` | {num}`stretched_text/concatenated-sinusoidal/gap/slowed/16x:.2f±` |
 #
 # 1. **Few waves gain from small content**, and 64 waves do not (exploratory).
