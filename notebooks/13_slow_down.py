@@ -946,11 +946,10 @@ assert kept["by parts"] > 10 * kept["interpolation"]
 chapter_numbers.publish("13_slow_down", numbers, profile=profile)
 
 # %% tags=["hide-input"]
-figures.provenance(
-    recall,
-    split.table(profile),
-    *(
-        experiments.get(n).table(profile)
-        for n in "stretched_text stretched_text_longer ladder_text adapted_text".split()
-    ),
+QUOTED = (
+    *("stretched_text", "stretched_text_longer", "ladder_text", "adapted_text"),
+    *("every_reading", "stretched_latest_value", "adapted_latest_value"),
+    *("stretched_needle", "extrapolation"),
 )
+tables = [experiments.get(name).table(profile) for name in QUOTED]
+figures.provenance(recall, split.table(profile), *tables)
