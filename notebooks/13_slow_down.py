@@ -53,6 +53,7 @@ from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.methods import POS_SHARE, model_config
 from sepnb.experiments.readings import READINGS
 from sepnb.experiments.stretched import (
+    BY_POSITION,
     BY_POWER,
     FASTEST,
     SLOWER,
@@ -72,14 +73,8 @@ figures.use_style()
 numbers = {}
 
 # %% tags=["hide-input"]
-FOUR = (
-    "separated-sinusoidal",
-    "concatenated-sinusoidal",
-    "sinusoidal",
-    "rope",
-)
-SAYS = ("separated", "next to the content", "added to the content", "RoPE")
-BY_POSITION, QUARTER = dict(zip(SAYS, FOUR, strict=True)), "sinusoidal-quarter"
+SEPARATED, NEXT_TO, ADDED, ROPE = FOUR = tuple(BY_POSITION.values())
+QUARTER = WAVES[4]
 EQUAL = "separated-sinusoidal-wide"
 CONSTANT = "separated-sinusoidal-constant"
 novels = experiments.get("stretched_text")
@@ -96,7 +91,7 @@ def fast(name):
 
 
 ADDED_LOOK, OWN_LOOK, SPLIT_LOOK = (
-    {"color": figures.METHODS[name].colour} for name in (FOUR[2], FOUR[1], FOUR[0])
+    {"color": figures.METHODS[name].colour} for name in (ADDED, NEXT_TO, SEPARATED)
 )
 RING = {"markerfacecolor": "none"}
 LINES = (
@@ -106,12 +101,18 @@ LINES = (
 MARKS = (
     ("the fastest", FASTEST, "D", (8, 0), ADDED_LOOK),
     ("small content", STRONG, "v", (8, 4), ADDED_LOOK),
-    (SAYS[1], FOUR[1], figures.METHODS[FOUR[1]].marker, (8, -4), OWN_LOOK),
-    (SAYS[0], FOUR[0], figures.METHODS[FOUR[0]].marker, (8, 0), SPLIT_LOOK),
+    (
+        "next to the content",
+        NEXT_TO,
+        figures.METHODS[NEXT_TO].marker,
+        (8, -4),
+        OWN_LOOK,
+    ),
+    ("separated", SEPARATED, figures.METHODS[SEPARATED].marker, (8, 0), SPLIT_LOOK),
     ("constant", CONSTANT, "o", (8, 11), SPLIT_LOOK | RING),
 )
-ADDED = [name for _, family, *_ in LINES for name in family.values()]
-TURNS = {name: fast(name) for name in (*ADDED, *(mark[1] for mark in MARKS))}
+SUMS = [name for _, family, *_ in LINES for name in family.values()]
+TURNS = {name: fast(name) for name in (*SUMS, *(mark[1] for mark in MARKS))}
 fig, ax = plt.subplots(figsize=(6.6, 3.9))
 for says, family, marker, dash, at, beside in LINES:
     names = sorted(family.values(), key=TURNS.get)
@@ -463,13 +464,13 @@ rules = pd.DataFrame(
 
 # %% tags=["hide-input"]
 PART, BESIDE = "separated-sinusoidal/position", "concatenated-sinusoidal/position"
-TUNED = {FOUR[0]: PART, FOUR[1]: BESIDE, FOUR[3]: "rope/maps"}
-TUNED |= {name: f"{name}/low-rank" for name in (FOUR[2], QUARTER)}
+TUNED = {SEPARATED: PART, NEXT_TO: BESIDE, ROPE: "rope/maps"}
+TUNED |= {name: f"{name}/low-rank" for name in (ADDED, QUARTER)}
 fig, (alone, near) = plt.subplots(1, 2, figsize=(8.6, 3.8))
 band = {"color": figures.FAINT, "alpha": 0.25, "linewidth": 0}
 alone.fill_between(BINS, rules.min(axis=1), rules.max(axis=1), **band)
 for says, name in (BY_POSITION | {"added to a quarter": QUARTER}).items():
-    style = figures.METHODS[FOUR[2] if name == QUARTER else name]
+    style = figures.METHODS[ADDED if name == QUARTER else name]
     look = style.colour, style.marker, DASHED if name == QUARTER else "-"
     before = over_window(before_tuning, name)
     tuned_one = over_window(after_tuning, f"{TUNED[name]}-one-factor")
@@ -518,15 +519,15 @@ figures.show(
 # %% tags=["hide-input"]
 tuned = RunTable(experiments.get("adapted_text").table(profile))
 ADAPTED = {
-    "added to all columns, low rank": f"{TUNED[FOUR[2]]}-one-factor",
+    "added to all columns, low rank": f"{TUNED[ADDED]}-one-factor",
     "added to all columns, everything": "sinusoidal/all-one-factor",
     "added to a quarter, low rank": f"{TUNED[QUARTER]}-one-factor",
     "next to the content, its position part": f"{BESIDE}-one-factor",
     "separated, its position part": f"{PART}-one-factor",
     "the same, constant stream": f"{CONSTANT}/position-one-factor",
-    "by YaRN: added to all columns, low rank": f"{TUNED[FOUR[2]]}-one-factor-yarn",
+    "by YaRN: added to all columns, low rank": f"{TUNED[ADDED]}-one-factor-yarn",
     "the same, base 10¹⁶": f"{SLOWER}/low-rank-one-factor-yarn",
-    "RoPE, queries and keys": f"{TUNED[FOUR[3]]}-one-factor",
+    "RoPE, queries and keys": f"{TUNED[ROPE]}-one-factor",
 }
 OVER = {"numbers": "{}:tuned_numbers:,.0f"}
 OVER |= {f"{k}L": f"{{}}:gap/slowed/{k}x" for k in (2, 8, 16)}
@@ -552,7 +553,7 @@ if profile == "laptop" and len(tuned.made):  # what the sentences on novels say
     inner = [
         tuned.mean(n, "oracle/1x") for n in ("rope/maps", "sinusoidal/all-one-factor")
     ]
-    assert inner[0] < left.mean(FOUR[1], "oracle/1x") < inner[1]
+    assert inner[0] < left.mean(NEXT_TO, "oracle/1x") < inner[1]
     unslowed = [tuned.mean(f"{BESIDE}-not-slowed", f"gap/slowed/{k}x") for k in (8, 16)]
     assert unslowed[0] < 0.02 and unslowed[1] > 0.5, "nearly suffices; breaks"
     natives = [left.mean(name, "gap/native/8x") for name in FOUR[:3]]
@@ -571,23 +572,21 @@ if profile == "laptop" and len(tuned.made):  # what the sentences on novels say
     assert np.mean([way == "yarn" for way in ways]) > 0.9, "most"
     how_read = novels.rows(profile, "slowed")
     alike = how_read[how_read.reading.eq("interpolation")].groupby("method")
-    alike = alike.bits_per_byte.mean()[ADDED]
+    alike = alike.bits_per_byte.mean()[SUMS]
     assert alike.min() > 4 and np.ptp(alike) < 0.2, "every model fails"
-    assert [TURNS[name] for name in ADDED] == [21, 11, 6, 3] * 2 and TURNS[
-        FASTEST
-    ] == 16
+    assert [TURNS[name] for name in SUMS] == [21, 11, 6, 3] * 2 and TURNS[FASTEST] == 16
     for family in (WAVES, BY_POWER):
         least = min(family.values(), key=lambda name: left.mean(name, AT))
         assert TURNS[least] in (6, 11), "least with six to eleven"
     longer = RunTable(experiments.get("stretched_text_longer").table(profile))
-    for name in (FOUR[2], SLOWER, QUARTER):
+    for name in (ADDED, SLOWER, QUARTER):
         assert longer.mean(name, "slowed/8x") > left.mean(name, "slowed/8x"), "worse"
     apart = longer.values(SLOWER, AT) - longer.values(QUARTER, AT)
     assert apart.min() > 0, "in every seed"
-    ahead = longer.mean(FOUR[2], AT) - longer.mean(SLOWER, AT)
+    ahead = longer.mean(ADDED, AT) - longer.mean(SLOWER, AT)
     assert 0.45 < ahead / (ahead + apart.mean()) < 0.55, "half as much as few waves"
     eight, larger = (left.values(n, AT) for n in (BY_POWER[8], SLOWER))
-    usual = left.values(FOUR[2], AT)
+    usual = left.values(ADDED, AT)
     assert (larger < usual).all() and (eight < usual).all(), "in every seed"
     assert 0.5 < eight.mean() / added < 0.62, "little more than half"
 
@@ -631,7 +630,7 @@ fig, axes = plt.subplots(1, 2, figsize=(8.6, 3.7), sharex=True, sharey=True)
 NAMED = {
     f"{name}{way}": {"label": says}
     for way in ("", ":stretched")
-    for name, says in zip(FOUR, SAYS, strict=True)
+    for says, name in BY_POSITION.items()
 }
 answers.by_length(axes[0], recall, FOUR, NAMED)
 slow_lines = [f"{name}:stretched" for name in FOUR]
@@ -662,7 +661,7 @@ COLUMNS = {
     "slowed, last L of 16L": "{}:near/stretched/16x",
     "slowed, 32L": "{}:accuracy/stretched/32x",
 }
-rows = {SAYS[0]: FOUR[0], "separated, as large as RoPE": EQUAL} | BY_POSITION
+rows = {"separated": SEPARATED, "separated, as large as RoPE": EQUAL} | BY_POSITION
 rows |= {"added, with as few waves": QUARTER, "added, base 10¹⁶": SLOWER}
 sizes = [f"{slowed.mean(name, 'parameters'):,.0f}" for name in rows.values()]
 figures.show_table(
@@ -677,7 +676,7 @@ if profile == "laptop" and len(slowed.made) >= 48:  # what the sentences say
     guess = answers.best_guess(slowed.made, 16) + answers.ABOVE_CHANCE
     natives = [slowed.mean(name, "accuracy/native/16x") for name in (*FOUR, QUARTER)]
     assert max(natives) < guess
-    wide, ours, rope = (slowed.mean(n, "parameters") for n in (EQUAL, FOUR[0], FOUR[3]))
+    wide, ours, rope = (slowed.mean(n, "parameters") for n in (EQUAL, SEPARATED, ROPE))
     assert 0.99 < wide / rope < 1 and 1.5 < rope / ours < 1.56
     wide, ours, beside, added, control = (
         [slowed.mean(name, f"{part}/stretched/16x") for part in ("accuracy", "near")]
@@ -838,7 +837,7 @@ KINDS = {
     "all": "all four",
 }
 metrics = {says: f"accuracy/{key}" for key, says in KINDS.items()}
-of_each = {says: f"{name}:{{}}" for name, says in zip(FOUR[:3], SAYS, strict=False)}
+of_each = {says: f"{name}:{{}}" for says, name in BY_POSITION.items() if name != ROPE}
 figures.show_table(
     parts_of.grid(metrics, of_each, ".2f", head="slowed down"),
     caption="Share of values recalled from texts of 8 L. The named terms of the "
@@ -857,12 +856,12 @@ rows = split.rows(profile, "term")
 if rows.empty:
     figures.say(figures.NOT_RUN)
 else:
-    of = rows[rows["method"] == FOUR[0]]
+    of = rows[rows["method"] == SEPARATED]
     shown = of["seed"].min()
     of = of[of["seed"] == shown]
     layer, head = int(of["layer"].iloc[0]), int(of["head"].iloc[0])
     as_trained, at_slowed = (of[of["read"] == read] for read in ("trained", "slowed"))
-    length = split.config(profile, FOUR[0], int(shown)).training.length
+    length = split.config(profile, SEPARATED, int(shown)).training.length
     how = {"layer": layer, "head": head, "length": length, "near": 8}
     figures.show(
         terms.score_terms(as_trained, at_slowed, **how),

@@ -34,6 +34,7 @@ from sepnb.encodings import YaRN
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.readings import READINGS
 from sepnb.experiments.stretched import (
+    BY_POSITION,
     BY_POWER,
     SLOWER,
     SQUEEZED,
@@ -46,14 +47,8 @@ from sepnb.records.run_table import RunTable
 
 figures.use_style()
 numbers = {}
-FOUR = (
-    "separated-sinusoidal",
-    "concatenated-sinusoidal",
-    "sinusoidal",
-    "rope",
-)
-SAYS = ("separated", "next to the content", "added to the content", "RoPE")
-BY_POSITION, QUARTER = dict(zip(SAYS, FOUR, strict=True)), "sinusoidal-quarter"
+SEPARATED, NEXT_TO, ADDED, ROPE = FOUR = tuple(BY_POSITION.values())
+QUARTER = WAVES[4]
 AT = "gap/slowed/8x"
 novels = experiments.get("stretched_text")
 left = RunTable(novels.table(profile))
@@ -195,13 +190,14 @@ recalled = {
 fig, ax = plt.subplots(figsize=(7.4, 5.6))
 for height, found in enumerate(reversed(recalled.values())):
     ax.axhline(height, color=figures.FAINT, linewidth=0.6, alpha=0.4)
-    for up, name, values in zip((0.24, 0.08, -0.08, -0.24), FOUR, found, strict=True):
+    ups = (0.24, 0.08, -0.08, -0.24)
+    for up, (says, name), values in zip(ups, BY_POSITION.items(), found, strict=True):
         look = figures.METHODS[name]
         dots = {"color": look.colour, "markersize": 4, "alpha": 0.35, "linewidth": 0}
         ax.plot(values, [height + up] * len(values), "|", **dots)
         dot = {"color": look.colour, "marker": look.marker, "markersize": 7}
         dot["fillstyle"] = "none" if name == "sinusoidal" else "full"
-        label = SAYS[FOUR.index(name)] if height == 0 else "_"
+        label = says if height == 0 else "_"
         if len(values):
             ax.plot(values.mean(), height + up, linewidth=0, label=label, **dot)
 ax.set_yticks(range(len(WAYS)), list(WAYS.values())[::-1])
@@ -395,7 +391,7 @@ if profile == "laptop" and len(tuned.made) and tuned_seeds > 11:  # what is said
     assert max(rope) < 0.05, "serves all these lengths"
     assert all(
         "yarn" in READINGS[int(n)]
-        for name in (FOUR[1], FOUR[2], QUARTER)
+        for name in (NEXT_TO, ADDED, QUARTER)
         for n in left.values(name, "reading")
     )
     yarn = [tuned.mean(f"{n}-one-factor-yarn", AT) for n in (RANK, BESIDE, FEW)]
@@ -406,25 +402,25 @@ if profile == "laptop" and len(tuned.made) and tuned_seeds > 11:  # what is said
     )
     slow = squeezed.extended(extension=YaRN(8, length))
     assert geometry(squeezed, slow, 8 * length)["outside"] < 0.02, "hardly leaves"
-    gains = [within.mean(FOUR[2], f"gap/{way}/8x") for way in ("slowed", "within")]
+    gains = [within.mean(ADDED, f"gap/{way}/8x") for way in ("slowed", "within")]
     lead = gains[0] - within.mean(QUARTER, AT)
     assert 0.4 < (gains[0] - gains[1]) / lead < 0.5, "nearly half of the distance"
     added = [left.mean(n, AT) for n in left.made["method"].unique() if "sep" not in n]
     assert max(added) == left.mean(SQUEEZED, AT), "of the added it loses most"
     leads = {
-        n: [left.mean(FOUR[2], g) - left.mean(n, g) for g in (AT, "gap/slowed/16x")]
+        n: [left.mean(ADDED, g) - left.mean(n, g) for g in (AT, "gap/slowed/16x")]
         for n in BY_POWER.values()
-        if n != FOUR[2]
+        if n != ADDED
     }
     assert all(eight > sixteen > 0 for eight, sixteen in leads.values()), "by less"
     small = [
         left.mean(name, AT) - left.mean(f"{name}-strong", AT)
-        for name in (QUARTER, FOUR[2])
+        for name in (QUARTER, ADDED)
     ]
     assert small[0] > 0.1 > abs(small[1]), "few waves gain from small content"
-    sizes = [taught.mean(name, "parameters") for name in (FOUR[0], FOUR[3])]
+    sizes = [taught.mean(name, "parameters") for name in (SEPARATED, ROPE)]
     assert 0.6 < sizes[0] / sizes[1] < 0.7, "a third fewer"
-    assert learned[FOUR[2]] == 8 and drawn_of[FOUR[2]] == 12
+    assert learned[ADDED] == 8 and drawn_of[ADDED] == 12
 chapter_numbers.publish("94_slow_down_in_detail", numbers, profile=profile)
 
 # %% tags=["hide-input"]

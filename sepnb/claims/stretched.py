@@ -166,7 +166,7 @@ SQUEEZED = f"{DENSE}-squeezed"
 FASTEST = f"{DENSE}-quarter-fastest"
 ALL_OTHERS = "All other models had been seen, and no run of the one whose waves are projected."
 
-BY_YARN = "low-rank-one-factor-yarn"
+ADAPTER_BY_YARN = "low-rank-one-factor-yarn"
 
 ONE = "Runs in which the factor was drawn had been seen, of every model that is compared."
 
@@ -253,7 +253,7 @@ TEXTS = {
         "A dense model with the base 10^16 and a low-rank adapter loses less at eight trained lengths than "
         "one with the base 10,000 tuned alike, with the factor 8 and by YaRN, each against its own sliding "
         "window",
-        pairs(f"{DENSE}-slower/{BY_YARN} - {DENSE}/{BY_YARN}", AT_8X, high=0.0),
+        pairs(f"{DENSE}-slower/{ADAPTER_BY_YARN} - {DENSE}/{ADAPTER_BY_YARN}", AT_8X, high=0.0),
         remark="Untuned both had been seen, and the one with the base 10,000 tuned.",
     ),
     "trained-directions-all-waves-lose-less-within": _text(

@@ -120,9 +120,10 @@ EXPERIMENT = TextExperiment(
 )
 
 CELLS = {
-    name: cell
-    for method in ("rope", "rope-8th", "rope-partial", "rope-nope-4")
-    for name, cell in cells(method, "maps-one-factor").items()
+    **cells("rope", "maps-one-factor"),
+    **cells("rope-8th", "maps-one-factor"),
+    **cells("rope-partial", "maps-one-factor"),
+    **cells("rope-nope-4", "maps-one-factor"),
 }
 
 ADAPTED = TextExperiment(

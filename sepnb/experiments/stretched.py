@@ -39,6 +39,13 @@ METHODS: dict[str, Method] = {
 """One sinusoid added to the content, put beside it, and in a stream of its own; RoPE; then a stream that
 stays as it is, one that never reads the text, the separated model with dense's parameters, and the one with a
 content-to-position term."""
+BY_POSITION = {
+    "separated": "separated-sinusoidal",
+    "next to the content": "concatenated-sinusoidal",
+    "added to the content": "sinusoidal",
+    "RoPE": "rope",
+}
+"""The four models that chapter 13 compares, by where they have position."""
 
 
 def _in_a_share(parts: int) -> dict[str, Any]:
