@@ -826,8 +826,7 @@ figures.show(
 # 4. **The position stream need not evolve.** Constant minus evolving is
 #    {num}`ablation/separated-sinusoidal-constant minus separated-sinusoidal/bits_per_byte:+.3f±` bits per byte for a sinusoid and
 #    {num}`ablation/separated-learned-constant minus separated-learned/bits_per_byte:+.3f±` for a learned table. Neither is worse by more
-#    than the margin. Our claim was that the two are equally good ({verdict}`constant-pos-stream-ties-with-evolving: undecided`, because the
-#    constant table may be better). In an {term}`untied model` after sixteen times the shortest training, the difference is
+#    than the margin, and the constant table may be better. In an {term}`untied model` after sixteen times the shortest training, the difference is
 #    {num}`matched_loss/untied-constant minus untied/bits_per_byte:+.3f` ({eq}`eq-tupe`).
 # 5. **Adding position once is enough.** The lecture notes say that adding it again in every layer helps
 #    ({verdict}`position-at-every-layer-helps: not reproduced`).

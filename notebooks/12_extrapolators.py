@@ -402,8 +402,7 @@ numbers["least_gap_five_8x"] = mean_of([np.min(gaps_of[ours], axis=0)[-1]])
 # slides' premise, that only the position needs extrapolating, is {verdict}`only-the-position-needs-extrapolating: not reproduced`.
 #
 # Some rules are controls in disguise. On text, Fourier with all its waves and the cyclic rule as printed in the slides do no more than
-# repeat the table ({verdict}`wrap-in-disguise: held`). The network and the fading row may do no more than hold the last row
-# ({verdict}`clamp-in-disguise: undecided`).
+# repeat the table ({verdict}`wrap-in-disguise: held`).
 #
 # ## Does separation make it easier?
 #

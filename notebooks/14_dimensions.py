@@ -546,9 +546,8 @@ figures.show_table(
 #    share finds as many as all columns, within three points. A quarter does, and half does not
 #    ({verdict}`ladder-latest-value-slowed-a-share-finds-as-often: partly`). The next section finds a way of slowing down RoPE on all
 #    columns with which it does as well.
-# 5. **In the first layer alone, position seems too little for the latest value.** Inside the trained length we had claimed as many as with
-#    RoPE in both layers, within three points ({verdict}`ladder-latest-value-position-in-the-first-layer-is-enough-inside: undecided`).
-#    Slowed down, every seed finds fewer at $16L$ (exploratory).
+# 5. **In the first layer alone, position seems too little for the latest value.** Slowed down, every seed finds fewer at $16L$ than with
+#    RoPE in both layers (exploratory).
 #
 # ## One pair at a time
 #

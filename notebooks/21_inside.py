@@ -592,8 +592,8 @@ figures.show(
 )
 
 # %% [markdown]
-# Does separation at least steady the content, compared with a dense model? Six seeds do not decide this for all five rules
-# ({verdict}`separation-steadies-the-content: undecided`). Under the Fourier and the cyclic rule it does; the other three are open.
+# Does separation at least steady the content, compared with a dense model? Under the Fourier and the cyclic rule it does; the other three
+# are open (exploratory).
 #
 # **Doubt.** A small drift is not good in itself: a model that ignores the index has none. The drift also counts directions that the output
 # ignores.

@@ -256,8 +256,8 @@ for row in batch.positions:
 # %% [markdown]
 # Gaps repair most of the failure of a model whose score reads distances. Trained with gaps, the separated model with the term is
 # {num}`recipes/separated-phase-gaps/gap/native/8x:+.3f` above its sliding window and the dense one
-# {num}`recipes/dense-phase-gaps/gap/native/8x:+.3f`. Six seeds leave open whether both survive
-# ({verdict}`the-phase-read-with-true-gaps-survives: undecided`).
+# {num}`recipes/dense-phase-gaps/gap/native/8x:+.3f`. Both are below the bound of survival on average, and the separated one is too near
+# it for six seeds to decide.
 #
 # RoPE fails without gaps. With gaps it is {num}`recipes/rope-gaps/gap/native/8x:+.3f` above its sliding window, still more than the bound.
 # And gaps do not repair every score: in selection, a separated sinusoid with gaps and without the term is at
@@ -265,8 +265,7 @@ for row in batch.positions:
 #
 # We also took the far chunk from another novel, so that it shows a distance and nothing else. The separated model trained in this way is
 # {num}`recipes/separated-phase-gaps-other/gap/native/8x:+.3f` above its window and the dense one
-# {num}`recipes/dense-phase-gaps-other/gap/native/8x:+.3f`, too near the bound for six seeds to decide
-# ({verdict}`far-distances-need-no-true-text: undecided`).
+# {num}`recipes/dense-phase-gaps-other/gap/native/8x:+.3f` (exploratory).
 #
 # ## What survived
 #

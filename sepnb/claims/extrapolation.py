@@ -73,10 +73,6 @@ CLAIMS = {
         "The Fourier and the cyclic extrapolation only repeat the table",
         alike(("fourier-full", "cyclic-literal"), "wrap", 0.05),
     ),
-    "clamp-in-disguise": _of(
-        "The ALiBi-like and the learned extrapolation only hold the last row",
-        alike(("alibi", "learned"), "clamp", 0.10),
-    ),
     "mask-rescues-no-extrapolator": _of(
         "A window mask rescues no extrapolator", levels(OURS, *gap(each("{}-window", FIVE)), low=0.03)
     ),

@@ -9,7 +9,7 @@ from functools import partial
 
 import pandas as pd
 
-from sepnb.claims.asks import Ask, Unless, levels, pairs
+from sepnb.claims.asks import Ask, Unless, levels
 from sepnb.claims.claim import Claim
 from sepnb.claims.evidence import inside, judge
 from sepnb.claims.extrapolation import FIVE
@@ -72,12 +72,6 @@ CLAIMS = {
             [Ask(f"{LEARNED}:another_text", low=0.5)],
             "different texts are less than 0.5 apart in the same unit",
         ),
-    ),
-    "separation-steadies-the-content": _inside(
-        "Extrapolation disturbs the content less in a separated model",
-        pairs(f"{LEARNED} - learned", *ADDED, high=0.0),
-        parts=True,
-        derive=added_drift,
     ),
     "only-the-routing-hears-a-new-index": _inside(
         "A new index reaches the content through attention weights alone",

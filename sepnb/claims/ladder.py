@@ -231,14 +231,6 @@ CLAIMS = {
         levels(ONE_LAYER, UNCHANGED, low=0.9),
         remark=UNSEEN,
     ),
-    "ladder-latest-value-position-in-the-first-layer-is-enough-inside": _latest(
-        "Inside the trained length RoPE in the first of two layers alone finds the latest value of a key as "
-        "often as RoPE in both, within 3 points",
-        pairs(f"{ONE_LAYER} - {ALL}", "accuracy/native/1x", low=-0.03),
-        floors=(),
-        higher_is_better=False,
-        remark=UNSEEN,
-    ),
     "ladder-latest-value-forget-gates-find-unchanged": _latest(
         "A model with forget gates and without position finds, without changes, nine tenths of the latest "
         "values at sixteen trained lengths",

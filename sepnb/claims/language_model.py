@@ -59,10 +59,6 @@ CLAIMS = {
         pairs("sinusoidal-reinjected - sinusoidal, learned-reinjected - learned", high=0.0),
         source="notes-positional-encoding",
     ),
-    "constant-pos-stream-ties-with-evolving": _ablation(
-        "A constant position stream is as good as one that evolves",
-        pairs(each("separated-{}-constant - separated-{}", ENCODINGS), low=-0.03, high=0.03),
-    ),
     "split-norm-costs-nothing": _ablation(
         "One norm for each stream costs nothing",
         pairs(f"{OURS} - {OURS}-joint-norm, {BESIDE}-split-norm - {BESIDE}", high=0.03),

@@ -33,11 +33,6 @@ CLAIMS = {
         remark="No wave is longer than twice the trained length, and no offset covered the indices from "
         "1,000,000 on.",
     ),
-    "the-phase-read-with-true-gaps-survives": _of(
-        "Trained with position gaps, the content-to-position term survives",
-        levels("dense-phase-gaps, separated-phase-gaps", *gap("native"), high=SURVIVES),
-        remark="The term reaches up to 8 trained lengths.",
-    ),
     "a-separated-model-stands-beside-rope": _of(
         "With as many parameters, a separated model matches RoPE behind a window",
         [
@@ -61,10 +56,5 @@ CLAIMS = {
             "native/8x",
             high=0.0,
         ),
-    ),
-    "far-distances-need-no-true-text": _of(
-        "To bear far keys it is enough to have trained on their distances",
-        levels("separated-phase-gaps-other, dense-phase-gaps-other", *gap("native"), high=SURVIVES),
-        remark="The second of two distant pieces in training is of another novel.",
     ),
 }

@@ -95,7 +95,6 @@ MOVED |= {name: (None, why) for why, pattern in LEFT.items() for name in NAMES i
 FAILED = "one significant failure was enough against a claim that says all"
 IN_PART = "a claim that says all was no longer called partly where some of it fails"
 BUDGET = "a ranking that turns with the budget overrode the verdict of the short one"
-LOUDER = "dense tables were trained anew at the best of three scales"
 BOTH = "far answers alone were not enough any more, and a mean below 90 % had to be so by a test"
 ALONE = "a method that had not learned the task voided its own comparisons alone, and not the whole claim"
 FIT = "a fit that misses its control no longer voided a comparison against which its faults work"
@@ -104,7 +103,6 @@ TURNED: dict[str, tuple[str, str]] = {
     "separation-costs-nothing-at-equal-width": ("partly", BUDGET),
     "separation-ahead-at-every-budget": ("refuted", IN_PART),
     "separation-makes-extrapolation-easier": ("not reproduced", FAILED),
-    "separation-steadies-the-content": ("undecided", LOUDER),
     "random-offsets-survive": ("refuted", FAILED),
     "seqpe-is-ahead-on-a-larger-canvas-direction": ("refuted", IN_PART),
     "seqpe-is-ahead-of-an-interpolated-table": ("refuted", IN_PART),
