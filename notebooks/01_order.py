@@ -148,8 +148,8 @@ torch.testing.assert_close(after, before[:, order], rtol=0, atol=1e-12)
 # \end{aligned}
 # $$ (eq-order-scores)
 #
-# The softmax works on each row alone, and the order of the entries in a row does not matter to it, so it commutes with $\Pi$ on either
-# side. The weights become $\Pi A \Pi^\top$, and with the values $\Pi U W_V$ the head returns
+# The softmax works on each row alone. If the entries of a row are permuted, its weights are permuted in the same way. So the softmax
+# commutes with $\Pi$ on either side. The weights become $\Pi A \Pi^\top$, and with the values $\Pi U W_V$ the head returns
 #
 # $$
 # (\Pi A \Pi^\top)(\Pi U W_V) = \Pi\, (A\, U W_V) .
@@ -220,8 +220,8 @@ assert numbers["invariance_error"] > 1e-3, "and they do move: it is not invarian
 # The source says that attention "is permutation equivalent" and "produces the same output regardless of input order". The first is a slip
 # for *equivariant*, the second describes *invariance*. No logit of $f(\Pi x)$ differs from that of $\Pi f(x)$ by more than
 # {num}`01_order/equivariance_error:.1e`, which is rounding. But one of them differs from the same logit of $f(x)$ by
-# {num}`01_order/invariance_error:.2f`. Each token keeps its own output wherever it moves, but the model cannot distinguish *dog* as the
-# second word from *dog* as the fifth.
+# {num}`01_order/invariance_error:.2f`. Each token keeps its own output wherever it moves, so the model cannot tell *dog* as the second word
+# from *dog* as the fifth.
 # ```
 #
 # ## What averaging does to order
@@ -542,7 +542,7 @@ assert min(final[name].mean() for name in ("sinusoidal", "learned", "rope")) > 0
 # %% [markdown]
 # Without an encoding the mean accuracy over {num}`01_order/training_seeds` seeds is {num}`01_order/accuracy_none:.3f`, as
 # {eq}`eq-order-invariance` predicts. The models with sinusoidal, learned and RoPE positions answer nearly every question; the accuracy of
-# RoPE is {num}`01_order/accuracy_rope:.3f`. A task of this size does not rank the three.
+# RoPE is {num}`01_order/accuracy_rope:.3f`. This task is too small to rank the three.
 #
 # ### What went wrong: ALiBi
 #
@@ -569,7 +569,7 @@ assert distinct["alibi"] == len(up_to_mirror)
 # ## What to take away
 #
 # 1. Self-attention without positions and without a mask is permutation **equivariant**: a shuffle moves the outputs and changes none of
-#    them. It becomes **invariant**, a bag of words, only when the outputs are pooled.
+#    them. It becomes **invariant**, a bag of words, when the outputs are pooled, for instance averaged.
 # 2. A causal mask alone breaks this, but the last token notices order only from the **second** block on.
 # 3. An encoding puts order back at one or more of four sites. Absolute encodings know the index, RoPE knows the signed distance, and
 #    bidirectional ALiBi knows the distance without its sign.
@@ -578,9 +578,9 @@ assert distinct["alibi"] == len(up_to_mirror)
 # one block and one learning rate. It shows with which encodings a model can learn the task, but it does not rank them and says nothing
 # about text.
 #
-# **What would change our mind.** An error above rounding in the second experiment: then order would enter somewhere other than through
-# the positions. Or a bidirectional model without an encoding that beats chance on the mirrored test set: then {eq}`eq-order-invariance`
-# or its code would be wrong.
+# **What would change our mind.** An error above rounding when we shuffle tokens together with their positions: then order would enter
+# somewhere other than through the positions. Or a bidirectional model without an encoding that beats chance on the mirrored test set: then
+# {eq}`eq-order-invariance` or its code would be wrong.
 #
 # ## Exercises
 #

@@ -102,7 +102,7 @@ figures.show(
     "left. The third is a patchwork without diagonals.",
     caption="Scores between sinusoids, dark where they are high. The plain dot "
     "product depends on the distance alone. With the fixed rotation $R_{-5}$ "
-    "in between, every query looks five tokens back. With a random matrix $A$ the "
+    "in between, a query looks five tokens back. With a random matrix $A$ the "
     f"distance explains {numbers['distance_share_random']:.0%} of the variance.",
 )
 
@@ -142,8 +142,8 @@ figures.show(
 # \end{aligned}
 # $$ (eq-absolute-sinusoid)
 #
-# with $b = 10{,}000$. The wavelengths go from $2\pi$ tokens to nearly $2\pi b$. The package computes frequencies and embedding as
-# follows, and a double loop checks the result.
+# with $b = 10{,}000$. The wavelengths go from $2\pi$ tokens to $2\pi b^{1-2/D}$, which is about 47,000 tokens for $D = 64$. The package
+# computes frequencies and embedding as follows, and a double loop checks the result.
 #
 # ```{literalinclude} ../../sepnb/encodings/sinusoidal.py
 # :pyobject: _frequencies
@@ -317,7 +317,7 @@ assert numbers["unexplained_random"] > 0.5
 
 # %% [markdown]
 # No: {num}`02_absolute/unexplained_random:.0%` of the sum of squares remains unexplained, and the rest is noise that a matrix of
-# $64 \times 64$ numbers can fit. The shift is a property of waves.
+# $64 \times 64$ numbers can fit. Waves have this property, and random rows do not.
 #
 # ## What a dot product says about the distance
 #
@@ -465,7 +465,7 @@ figures.show(
 # The other kind of embedding needs no formula. A {term}`learned encoding` is a matrix of $L$ rows, drawn from
 # $\mathcal{N}(0, 0.02^2)$ and trained like any other weight. The embedding of index $i$ is row $i$. Three things follow.
 #
-# **It ends.** There is no row $L$, and a program must say so.
+# **It ends.** Row $L$ does not exist, so a program that asks for it must get an error.
 
 # %%
 L, short = 64, 48
@@ -635,8 +635,8 @@ assert list(where.tables) == [1, 1, 3, 1]
 
 # %% [markdown]
 # If only queries and keys read the table, position decides which tokens are read, but it is not part of what is read: with the attention
-# weights held fixed, changing the table changes nothing. {term}`Streams <stream>` go further. They give position its own columns, so that
-# it takes part in the {term}`routing` only.
+# weights held fixed, changing the table changes nothing. {doc}`Chapter 8 <08_two_streams>` goes further. It gives position columns of its
+# own, a {term}`stream`, so that position decides which tokens are read and nothing else.
 #
 # (absolute-every-layer)=
 # ## First layer only, or every layer?
@@ -675,10 +675,10 @@ figures.show(
     alt="Dot plot with four rows, one for each way of adding the embedding: the "
     "difference in bits per byte from the model that adds it once, with one tick per "
     "seed and a line at zero.",
-    caption=f"Of {len(run)} ways to add positions again or elsewhere, "
-    f"{' and '.join(ahead) or 'none'} {'are' if len(ahead) > 1 else 'is'} better on "
-    "average than adding them once at the input. Each tick is a seed; bars are 95 % t "
-    "intervals.",
+    caption=f"Of these {len(run)} ways to add positions again or elsewhere, "
+    f"{' and '.join(ahead) or 'none'} {'have' if len(ahead) > 1 else 'has'} a lower "
+    "mean loss than adding them once at the input. Each tick is a seed; bars are 95 % "
+    "t intervals.",
 )
 
 # %% tags=["hide-input"]
@@ -698,9 +698,9 @@ assert len({rates[method] for _, *pair, _ in COMPARED[:2] for method in pair}) =
 # the loss ({verdict}`position-at-every-layer-helps: not reproduced`). The other two rows have three seeds and no rule, so they are
 # exploratory.
 #
-# Inside the trained length the table for queries and keys has a lower loss than the table at the input, but longer texts break it at least
-# as much. There the last row of the table replaces every row that is missing. We compare each model with itself, reading through a window
-# that slides along the text and starts its positions at 0 again. At eight trained lengths the loss is above that of this window by
+# Inside the trained length the table for queries and keys has a lower loss than the table at the input, but longer texts break it, too.
+# There the last row of the table replaces every row that is missing. We compare each model with itself, reading through a window that
+# slides along the text and starts its positions at 0 again. At eight trained lengths the loss is above that of this window by
 # {num}`encodings/learned-query-key/gap/clamp/8x:+.2f` bits per byte for the table at queries and keys, and by
 # {num}`encodings/learned/gap/clamp/8x:+.2f` for the table at the input ({doc}`chapter 7 <07_every_encoding>`).
 #

@@ -14,7 +14,8 @@
 # # 3. Relative positions: Shaw and Transformer-XL
 #
 # **Finding.** A model that knows only that a key is earlier, and not how far back it is, loses
-# {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:.2f` bits per byte. So exact distances help nearby. Farther out, even the
+# {num}`shaw_clip/keys-1 minus keys-unclipped/val_bits_per_byte:.2f` bits per byte against one that knows every distance. If only the
+# distances from 4 on share a label, the model loses nothing that we could measure. So exact distances help nearby. Farther out, even the
 # model that knows every distance hardly uses the keys: hiding every key at distance 8 or more costs it only {num}`03_relative/hidden_8`
 # bits per byte.
 
@@ -629,7 +630,7 @@ figures.show(
 # If positions counted from the start of each segment, two visible tokens would have the same position. Distances simply continue across the
 # border. A trained model makes the same keys and values from $m$ every time, so it can keep these instead: a KV cache with `room` for a few
 # tokens reads a text in this way. The model trained above shows two consequences. If the memory holds the whole text, reading in segments
-# gives the same as reading at once. If it holds one segment, a byte influences one more segment with each layer, and no more.
+# gives the same as reading at once. If it holds one segment, each layer passes the influence of a byte one segment further.
 
 # %%
 segment, targets = 16, torch.from_numpy(held_out[:24, 1 : L + 1]).long().to(device)
@@ -724,8 +725,8 @@ assert torch.equal(relative_shift(falling)[visible], wanted[visible])
 numbers["shift_garbage"] = int((relative_shift(falling)[~visible] != 0).sum())
 
 # %% [markdown]
-# Every entry on and below the diagonal is a distance. The 3 entries above it are padding or belong to the next row,
-# and {num}`03_relative/shift_garbage` of them is not zero. Without the mask a token would look ahead, at noise.
+# Every entry that the causal mask leaves visible is a distance. The 3 entries that it hides are padding or belong to the next row, and
+# {num}`03_relative/shift_garbage` of them is not zero. Without the mask a token would look ahead, at noise.
 #
 # The trick can go wrong without an error: the distances may begin at $M$ instead of $M - 1$, or ascend. So we check it with a double loop
 # over the printed formula.
@@ -779,7 +780,7 @@ for wrong in (shifted(more[1:].flip(0)), shifted(r)):  # from M on, and ascendin
 # | Transformer-XL, $W_r p_t$ of all distances | $D^2 / B$ |
 #
 # Shaw's table is short, so its share of the products falls with the length of the text. Transformer-XL's table is as long as the text, so
-# its share goes to one half. PyTorch's counter confirms these numbers exactly.
+# what it adds approaches half of the products of plain attention. PyTorch's counter confirms these numbers exactly.
 
 # %%
 B, D = 2, 128
@@ -815,12 +816,12 @@ numbers["cost_xl_512"] = at_512["Transformer-XL"]
 #
 # ## What to take away
 #
-# 1. A relative encoding gives the score a **label of the pair**. Shaw looks it up in a table of clipped distances, Transformer-XL
-#    computes it from a wave of the distance. Neither uses an index.
+# 1. A relative encoding adds to each score a term that depends on the distance of the two tokens, a **label of the pair**. Shaw looks it up
+#    in a table of clipped distances, Transformer-XL computes it from a wave of the distance. Neither uses an index.
 # 2. There are $N^2$ pairs but few labels, so no vector for a pair is ever needed: **gather** scores by label, **bin** weights by label, or
 #    **shift** rows.
-# 3. Exact distances help nearby ({verdict}`precise-position-helps-nearby: held`). Only a model that uses far keys could show
-#    whether exact distances are useless far out.
+# 3. Exact distances help nearby ({verdict}`precise-position-helps-nearby: held`). Our models hardly use far keys, so they cannot show
+#    whether exact distances help far out.
 #
 # **Limits.** Identities and counts are exact. The two live models are tiny, with one seed each.
 #

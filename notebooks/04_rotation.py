@@ -438,8 +438,8 @@ numbers["dog_ratio_change_block_2"] = abs(ratio_short[1] - ratio_long[1])
 # In the first block the article is right. The ratio of the weights of *dog* on *my* and on itself depends only on the two scores, and
 # between the sentences it changes by {num}`04_rotation/dog_ratio_change_block_1:.0e`, which is rounding. The *weight* on *my* does change,
 # because in the longer sentence more keys share the attention. In the second block the *scores* change too: the ratio changes by
-# {num}`04_rotation/dog_ratio_change_block_2:.2f`, because by then *my* has read *I* and *walk*, so its key is another one. A score depends
-# only on relative positions *if its query and key are given*.
+# {num}`04_rotation/dog_ratio_change_block_2:.2f`, because by then *my* has read *I* and *walk*, so its key is another one. For a *given*
+# query and key the score depends only on their relative position. Here the key itself has changed.
 #
 # ### Values are left alone
 #
@@ -616,8 +616,9 @@ figures.show(
 # bound, which is 1. It *can* be tighter, if the products change smoothly from pair to pair, for instance if they go down to zero in equal
 # steps.
 #
-# There *is* a decay for equal products, as when a query meets a key like itself. The fast waves average out, and the mean over the last
-# hundred distances is {num}`04_rotation/equal_far:.2f` of the score at 0. But queries and keys are learned. What does a trained model do?
+# There *is* a decay for equal products, for instance if query and key are equal and all their pairs have the same length. The fast waves
+# average out, and the mean over the last hundred distances is {num}`04_rotation/equal_far:.2f` of the score at 0. But queries and keys are
+# learned. What does a trained model do?
 #
 # (rotation-trained)=
 # ## A trained model
@@ -802,8 +803,8 @@ figures.show(
 # average.
 #
 # The falling bound explains none of this: it is tighter than the simple one for only {num}`04_rotation/abel_says_more:.1%` of the pairs.
-# Learned queries and keys *can* make far tokens matter little. RoPE alone does not, and with RoPE queries and keys could just as well learn
-# to prefer far tokens.
+# Learned queries and keys *can* make far tokens matter little. RoPE alone does not: queries and keys can also learn to prefer a far
+# distance.
 #
 # ### Bands that stop
 #
@@ -902,7 +903,7 @@ figures.show(
 )
 
 # %% [markdown]
-# The slowest band had to be harmless to stop, because within the window its pairs turn by about an eighth of a radian at most. But the
+# Stopping the slowest band was bound to do no harm: within the window its pairs turn by about an eighth of a radian at most. But the
 # fastest pair of the third band turns by more than a radian, so for that band the small cost is a finding. Removing either costs a little
 # more than stopping it, so the model uses their content. If all pairs are stopped, the causal mask is the only source of order left, and
 # the loss rises by {num}`04_rotation/all_stopped:.2f`.

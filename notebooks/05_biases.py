@@ -14,10 +14,10 @@
 # # 5. Biases and distances
 #
 # **Finding.** A bias is a number added to an attention score, here mostly a function of the distance. Models whose bias keeps falling with
-# the distance (ALiBi, KERPLE, Sandwich) predict texts of eight trained lengths about as well with all keys visible as through a window of
-# the trained length. T5's bias no longer changes from distance {num}`05_biases/t5_last_begins` on, and between four and eight trained
-# lengths the loss of T5 is {num}`encodings/t5/gap/native/8x:.2f` bits per byte above its loss through the window. RoPE has no bias, and its
-# loss there is {num}`encodings/rope/gap/native/8x:.2f` above its own window.
+# the distance (ALiBi, KERPLE and, on average, Sandwich) predict texts of eight trained lengths about as well with all keys visible as
+# through a window of the trained length. T5's bias no longer changes from distance {num}`05_biases/t5_last_begins` on, and between four and
+# eight trained lengths the loss of T5 is {num}`encodings/t5/gap/native/8x:.2f` bits per byte above its loss through the window. RoPE has no
+# bias, and its loss there is {num}`encodings/rope/gap/native/8x:.2f` above its own window.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -165,8 +165,8 @@ figures.show(
 # - **Time**: about 25 s of one CPU core, most of it for two tiny trainings; nothing is downloaded. Memory: under 1 GB. The
 #   records: `sepnb run extrapolation encodings`; the second is the grid of {doc}`chapter 7 <07_every_encoding>`.
 # - **You need**: {doc}`chapter 1 <01_order>` for scores and weights; a sigmoid.
-# - **You will learn**: what a bias does to the odds of two keys that a factor does not. Why longer segments flatter a model that ignores
-#   them.
+# - **You will learn**: what a bias does to the odds of two keys that a factor does not. Why longer segments lower the mean loss even of a
+#   model that reads only the last $L$ tokens.
 # - **Claims tested** (see {doc}`/book/claims`): two on ALiBi, with the records of {doc}`chapter 12 <12_extrapolators>`.
 # ```
 #
@@ -418,7 +418,7 @@ numbers["alibi_cheaper_counted"] = counted
 # \frac{12 D^2 + 4 L D}{12 D^2 + L D} = \frac{12 D + 4 L}{12 D + L}
 # $$ (eq-biases-cheaper)
 #
-# times as much as a byte of a text of $L$: nearly 4 times in texts much longer than the model is wide, and hardly more in short ones. For
+# times as much as a byte of a text of $L$: nearly 4 times as much if $L$ is much larger than $D$, and about as much if $L$ is small. For
 # the live model it is {num}`05_biases/alibi_cheaper_counted:.2f` times. Among whole trainings (chapter 12), RoPE trained at $8L$ on as many
 # bytes took {num}`05_biases/rope_long_dearer:.2f` times the CPU seconds of RoPE trained at $L$. So the saving is real, but modest at these
 # sizes, and not special to ALiBi: any model that loses nothing in longer texts may be trained on short ones.
@@ -878,8 +878,9 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 # of up to $8L$ ({numref}`fig-biases-encodings`; {doc}`chapter 7 <07_every_encoding>` has the other encodings). Each statement below is true
 # of every one of the three seeds, but three seeds are too few for a verdict.
 #
-# **Inside the trained length**, Sandwich ({num}`encodings/sandwich minus rope/bits_per_byte:+.3f` bits per byte) and KERPLE have a lower
-# loss than RoPE. ALiBi ({num}`encodings/alibi minus rope/bits_per_byte:+.3f`), T5 and the DA-Transformer have a higher one.
+# **Inside the trained length**, Sandwich ({num}`encodings/sandwich minus rope/bits_per_byte:+.3f` bits per byte) and KERPLE's power
+# ({num}`encodings/kerple-power minus rope/bits_per_byte:+.3f`) have a lower loss than RoPE. KERPLE's logarithm is too near RoPE for three
+# seeds to tell. ALiBi ({num}`encodings/alibi minus rope/bits_per_byte:+.3f`), T5 and the DA-Transformer have a higher one.
 #
 # **T5 meets too many keys.** Its loss at $8L$ is {num}`encodings/t5/native/8x:.2f`, but {num}`encodings/t5/native-window/8x:.2f`
 # when it sees only the last $L$ keys.
@@ -896,8 +897,8 @@ numbers["zero_weight_after"] = counted["weight they get"].iloc[-1]
 #
 # ## What to take away
 #
-# 1. **A bias multiplies the odds of two keys by a factor in which content has no say**, CoPE's excepted. A gate of zero makes a key
-#    neutral, not absent: it suppresses far keys in the scores, not in the weights.
+# 1. **A bias multiplies the odds of two keys by a factor that does not depend on the content**, except in CoPE. A gate of zero sets the
+#    score of a far key to 0, and the key still gets weight, because $e^0 = 1$.
 # 2. **ALiBi's loss is flat past the trained length** ({verdict}`alibi-flat-beyond-length: reproduced`). A mean that falls over longer
 #    segments does not show that a model uses them.
 # 3. **In these runs, models whose bias keeps falling stay level with their sliding window.** T5 ends {num}`encodings/t5/gap/native/8x:+.2f`

@@ -227,8 +227,8 @@ figures.show(
 # w'_m = \frac{w_m}{s}, \qquad s = \frac{L'}{L} .
 # $$ (eq-longer-pi)
 #
-# This is the same as dividing positions by $s$: to read 20K tokens with a model of 4K, positions are multiplied by $1/5$. It is easy to
-# divide frequencies *and* positions by mistake.
+# This is the same as dividing positions by $s$: to read 20K tokens with a model of 4K, positions are multiplied by $1/5$. An easy mistake
+# is to divide both the frequencies and the positions.
 
 # %%
 x, places = noise(s * L // 16, d), torch.arange(0, s * L, 16)
@@ -742,8 +742,8 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 # | NTK-aware | {num}`context_extension/ntk-aware/frozen/4x:.2f` | {num}`context_extension/ntk-aware/tuned/4x:.2f` | {num}`context_extension/ntk-aware/tuned/16x:.2f` |
 # | YaRN | {num}`context_extension/yarn/frozen/4x:.2f` | {num}`context_extension/yarn/tuned/4x:.2f` | {num}`context_extension/yarn/tuned/16x:.2f` |
 #
-# The first two columns are of the bin from $2L$ to $4L$, the last of the bin from $8L$ to $16L$. The window is $L$ wide before tuning and
-# $4L$ after it.
+# The first two columns show the bin from $2L$ to $4L$, and the last one the bin from $8L$ to $16L$. The window is $L$ wide before tuning
+# and $4L$ after it.
 #
 # **Without tuning, no extension beat the window** (our hypothesis that YaRN and NTK-aware scaling do:
 # {verdict}`frozen-extension-beats-the-window: refuted`). The window improves plain RoPE on long texts
@@ -756,15 +756,16 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 # {num}`context_extension/position-interpolation/frozen/1x:.2f`, worse than counting bytes.
 #
 # **Tuned, the best extensions do what the window did without tuning.** Five of six are ahead of plain RoPE with the same tuning, three of
-# them by more than our margin of $0.03$, and interpolation is behind it (our hypothesis that plain RoPE is as good:
+# them by more than our margin of $0.03$ with the whole interval, and interpolation is behind it (our hypothesis that plain RoPE is as good:
 # {verdict}`tuning-plain-rope-is-enough: refuted`).
 #
 # We also compare four tuned extensions (interpolation, NTK-aware scaling, NTK-by-parts and YaRN) with their own sliding windows, in the two
 # bins up to the length they were tuned for. In seven of these eight comparisons the gap is below our margin; the eighth is open
 # ({verdict}`tuned-extensions-reach-the-tuned-length: undecided`).
 #
-# **At sixteen trained lengths every tuned extension is worse than plain RoPE with the same tuning**, in every seed. So in these runs tuned
-# NTK methods do not work past the length of their tuning (the claim that they do: {verdict}`ntk-tuned-reads-on: not reproduced`).
+# **At sixteen trained lengths every tuned extension is worse than plain RoPE with the same tuning**, in every seed. So there the tuned NTK
+# methods lose more than RoPE tuned without any extension (the claim was that they work past the length of their tuning:
+# {verdict}`ntk-tuned-reads-on: not reproduced`).
 #
 # The records cannot show whether a tuned extension *uses* its longer context. Not even models trained at eight lengths gain much over
 # their own sliding window in these texts ({doc}`chapter 12 <12_extrapolators>`).
@@ -775,9 +776,9 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 #    extensions has to show both rivals, a window and plain RoPE with the same tuning.
 # 2. **An extension is one curve**: by how much each pair is slowed down, against the turns that it made in training.
 # 3. **YaRN is two methods**, one in the paper and one in the code. Published borders such as 32 turns need long trained lengths.
-# 4. **An extension is not only for RoPE.** `model.extended(extension=YaRN(8, L))` also slows the waves of a sinusoid at the input, of TUPE,
-#    Transformer-XL and Sandwich, and of the {term}`content-to-position term`. {doc}`Chapter 13 <13_slow_down>` slows the position stream of
-#    a separated model, which leaves its content alone.
+# 4. **An extension is not only for RoPE.** `model.extended(extension=YaRN(8, L))` also slows the waves of a sinusoid at the input, of
+#    Transformer-XL and of Sandwich. {doc}`Chapter 13 <13_slow_down>` slows the position stream of a separated model, which leaves its
+#    content alone.
 #
 # **Limits.** The identities are exact. The measurement is of one small model of bytes, trained at a length of 128 (256 at profile `gpu`),
 # whose narrow heads have few pairs.
@@ -788,8 +789,9 @@ if profile == "laptop" and len(have) == len(runs):  # what is said of the record
 # RoPE. Dynamic NTK and LongRoPE are checked, not measured.
 #
 # Others extended models of billions of parameters. According to the abstract of {cite:t}`chen2023`, interpolation took LLaMA models from
-# 2048 to 32768 tokens with at most 1000 steps of tuning. The perplexities of {cite:t}`peng2024` are those of one window of each of ten
-# documents, which is not a {term}`sliding window <sliding-window baseline>`, so their numbers cannot be compared with ours.
+# 2048 to 32768 tokens with at most 1000 steps of tuning. {cite:t}`peng2024` give perplexities of ten long documents, read through a window
+# as long as the context under test. Our {term}`sliding window <sliding-window baseline>` has the trained length, so their numbers cannot be
+# compared with ours.
 #
 # **What would change our mind.** A text on which models trained at the long length gain much over their sliding window, and on which an
 # extension gains as much while plain RoPE with the same tuning does not.

@@ -211,9 +211,10 @@ figures.show_table(
 #   {num}`encodings/sinusoidal/native-at-7x minus native/1x:.2f`. FIRE fails for the same reason.
 #
 # **Sinks can hurt rotations.** Under the mask, the first four tokens can be kept visible at their original indices, as {term}`sinks <sink>`
-# {cite:p}`xiao2024`. This raises RoPE's loss from {num}`encodings/rope/native-window/8x:.2f` to
-# {num}`encodings/rope/native-window-sinks/8x:.2f`, perhaps because training never showed such distances. Partial RoPE suffers more. Sinks
-# change nothing for xPos, ALiBi, T5, KERPLE's logarithm, Sandwich and the vectors of distances.
+# {cite:p}`xiao2024`. This raises the loss of partial RoPE from {num}`encodings/rope-partial/native-window/8x:.2f` to
+# {num}`encodings/rope-partial/native-window-sinks/8x:.2f`, perhaps because training never showed such distances. RoPE's mean loss rises
+# from {num}`encodings/rope/native-window/8x:.2f` to {num}`encodings/rope/native-window-sinks/8x:.2f±`. Sinks change nothing for xPos,
+# ALiBi, T5, KERPLE's logarithm, Sandwich and the vectors of distances.
 #
 # **Cost.** No encoding adds more than {num}`07_every_encoding/most_parameters:.0%` to the parameters of these models. The time depends on
 # the attention kernel: in texts of up to 1,024 tokens, attention with rotations or fixed biases keeps nearly all of its speed, but
@@ -309,8 +310,8 @@ figures.show_table(
 # ```
 #
 # Vectors drawn at random cannot be deterministic in this sense, so their *no* is expected. RoPE has one index, so it fails under
-# *dimensions*. The sinusoid and the learned table pass if an option is set. Any encoding could give each coordinate half of the columns,
-# but that is not tested here.
+# *dimensions*. The sinusoid and the learned table pass if an option is set. Other encodings could give each coordinate half of the columns,
+# as axial RoPE does, but that is not tested here.
 # `````
 #
 # ## How the models were trained and read
@@ -325,10 +326,9 @@ figures.show_table(
 # drawn indices too (the mean of {num}`07_every_encoding/draws` draws). The two with SeqPE have training losses that reach up to index
 # $32L$, and take a tenth of their steps at a random offset.
 #
-# Is there anything to gain from far text? The better one of two models trained at $8L$ gains
-# {num}`12_extrapolators/train_long_gain:.2f` bits per byte over its own sliding window, so by the bar of chapter 12 the use of far text
-# *{num}`12_extrapolators/use_can_be_judged`* be judged. The text need not be the reason: perhaps these models had too
-# little training to use far text.
+# Is there anything to gain from far text? Of two models trained at $8L$, the better one gains {num}`12_extrapolators/train_long_gain:.2f`
+# bits per byte over its own sliding window. By the bar of chapter 12 the use of far text *{num}`12_extrapolators/use_can_be_judged`* be
+# judged here. The text need not be the reason: perhaps these models had too little training to use far text.
 #
 # An encoding {term}`survives` if its loss is less than $0.03$ bits per byte above its own sliding window at stride 1, in each bin. This
 # rule was written before the records. Four encodings have six seeds and are judged in chapter 12. The others have three and are *not

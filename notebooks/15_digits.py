@@ -26,8 +26,8 @@
 # - {doc}`Chapter 16 <16_two_losses>`: the contrastive loss makes distances between embeddings follow distances between positions. What the
 #   distillation loss adds is open.
 # - {doc}`Chapter 17 <17_two_dimensions>`: on images larger than those of training, SeqPE does not lead.
-# - {doc}`Chapter 18 <18_seqpe_stream>`: in the position stream of a separated model, the losses of SeqPE hurt far from index 0, and
-#   the model fails on longer texts.
+# - {doc}`Chapter 18 <18_seqpe_stream>`: a model has position in columns of its own, which hold the embeddings of SeqPE. The losses of SeqPE
+#   then do harm far from index 0, and the model fails on longer texts.
 #
 # The main line of the book continues in {doc}`chapter 19 <19_far_text>`.
 # ```
@@ -163,8 +163,8 @@ assert numbers["moved_table"] == 0 and numbers["moved_encoder"] == 1
 # In the table {num}`15_digits/moved_table:.0%` of the other embeddings move. In the encoder {num}`15_digits/moved_encoder:.0%` move,
 # because all embeddings share its weights. Whether these changes are useful is not measured here.
 #
-# Tables also grow quickly. For $n$ axes with $p$ values each, a table needs $p^n$ rows, but the string of digits is only $n$ times as long
-# as for one axis, so the encoder gains only a few vectors.
+# Tables also grow quickly. For $n$ axes with $p$ values each, a table with a row for each point needs $p^n$ rows, but the string of digits
+# is only $n$ times as long as for one axis, so the encoder gains only a few vectors.
 #
 # ## Digits
 #
@@ -491,7 +491,7 @@ kept = ("cosine_none_equal", "cosine_three_equal", "rank_near", "rank_near_alone
 numbers |= dict(zip(kept, drawings.mean(axis=0)[[0, 3, 4, 5]].tolist(), strict=True))
 
 # %% [markdown]
-# Each shared digit makes two embeddings more similar: over five initialisations, the mean cosine is
+# On average, embeddings with more digits in common are more similar: over five initialisations, the mean cosine is
 # {num}`15_digits/cosine_none_equal:.2f` with no digit in common and {num}`15_digits/cosine_three_equal:.2f` with three of five. Nearness
 # (minus the distance) has a rank correlation of {num}`15_digits/rank_near:.2f` with the cosine, probably because near positions tend to
 # share leading digits.
@@ -594,7 +594,7 @@ assert video.highest == (9_999, 99, 99)
 # | edited candidates of two axes | joined, so that (28, 0) and (2, 80) are both 280, and cut again at random | one numeral is edited |
 #
 # The first two rows belong together: we changed both for our narrow encoders. With both as released, and with the released mean, such an
-# encoder learns as well ({doc}`chapter 16 <16_two_losses>`, in the figure of the variants).
+# encoder learns equally well ({doc}`chapter 16 <16_two_losses>`, in the figure of the variants).
 #
 # ## What to take away
 #

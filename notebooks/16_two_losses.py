@@ -166,8 +166,8 @@ print(f"by hand {by_hand:.4f}, by the function {by_function.item():.4f}")
 # %% [markdown]
 # As the last check shows, the loss asks only which candidate is nearest, not how far away the others are.
 #
-# The release has $s = 1$, but products grow with the number of columns $D$. A wide untrained encoder is then sure of wrong answers, and its
-# loss starts above $\log K$, the loss of a blind guess. Our default is $s = 1/\sqrt D$.
+# The release has $s = 1$, but products grow with the number of columns $D$. A wide untrained encoder then gives wrong answers with
+# confidence. Its loss starts above $\log K$, the loss of a blind guess. Our default is $s = 1/\sqrt D$.
 #
 # ### Which questions are asked?
 #
@@ -538,7 +538,7 @@ figures.show(
     "encoder and the variants of training. Binary digits are at the right, near one, "
     "with little spread between seeds; the untrained encoder and the distillation "
     "alone are at the left.",
-    caption="Binary digits order distances best: they have the highest mean in "
+    caption="With binary digits the mean correlation is highest in "
     f"{(means['base-2'] == means.max(axis=1)).sum()} of {len(GROUPS)} groups of "
     "positions. Two groups are shown. Rows have decimal digits and both losses unless "
     "they say otherwise.",
@@ -592,7 +592,7 @@ figures.show(
 #
 # If half of the anchors draw candidates around themselves, the order in the trained window reaches
 # {num}`seqpe_geometry/around/order/trained:+.2f±`. Even then, at starts that are not round, the largest product is with a direct neighbour
-# for only {num}`seqpe_geometry/around/adjacency/misaligned:.2f±` of the positions (2 in 127 by chance).
+# for only {num}`seqpe_geometry/around/adjacency/misaligned:.0%±` of the positions (2 in 127 by chance).
 #
 # ### Does the likeness to the trained window grow?
 #
@@ -613,8 +613,8 @@ figures.show(
 # 2. **Inner products order positions that are far apart.** We also expected them to order the positions inside a window
 #    ({verdict}`the-losses-order-positions: undecided`); in the trained window their order fell in most seeds.
 # 3. **What the distillation is good for remains open.** With six seeds we cannot tell whether it repeats the geometry of the trained window
-#    elsewhere ({verdict}`distillation-carries-the-geometry: undecided`). Nor can we tell whether what the losses teach inner products
-#    reaches positions that the losses never drew.
+#    elsewhere ({verdict}`distillation-carries-the-geometry: undecided`). We also cannot tell whether inner products are ordered at
+#    positions that the losses never drew.
 # 4. **Shared digits make even an untrained encoder look as if it had learned a geometry**
 #    ({verdict}`shared-digits-look-like-geometry: held`). So every figure of such a geometry should show an untrained encoder as well.
 #
