@@ -17,8 +17,8 @@
 # (the MLP and the norm are split too, see the next chapter). Each vector then consists of two *streams*, one of position and one of
 # meaning. While the attention weights are held fixed, text cannot influence position at all: every derivative from one stream to the other
 # is {num}`08_two_streams/frozen_jacobian_split:.0f`, exactly ({numref}`fig-streams-jacobian`). If only the value matrices are left unsplit,
-# the largest such derivative is about {num}`08_two_streams/frozen_jacobian_full_value:.2f` or more in every random model. If they are not
-# held fixed (*live*), the attention weights read both streams, so each stream still influences the other through them.
+# the largest such derivative is about {num}`08_two_streams/frozen_jacobian_full_value:.2f` or more in every random model. *Live* attention
+# weights are computed from both streams, and through them each stream still influences the other.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -388,8 +388,9 @@ numbers["frozen_jacobian_full_output"] = min(smallest["control: full W_O"][:2])
 #
 # With live weights the same models leak. In the least leaky of them the largest derivative is {num}`08_two_streams/live_jacobian_split:.2f`
 # from sem to pos, and {num}`08_two_streams/live_jacobian_sem_by_pos:.2f` from pos to sem. In the panel *separated, live* of
-# {numref}`fig-streams-jacobian` no block is empty. So the slides' sentence that "only the positional embeddings depend on the index, while
-# the semantic representations stay invariant" is true of the *input* of the first block, but of nothing after it.
+# {numref}`fig-streams-jacobian` no block is empty. The slides say that "only the positional embeddings depend on the index, while the
+# semantic representations stay invariant". This holds for the *input* of the first block and for no later state
+# ({verdict}`semantics-do-not-depend-on-position: partly`).
 #
 # Forward passes show the same. If a second text of the same length is read with the attention weights of the first, the two texts have the
 # same pos stream, bit for bit. If the second text is read with its own attention weights, its pos stream differs from the first.
@@ -510,9 +511,9 @@ numbers["wide_over_dense"] = formula(76, 19, 3) / dense
 
 # %% [markdown]
 # At $d_{\text{pos}} = D/4$ the separated blocks have {num}`08_two_streams/share_of_dense_quarter:.1%` of the parameters of the dense ones.
-# So a comparison at {term}`equal width` handicaps the separated model, and one at {term}`equal parameters` gives it a wider residual path:
-# a separated model with $D = 76$ has {num}`08_two_streams/wide_over_dense:.3f` times the parameters of a dense one with $D = 64$. The book
-# shows both comparisons.
+# So at {term}`equal width` the separated model has fewer weights. At {term}`equal parameters` it has a wider residual path: a separated
+# model with $D = 76$ has {num}`08_two_streams/wide_over_dense:.3f` times the parameters of a dense one with $D = 64$. The book shows both
+# comparisons.
 #
 # ## What went wrong: zeros that drift
 #
@@ -548,8 +549,8 @@ assert drift > 1e-3 and not stored[outside].any()
 #
 # 1. The attention weights mix tokens, not columns. If $W_V$ and $W_O$ are block diagonal, both cut at column $d_{\text{pos}}$, the value
 #    path is separated **exactly**, even when a head straddles the border. Splitting only one of the two is not enough.
-# 2. The attention weights read both streams, so live weights let position and content influence each other, here by derivatives of at
-#    least {num}`08_two_streams/live_jacobian_split:.2f`. Separated does not mean independent.
+# 2. The attention weights read both streams, so live weights let position and content influence each other, and the largest derivative is
+#    at least {num}`08_two_streams/live_jacobian_split:.2f` in every model here. Separated does not mean independent.
 # 3. A separated block with a quarter of the width for position has {num}`08_two_streams/share_of_dense_quarter:.1%` of the parameters of
 #    a dense one. So every comparison must be made twice: at equal width *and* at equal parameters.
 #

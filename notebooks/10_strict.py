@@ -602,8 +602,8 @@ numbers["pos_tokens_remembered"] = rows[4][1]
 # %% [markdown]
 # A training step on 16 sequences computes {num}`10_strict/pos_tokens_separated:,` position tokens in the separated model and
 # {num}`10_strict/pos_tokens_strict:,` in the strict one. Reading a text with ready-made tables computes
-# {num}`10_strict/pos_tokens_remembered` position tokens. In two cases the tables serve only one length of text: without a causal mask,
-# because a row then depends on later rows, and with RoPE frequencies that change with the length, because then every row changes too.
+# {num}`10_strict/pos_tokens_remembered` position tokens. In two cases the tables serve only one length of text. Without a causal mask a row
+# depends on later rows. With RoPE frequencies that change with the length, every row changes, too.
 #
 # We count multiply-adds per token and block. For a text of $N$ tokens causal attention needs $N D$ multiply-adds, because the scores and
 # the weighted values each cover only half of the $N \times N$ square. With $B$ texts in a batch and $r = d_{\text{pos}} / D$, the counts
@@ -856,9 +856,9 @@ figures.show(
 # than this short budget, quality was measured on smaller models only. The saving needs batches whose sequences share their positions.
 #
 # **What would change our mind.** A nonzero derivative of the pos stream with respect to the text in a strict model with live attention. A
-# separated model that pulls ahead with more training: then its routing leak would be worth something. Or a dense model of width
+# separated model that pulls ahead with more training, which would show that its routing leak is worth something. Or a dense model of width
 # $d_{\text{sem}}$, with RoPE for example, that is as good as a strict one. Such a model costs as much per token, so the position branch and
-# its tables would then be useless. This page does not train one.
+# its tables would then be useless. We did not train one, so we do not know.
 #
 # ## Exercises
 #

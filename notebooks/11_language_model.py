@@ -163,7 +163,8 @@ numbers[f"rope_minus_wide_at_{BUDGETS[-1]}x"] = text_of(ends)
 #
 # ## What is compared
 #
-# The nine models differ only in how the width is divided into streams and in the encoding.
+# The nine models differ in the encoding and in how the width is divided into streams; those called *wide* also have a larger width. The
+# learning rate and, where position is added, the scale of the embeddings were chosen for each.
 #
 # - **Dense**: one stream of width $D$. A sinusoid or a learned table is added to the token's embedding, or RoPE rotates queries
 #   and keys, or ALiBi lowers the scores of distant keys. With *none*, only the causal mask shows the order.
@@ -752,10 +753,9 @@ figures.show_table(
 )
 
 # %% [markdown]
-# At equal width the constant untied model has fewer parameters than RoPE's and is worse than RoPE; at equal parameters it is better. But
-# the credit belongs to the position term of the score and not to the stream. The stream need not evolve
-# ({verdict}`a-constant-untied-table-needs-no-evolving-stream: held`), and the dense twin, without any stream, matches the wider constant
-# model ({verdict}`the-untied-term-needs-no-stream: held`).
+# At equal width the constant untied model has fewer parameters than RoPE's and is worse than RoPE; at equal parameters it is better. But it
+# takes no stream for this. The stream need not evolve ({verdict}`a-constant-untied-table-needs-no-evolving-stream: held`), and the dense
+# twin, without any stream, matches the wider constant model ({verdict}`the-untied-term-needs-no-stream: held`).
 #
 # ## More training
 #
@@ -809,26 +809,29 @@ figures.show(
 #
 # 1. **A separated model learns faster than one that adds the same sinusoid, but does not end up better.** With sixteen times the training
 #    its lead becomes a deficit at equal width. At equal parameters it ends level, with a difference of
-#    {num}`11_language_model/gain_wide_at_16x`. RoPE minus separated is {num}`11_language_model/rope_minus_separated_at_1x` after the
-#    shortest training and {num}`11_language_model/rope_minus_separated_at_16x` after the longest. Against the separated model of equal
-#    parameters it is then {num}`11_language_model/rope_minus_wide_at_16x`. In the larger models, after a short training, separation costs
-#    nothing at equal parameters ({verdict}`separation-costs-nothing-at-equal-parameters: held`) and nothing at equal width. But in the
-#    small models a longer training reverses the result at equal width ({verdict}`separation-costs-nothing-at-equal-width: partly`).
+#    {num}`11_language_model/gain_wide_at_16x`. RoPE then has the lower loss at equal width, by
+#    {num}`11_language_model/rope_minus_separated_at_16x`, and is level at equal parameters
+#    ({num}`11_language_model/rope_minus_wide_at_16x`). In the larger models, after a short training, separation costs nothing at equal
+#    parameters ({verdict}`separation-costs-nothing-at-equal-parameters: held`) and nothing at equal width. But in the small models a longer
+#    training reverses the result at equal width ({verdict}`separation-costs-nothing-at-equal-width: partly`).
 # 2. **After a short training a learned table works better in its own columns.** Separated minus dense is
 #    {num}`in_window/separated-learned minus learned/bits_per_byte:+.3f` bits per byte
 #    ({verdict}`separation-improves-a-learned-table: held`), although the dense table has the best of four scales. This lead does not last
 #    either: in the small models, after sixteen times the shortest training, separated minus dense is
-#    {num}`matched_loss/separated-learned minus learned/bits_per_byte:+.3f±` at equal width ({doc}`chapter 12 <12_extrapolators>`).
-# 3. **Giving position its own columns helps, and splitting the matrices and norms as well costs nothing more, both after four times the
+#    {num}`matched_loss/separated-learned minus learned/bits_per_byte:+.3f±` at equal width and
+#    {num}`matched_loss/separated-learned-wide minus learned/bits_per_byte:+.3f±` at equal parameters
+#    ({doc}`chapter 12 <12_extrapolators>`).
+# 3. **Giving position its own columns helps, and splitting the matrices and norms as well helps a little more, both after four times the
 #    shortest training.** Columns alone, with nothing split, improve the small dense model ({verdict}`concatenation-alone-helps: held`).
-#    Separate norms cost nothing ({verdict}`split-norm-costs-nothing: held`), and neither does any other single split
-#    ({verdict}`no-single-wall-costs: held`).
+#    From there to the separated model the loss changes by
+#    {num}`ablation/separated-sinusoidal minus concatenated-sinusoidal/bits_per_byte:+.3f±` (exploratory). Separate norms cost nothing
+#    ({verdict}`split-norm-costs-nothing: held`), and neither does any other single split ({verdict}`no-single-wall-costs: held`).
 # 4. **The position stream need not evolve.** Constant minus evolving is
 #    {num}`ablation/separated-sinusoidal-constant minus separated-sinusoidal/bits_per_byte:+.3f±` bits per byte for a sinusoid and
 #    {num}`ablation/separated-learned-constant minus separated-learned/bits_per_byte:+.3f±` for a learned table. Neither is worse by more
 #    than the margin, and the constant table may be better. In an {term}`untied model` after sixteen times the shortest training, the difference is
 #    {num}`matched_loss/untied-constant minus untied/bits_per_byte:+.3f` ({eq}`eq-tupe`).
-# 5. **Adding position once is enough.** The lecture notes say that adding it again in every layer helps
+# 5. **Adding position once is enough.** Lecture notes among our sources say that adding it again in every layer helps
 #    ({verdict}`position-at-every-layer-helps: not reproduced`).
 #
 # The {doc}`claims page </book/claims>` has every rule and comparison, with its commits. The rules were written before the records that they

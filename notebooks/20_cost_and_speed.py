@@ -128,7 +128,7 @@ assert pair["separated"].limit < alone < pair["strict"].limit
 # The measured steps gain less than these counts promise ({numref}`fig-cost-steps`). One reason is the kernel of attention, which separation
 # does not change. It takes {num}`20_cost_and_speed/attention_share:.0%` of the time of the dense step, although it does only
 # {num}`20_cost_and_speed/attention_counted:.0%` of the multiply-adds. The grey ticks of the figure are the limit with that share of time.
-# Where a quarter of the width or less is for position and nothing is compiled, they are close to what we measured.
+# They are close to the measured speeds if at most a quarter of the width is for position and nothing is compiled.
 #
 # ## What an encoding leaves
 #
@@ -246,7 +246,7 @@ figures.show_table(
 )
 
 # %% [markdown]
-# **A narrow encoder is cheap, but SeqPE's score term is not.** The narrowest encoder, with its maps and with losses in every step, takes
+# **A narrow encoder is cheap, but the whole step is not.** The narrowest encoder, with its maps and with losses in every step, takes
 # {num}`seqpe_cost/width-32-every-1/share:.1%` of the time of a training step. But the whole step takes
 # {num}`seqpe_cost/width-32-every-1/longer:.2f` times as long as a step without an encoding. Every query and key is longer, too, but the
 # step has only {num}`seqpe_cost/width-32-every-1/products_longer:.2f` times the multiply-adds; we have not measured where the rest of the
@@ -340,11 +340,11 @@ figures.show_table(
 # takes {num}`reading_cost/rope-window-at-32768/growth:.2f` times as long, and it reads {num}`reading_cost/rope-window-at-32768/speed:.1f`
 # times as fast as the dense sinusoid without a window.
 #
-# The separated model saves in the maps, and these are only about a twentieth of the arithmetic. Most of what it saves comes from the last
-# block: nothing reads the position stream after it, so its position head is left out. The strict model can save more. Its position heads
-# look at positions only, so their work can be done beforehand for all texts (`model.position_tables`, {doc}`chapter 10 <10_strict>`). A
-# quarter of the heads then have nothing left to do, and reading is {num}`reading_cost/strict-tables-at-32768/speed:.2f` times as fast as
-# with the dense model.
+# The split maps save little here, because maps are only about a twentieth of the arithmetic. Most of what the separated model saves comes
+# from the last block: nothing reads the position stream after it, so its position head is left out. The strict model can save more. Its
+# position heads look at positions only, so their work can be done beforehand for all texts (`model.position_tables`,
+# {doc}`chapter 10 <10_strict>`). A quarter of the heads then have nothing left to do, and reading is
+# {num}`reading_cost/strict-tables-at-32768/speed:.2f` times as fast as with the dense model.
 #
 # ALiBi reads at {num}`reading_cost/alibi-at-32768/speed:.2f` of the speed of the sinusoid, because torch's CPU kernel takes a bias as a
 # mask of all pairs, hidden ones included, and reads it from memory for every head. The four shorter texts share one smaller mask, so the
@@ -398,8 +398,8 @@ assert numbers["kept_strict"] < 1 < numbers["kept_separated"]
 # %% [markdown]
 # **Separation alone saves little memory in training.** The separated model keeps {num}`20_cost_and_speed/kept_separated:.2f` times what the
 # dense one does: its vectors are as wide as before, and heads that read both streams keep a joined copy of them as well. The strict model
-# keeps {num}`20_cost_and_speed/kept_strict:.2f` times what the dense one does. The choice of the encoding can matter more than either. The
-# next table is for one layer of eight heads and two texts of 512 tokens:
+# keeps {num}`20_cost_and_speed/kept_strict:.2f` times what the dense one does. The choice of the encoding can matter more than the choice
+# between separated and strict. The next table is for one layer of eight heads and two texts of 512 tokens:
 
 # %% tags=["hide-input"]
 layer = TransformerConfig(Streams.dense(256), 1, 8, "none", max_length=512)

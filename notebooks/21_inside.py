@@ -246,8 +246,9 @@ moving.show(
 # ({num}`21_inside/share:.0%` of all weights) tuned at positions eight times slower.
 #
 # - **How slow?** A factor of 2 mends the lines up to 2 L and no further, because only those indices then look like indices below L. A
-#   larger factor mends more, but costs more in the first L bytes, because neighbours get harder to tell apart. The third model, tuned at
-#   factor 8, reads the lines at {num}`21_inside/tuned_first:.1f` bits up to L and at {num}`21_inside/tuned_rest:.1f` past it.
+#   larger factor mends more, but costs more in the first L bytes, perhaps because neighbours get harder to tell apart, perhaps because such
+#   slow positions are new. The third model, tuned at factor 8, reads the lines at {num}`21_inside/tuned_first:.1f` bits up to L and at
+#   {num}`21_inside/tuned_rest:.1f` past it.
 # - **Index or length?** Set *Length* to L and move *Start index* past L. The text is as short as in training, and only its indices are new.
 #   The first model breaks at once, and the second does not notice.
 
@@ -323,8 +324,8 @@ figures.show(
 )
 
 # %% [markdown]
-# New indices do more harm here than a longer text. We know this because a window mask removes the far keys but keeps the new indices, and
-# most of the extra loss remains. Slower positions ({eq}`eq-slow-parts`, with attention sharpened in longer texts) bring the loss down
+# New indices do more harm here than a longer text. In this model a window mask, which removes the far keys and keeps the new indices,
+# leaves most of the extra loss. Slower positions ({eq}`eq-slow-parts`, with attention sharpened in longer texts) bring the loss down
 # without any training, and tuned position weights bring it down further. Each remedy costs something inside L, but you can read short texts
 # without the tuned part.
 #
@@ -635,8 +636,8 @@ print(f"known positions {by_heart:.2f}, unseen positions {really:.2f}")
 # %% [markdown]
 # At positions that it was fitted on, the probe explains {num}`21_inside/random_table_known:.0%` of the variance of the index, in texts that
 # it never saw. At other positions it is worse than guessing the mean. Our first draft had only the first score, and by that score every
-# table looks like a ruler. From here on we score on **unseen documents and unseen positions**. Only a claim that something can *not* be
-# read is tested at known positions, where the probe has it easiest.
+# table looks like a ruler. From here on we score on **unseen documents and unseen positions**. To claim that something can *not* be read,
+# we test at known positions, where the probe's task is easiest.
 
 # %% tags=["hide-input"]
 BEFORE = {"label": "_", "marker": "", "linestyle": (0, (1, 2)), "linewidth": 1}
@@ -677,8 +678,8 @@ figures.show(
 # %% [markdown]
 # The sem stream hardly shows the index ({verdict}`content-hides-the-position: held`). But a probe finds it in a dense model *without* an
 # encoding ({verdict}`position-is-readable-without-an-encoding: held`), whose input holds no position {cite:p}`haviv2022,kazemnejad2023`.
-# Its causal mask is enough: the first token averages over itself alone, the hundredth over a hundred, and an average over more tokens is
-# smaller and steadier.
+# The causal mask may be enough: the first token averages over itself alone, the hundredth over a hundred, and an average over more tokens
+# is smaller and steadier.
 #
 # **Doubt.** What a linear probe misses may be written in another way. And what it finds inside the trained length need not *continue* past
 # it.
@@ -686,9 +687,9 @@ figures.show(
 # ## Is there text in the position stream?
 #
 # **Very little, but a probe can still read it.** Only {num}`inside/separated-learned/text/pos:.2g` of the variance of the trained pos
-# stream lies between texts. But a whisper can be understood too. So we let probes name the current and the previous byte: once from the
-# whole stream, and once after subtracting the mean of each position, which makes the whisper louder. The baseline is the *majority rate*:
-# how often one is right who always names the most frequent byte.
+# stream lies between texts. But a weak signal can be readable. So probes name the current and the previous byte from the whole stream, and
+# then again after the mean of each position is subtracted, which makes the text stand out. The baseline is the *majority rate*: how often
+# one is right who always names the most frequent byte.
 
 # %% tags=["hide-input"]
 probed = rows("byte probe", method="separated-learned")
@@ -783,9 +784,8 @@ assert profile != "laptop" or later.components_2.min() > 0.95, "of every seed"
 #
 # ## What to take away
 #
-# 1. **A new index reaches the content only through attention.** A rule that kept where the heads look would keep all of the content. None
-#    of the five does: the content moves by {num}`21_inside/drift_five_separated:.2f` of its norm, and in a dense model by
-#    {num}`21_inside/drift_five_dense:.2f`.
+# 1. **A new index reaches the content only through attention.** If a rule let the heads look at the same tokens as before, the content
+#    would not change. None of the five does: the content moves by {num}`21_inside/drift_five_separated:.2f` of its norm.
 # 2. **The small model of this page, trained from index 0, fails past L mostly because of the index.** The head that we took apart loses
 #    what the position stream contributed. The part that reads only the text is unchanged. Slower positions bring much of the lost part
 #    back.

@@ -128,8 +128,8 @@ numbers = {}
 # {num}`adapted_text/concatenated-sinusoidal/position-not-slowed/gap/slowed/16x:.2f` bits per byte, and
 # {num}`adapted_text/concatenated-sinusoidal/position-one-factor/gap/slowed/16x:.2f` with slower positions.
 #
-# **RoPE is at least as good as these models everywhere.** It needs no dimensions of its own to be slowed down. In novels it loses as
-# little, tuned and untuned, and its loss is lower. In recall it is open whether the separated model keeps up
+# **Slowed down, RoPE is at least as good as these models everywhere.** It needs no dimensions of its own to be slowed down. In novels it
+# loses as little, tuned and untuned, and its loss is lower. In recall it is open whether the separated model keeps up
 # ({verdict}`stretched-mqar-as-often-as-slowed-rope: undecided`); with as many parameters it does not
 # ({verdict}`stretched-mqar-as-often-as-slowed-rope-at-equal-parameters: refuted`).
 #

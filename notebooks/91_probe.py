@@ -84,7 +84,7 @@ figures.show(
 # :class: note
 # - **Time**: about 20 s of one CPU core, under 1 GB; two tiny models are trained, nothing is downloaded.
 # - **You need**: {doc}`far distances <93_far_distances>` (the four questions), {doc}`chapter 6 <06_longer_contexts>` (sliding window).
-# - **You will learn**: to read a card, and to see what slower waves give a model.
+# - **You will learn**: to read a card, and to see how much slower waves help a model.
 # - **Claims tested**: none. A card judges one checkpoint; a claim of this book judges at least six.
 # ```
 #
@@ -213,11 +213,11 @@ index = window.axes["index"].numbers["cost"]["mean"]
 assert abs(index) < 1e-4, "RoPE knows differences of positions only"
 
 # %% [markdown]
-# RoPE only sees differences of indices, so a new index alone costs it nothing. In the row *distance* RoPE with a window fails, because the
-# texts of this row have only $L$ tokens, so the mask hides none of them. In a long text the model survives, because the mask hides every
-# distance beyond $L$.
+# RoPE only sees differences of indices, so a new index alone costs it nothing. RoPE with a window fails in the row *distance*. The texts of
+# this row have only $L$ tokens, so the mask hides none of them. In a long text the model survives, because the mask hides every distance
+# beyond $L$.
 #
-# The repeated table already fails at a new index. Far back the index is new as well as the distance, so the card cannot say what the
+# The repeated table already fails at a new index. A token far back has both a new index and a new distance, so the card cannot say what the
 # distance alone costs.
 #
 # ## What to take away

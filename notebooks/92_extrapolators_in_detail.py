@@ -14,7 +14,7 @@
 # # Appendix: extrapolators in detail
 #
 # {doc}`Chapter 12 <12_extrapolators>` reports that none of the five rules survives. This page has the details: what we corrected in the
-# printed formulas, what it is about a longer text that breaks the models, and checks with other models, another text and longer training.
+# printed formulas, what in a longer text breaks the models, and checks with other models, another text and longer training.
 
 # %% tags=["parameters"]
 profile = "smoke"
@@ -135,7 +135,8 @@ assert numbers["wave_error_turned"] < numbers["wave_error"]
 # from $4L$ to $8L$, the separated model has a gap of {num}`extrapolation/separated-learned/gap/sinusoidal-aligned/8x:+.2f` with the map and
 # of {num}`extrapolation/separated-learned/gap/sinusoidal/8x:+.2f` without it.
 #
-# The fading row (6) is nearly the same as holding the last row, because the norm removes its length.
+# The fading row (6) points in the same direction as the last row. The first block's norm removes its length, so only later blocks can tell
+# the two apart ({doc}`chapter 9 <09_split_mlp_norm>`).
 #
 # Three of the rules assume that neighbouring rows are alike. In the recorded tables they are less alike than in a sinusoid: compare the
 # *median step / mean row norm*.
@@ -192,10 +193,9 @@ figures.show_table(
 # %% [markdown]
 # On average, hiding the older keys costs nothing under any of the rules.
 #
-# A sliding window that moves by one byte at a time (*stride 1*) is slow, so the claims rest on
-# {num}`12_extrapolators/windows_tight` long windows per seed. A later check, by which no claim is judged, reads all
-# {num}`12_extrapolators/kilobytes_all:,.0f` kB against the weaker baseline of stride $L/2$. There the smallest gap of any of the five rules
-# in any bin is {num}`92_extrapolators_in_detail/least_gap_all:+.2f`.
+# A sliding window that moves by one byte at a time (*stride 1*) is slow, so the claims rest on {num}`12_extrapolators/windows_tight` long
+# windows per seed. A later check reads all {num}`12_extrapolators/kilobytes_all:,.0f` kB against a weaker baseline, of stride $L/2$. No
+# claim rests on it. There the smallest gap of any of the five rules in any bin is {num}`92_extrapolators_in_detail/least_gap_all:+.2f`.
 #
 # ## What breaks it
 #
@@ -262,7 +262,7 @@ figures.show_table(
 # %% [markdown]
 # Under the rules (2), (4), (5) and (6) the new index alone costs most of what everything together costs. The repeated table has no new
 # index and, with a mask, no more keys than in training. Its gap is still {num}`extrapolation/separated-learned/gap/wrap-window/8x:+.2f`.
-# The only cause left is the wrong order of its rows.
+# What is left is the order of its rows: many queries now see keys whose rows come after their own, which training never showed.
 #
 # ## Every rule and control
 
@@ -446,11 +446,11 @@ figures.show_table(
 )
 
 # %% [markdown]
-# Does the block-diagonal constraint, by which no value, norm or MLP mixes position and content, make extrapolation easier? A separated and
-# a concatenated model with learned tables and nearly equal numbers of parameters have about the same loss inside the trained length:
-# separated minus concatenated is {num}`matched_loss/separated-learned-wide minus concatenated-learned/bits_per_byte:+.3f±`. Past it six
-# seeds leave the question open under every rule. Models of equal width cannot be compared here, because their losses inside the trained
-# length differ too much.
+# In a separated model no value, norm or MLP mixes position and content. Does this make extrapolation easier? A separated and a concatenated
+# model with learned tables and nearly equal numbers of parameters have about the same loss inside the trained length: separated minus
+# concatenated is {num}`matched_loss/separated-learned-wide minus concatenated-learned/bits_per_byte:+.3f±`. Past it six seeds leave the
+# question open under every rule. Models of equal width cannot be compared here, because their losses inside the trained length differ too
+# much.
 #
 # **Limits.** The {term}`key bytes <key byte>` were chosen by a model with the biases of T5, which none of the compared models has. It is a
 # single model of one seed, at the learning rate that was best for T5 after a short training. Learning rates were chosen with one seed, and

@@ -172,8 +172,8 @@ for row in batch.positions:
 # Without offsets it is {num}`recipes/separated-sinusoidal/native-at-1m minus native/1x:+.2f` above, and the short period alone does not
 # help ({num}`recipes/separated-torus/native-at-1m minus native/1x:+.2f`).
 #
-# We had claimed that offsets alone let a model survive ({verdict}`random-offsets-survive: refuted`). But in texts of $8L$, whose indices
-# the offsets did show, the separated sinusoid is {num}`recipes/separated-offsets/gap/native/8x:+.2f` above its sliding window. Only the
+# We had claimed that offsets alone let a model survive ({verdict}`random-offsets-survive: refuted`). In texts of $8L$ the offsets did show
+# all indices, and yet the separated sinusoid is {num}`recipes/separated-offsets/gap/native/8x:+.2f` above its sliding window. Only the
 # number of keys and their distances are new there.
 #
 # A separated model with short periods, offsets and a window reaches its sliding-window baseline, also at index 1,000,000
@@ -254,14 +254,14 @@ for row in batch.positions:
     print(*row)
 
 # %% [markdown]
-# Gaps repair most of the failure of a model whose score reads distances. Trained with gaps, the separated model with the term is
+# Gaps repair most of what the term leaves. Trained with gaps, the separated model with the term is
 # {num}`recipes/separated-phase-gaps/gap/native/8x:+.3f` above its sliding window and the dense one
-# {num}`recipes/dense-phase-gaps/gap/native/8x:+.3f`. Both are below the bound of survival on average, and the separated one is too near
-# it for six seeds to decide.
+# {num}`recipes/dense-phase-gaps/gap/native/8x:+.3f`. Both are below the bound of survival on average, and the separated one is too near it
+# for six seeds to decide.
 #
-# RoPE fails without gaps. With gaps it is {num}`recipes/rope-gaps/gap/native/8x:+.3f` above its sliding window, still more than the bound.
-# And gaps do not repair every score: in selection, a separated sinusoid with gaps and without the term is at
-# {num}`recipe_screen/separated-gaps/gap/native/8x:+.2f`.
+# RoPE fails without gaps, and gaps repair nearly all of it: with gaps it is {num}`recipes/rope-gaps/gap/native/8x:+.3f` above its sliding
+# window, still more than the bound. And gaps do not repair every score: in selection, a separated sinusoid with gaps and without the term
+# is at {num}`recipe_screen/separated-gaps/gap/native/8x:+.2f`.
 #
 # We also took the far chunk from another novel, so that it shows a distance and nothing else. The separated model trained in this way is
 # {num}`recipes/separated-phase-gaps-other/gap/native/8x:+.3f` above its window and the dense one
@@ -269,10 +269,10 @@ for row in batch.positions:
 #
 # ## What survived
 #
-# We read the variants on the test text with all keys visible. On average, the only ones that stay below the bound were trained with
-# position gaps. If *survives* is below zero in the table, a model reads better with all keys than through its own sliding window (at stride
-# 1, on {num}`12_extrapolators/windows_tight` long windows per seed). If *uses* is above zero, its predictions depend on the far past. Only
-# if both hold does the far past help. The names of variants are made of these words:
+# We read the variants on the test text with all keys visible. On average, the only variants that stay below the bound were trained with
+# position gaps. (ALiBi, which is no variant, survives without.) If *survives* is below zero in the table, a model reads better with all
+# keys than through its own sliding window (at stride 1, on {num}`12_extrapolators/windows_tight` long windows per seed). If *uses* is above
+# zero, its predictions depend on the far past. Only if both hold does the far past help. The names of variants are made of these words:
 #
 # | word | means |
 # |---|---|
@@ -327,8 +327,8 @@ figures.show_table(
 # {num}`extrapolation/separated-sinusoidal-long/gap/native/8x:+.3f`). Perhaps this text does not reward far context, or training was too
 # short. Either way we cannot test here whether gaps teach a model to use far text.
 #
-# Exploratory: apart from sliding windows, no loss in the last bin is lower than that of the dense model with the term and *without* gaps,
-# attending only to the last $L$ bytes ({num}`recipes/dense-phase/native-window/8x:.3f`).
+# Exploratory: sliding windows aside, the lowest loss in the last bin is {num}`recipes/dense-phase/native-window/8x:.3f`. It belongs to the
+# dense model with the term and *without* gaps, attending only to the last $L$ bytes.
 #
 # **What it costs inside the trained length.** Offsets cost a separated model with a short-period sinusoid
 # {num}`recipes/separated-torus-offsets minus separated-torus/bits_per_byte:+.3f` bits per byte. Gaps cost a separated model with the term
@@ -337,8 +337,9 @@ figures.show_table(
 #
 # ## Was it the separation?
 #
-# No, because a dense model with the same kind of score, but without a position embedding, does better. We compare a separated model that
-# has the term, gaps and all keys visible with three others:
+# Not by itself. Against the same sinusoid added to the content, separation helps. But a dense model with the same kind of score and no
+# position embedding, which has more parameters, does better still. We compare a separated model that has the term, gaps and all keys
+# visible with three others:
 #
 # 1. *RoPE with a window.* With as many parameters, the separated model matches it ({verdict}`a-separated-model-stands-beside-rope: held`).
 #    Its loss minus that of RoPE is {num}`recipes/separated-torus-phase-long-gaps-wide minus rope/native/8x minus native-window/8x:+.3f` in
@@ -362,9 +363,9 @@ figures.show_table(
 
 # %% [markdown]
 # In selection we ran {num}`93_far_distances/recipes_screened` of {num}`93_far_distances/recipes_declared` declared variants and chose among
-# them; twins and controls were added. The trials are the records of `recipe_screen`, and the learning rates those of `recipe_sweep`. Four
-# more variants trained the position part of an untied model without reading text. None survived, no page argues from them, and their code
-# and records are no longer kept ({doc}`/book/withdrawn`).
+# them. Later we added twins and controls. The trials are the records of `recipe_screen`, and the learning rates those of `recipe_sweep`.
+# Four more variants trained the position part of an untied model without reading text. None survived, no page argues from them, and their
+# code and records are no longer kept ({doc}`/book/withdrawn`).
 
 # %% tags=["hide-cell"]
 screen = experiments.get("recipe_screen").table(profile)
