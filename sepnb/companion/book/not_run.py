@@ -21,7 +21,7 @@ NEEDLES = (
 REASONS = {
     **dict.fromkeys(("stretched_mqar", "stretched_latest_value"), SLOWED),
     "stretched_text": TEXTS,
-    "stretched_text_longer": "First came the two models that its rule compares; a run takes ten minutes.",
+    "stretched_text_longer": "First came the models that its rules compare; a run takes ten minutes.",
     **dict.fromkeys(("stretched_needle", "adapted_needle"), NEEDLES),
     "adapted_mqar": "Recall needs no tuning: slower positions are enough. Harder tasks came first.",
     "adapted_latest_value": "First came what can be judged: too few of the dense models learn this task.",
