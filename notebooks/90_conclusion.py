@@ -158,6 +158,12 @@ numbers = {}
 # ({verdict}`ladder-text-a-share-of-the-columns-is-enough: undecided`, because a quarter and half are open). We had also claimed that RoPE
 # on fewer columns loses less when it is slowed down, and it loses more ({verdict}`ladder-text-slowed-a-share-loses-less: refuted`).
 #
+# With $W_Q$ and $W_K$ tuned on texts of eight lengths, a quarter of the columns loses no more there than all of them, and an eighth a
+# little more ({verdict}`ladder-adapted-text-a-share-loses-no-more: partly`). At sixteen lengths a quarter loses
+# {num}`ladder_adapted_text/rope-partial/maps-one-factor/gap/slowed/16x:.2f` bits per byte and all columns
+# {num}`ladder_adapted_text/rope/maps-one-factor/gap/slowed/16x:.2f` (exploratory). Tuned alike, RoPE in three of four layers loses no
+# more at eight lengths than in all of them ({verdict}`ladder-adapted-text-every-fourth-layer-without-position-loses-no-more: held`).
+#
 # For separated models we compared a sixteenth, an eighth and half of the width for position with a quarter. Inside the trained length a
 # sixteenth is clearly worse, and an eighth and half are open ({verdict}`ladder-text-a-sixteenth-of-the-width-is-enough: undecided`).
 #

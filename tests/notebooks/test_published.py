@@ -6,7 +6,7 @@ from sepnb import experiments, paths
 from sepnb.companion.book import not_run
 from sepnb.companion.check import published
 
-AWAITED: tuple[str, ...] = ("adapted_mqar", "adapted_needle", "ladder_adapted_text")
+AWAITED: tuple[str, ...] = ("adapted_mqar", "adapted_needle")
 """Experiments whose laptop grids nobody has run yet. Their chapters and claims say *not run*."""
 
 WHERE = [

@@ -25,7 +25,6 @@ REASONS = {
     **dict.fromkeys(("stretched_needle", "adapted_needle"), NEEDLES),
     "adapted_mqar": "Recall needs no tuning: slower positions are enough. Harder tasks came first.",
     "adapted_latest_value": "First came what can be judged: too few of the dense models learn this task.",
-    "ladder_adapted_text": "A sinusoid with a larger base came first. Untuned, these models are compared.",
     "adapted_text": "First came the tunings that the rules compare; other budgets and parts wait.",
     **dict.fromkeys(("mqar", "latest_value", "needle"), RECALL),
     "every_reading": "First came the four models that the finding compares; the others wait.",
