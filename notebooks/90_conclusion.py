@@ -123,8 +123,13 @@ numbers = {}
 #
 # The separated model, with {num}`13_slow_down/position_share:.0%` of its weights tuned, stays within our bound
 # ({verdict}`adapted-text-position-part-survives-with-one-factor: held`), and so does one with a constant position stream
-# ({verdict}`adapted-text-a-constant-stream-survives-with-one-factor: held`). Tuned at positions as in training, the concatenated model
-# loses hardly more at eight lengths, but at sixteen it breaks: it loses
+# ({verdict}`adapted-text-a-constant-stream-survives-with-one-factor: held`).
+#
+# **Tuning alone does not replace slower positions.** Tuned at positions as in training, the dense model with a quarter of the waves loses
+# {num}`adapted_text/sinusoidal-quarter/low-rank-not-slowed/gap/slowed/8x:.2f` bits per byte at eight lengths and
+# {num}`adapted_text/sinusoidal-quarter/low-rank-not-slowed/gap/slowed/16x:.2f` at sixteen
+# ({verdict}`adapted-text-tuning-few-waves-without-slowing-is-not-enough: held`). The concatenated model loses hardly more at eight
+# lengths than with slower positions, but at sixteen it breaks as well: it loses
 # {num}`adapted_text/concatenated-sinusoidal/position-not-slowed/gap/slowed/16x:.2f` bits per byte, and
 # {num}`adapted_text/concatenated-sinusoidal/position-one-factor/gap/slowed/16x:.2f` with slower positions.
 #
