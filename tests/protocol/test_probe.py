@@ -8,6 +8,10 @@ import torch
 from torch import nn
 
 from sepnb.evaluation import evaluate
+from sepnb.experiments import language_modelling as lm
+from sepnb.experiments.ladder_methods import METHODS as LADDER
+from sepnb.experiments.ladder_methods import fits
+from sepnb.experiments.methods import model_config
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.protocol import probe
 from sepnb.protocol.adapters import reader
@@ -110,6 +114,16 @@ def test_without_positions_the_axes_are_not_judged_and_the_card_says_why(model, 
     for one in card.axes.values():
         assert one.verdict == "not judged" and why in one.why
     assert any(why in limit for limit in card.meta["limits"])
+
+
+@pytest.mark.parametrize("name", LADDER)
+def test_every_model_from_no_position_to_all_columns_is_probed_and_its_axes_where_it_has_positions(name):
+    torch.manual_seed(0)
+    size = lm.SIZES["smoke" if fits(name, "smoke") else "laptop"]
+    model = LanguageModel(model_config(name, size))
+    card = probe(model, repeating(FAR), **CHOSEN)
+    judged = {one.verdict != "not judged" for one in card.axes.values()}
+    assert judged == {name not in ("none", "forgetting")}
 
 
 def test_a_rule_that_follows_the_length_is_read_at_each_length_by_itself():
