@@ -826,8 +826,8 @@ if profile == "laptop" and len(after.made):  # what the sentences below say
 
 # %% [markdown]
 # 1. **At the length of the tuning a quarter of the columns loses no more than all of them, and an eighth a little more.** We had claimed
-#    that neither loses more, within 0.03 bits ({verdict}`ladder-adapted-text-a-share-loses-no-more: partly`): at $8L$ a quarter ends
-#    {num}`ladder_adapted_text/rope-partial/maps-one-factor/gap/slowed/8x:+.3f±` from its window and an eighth
+#    that neither loses more, within three hundredths of a bit ({verdict}`ladder-adapted-text-a-share-loses-no-more: partly`): at $8L$ a
+#    quarter ends {num}`ladder_adapted_text/rope-partial/maps-one-factor/gap/slowed/8x:+.3f±` from its window and an eighth
 #    {num}`ladder_adapted_text/rope-8th/maps-one-factor/gap/slowed/8x:+.3f±`.
 # 2. **Beyond that length few columns lose more** (exploratory). At $16L$ RoPE on a quarter of the columns is
 #    {num}`ladder_adapted_text/rope-partial/maps-one-factor/gap/slowed/16x:+.2f` bits above its window and on an eighth

@@ -678,7 +678,7 @@ numbers["score_longer_alibi"] = chapter_numbers.mean_of(alibi)
 #    almost nothing; with both losses it costs much more. We expected the losses to help at indices never seen
 #    ({verdict}`the-losses-carry-the-stream-further: refuted`), but there the model with both losses loses more in every seed.
 # 2. **Far from index 0 and in longer texts, random offsets help even when both losses are used.** Inside the trained length they cost more
-#    than our bound of 0.03 bits per byte.
+#    than our bound, three hundredths of a bit per byte.
 # 3. **The stream does not survive in a longer text**, with all keys visible or with a window. We had expected that it would
 #    ({verdict}`seqpe-survives: refuted`). Most of its gap comes from the index.
 # 4. **As a term of the score**, where the release has it, SeqPE beats the dense sinusoid. Inside the trained length it loses to RoPE, and
