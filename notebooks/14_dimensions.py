@@ -142,7 +142,7 @@ figures.show(
 # :class: note
 # - **Time**: seconds of one CPU core; nothing is trained or downloaded. The records come from
 #   `sepnb run stretched_mqar stretched_latest_value every_reading_latest_value each_pair_mqar each_pair_latest_value`, two minutes a run,
-#   and `sepnb run ladder_text removed_text`, five to eight minutes a run.
+#   and `sepnb run ladder_text ladder_adapted_text removed_text`, five to eight minutes a run.
 # - **You need**: {doc}`chapter 4 <04_rotation>` for RoPE and {doc}`chapter 13 <13_slow_down>` for slowing positions down.
 # - **You will learn**: what current models do, why they do it, which pairs of RoPE break in longer texts, and why forget gates are two more
 #   columns.
