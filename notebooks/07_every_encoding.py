@@ -212,9 +212,9 @@ figures.show_table(
 #
 # **Sinks can hurt rotations.** Under the mask, the first four tokens can be kept visible at their original indices, as {term}`sinks <sink>`
 # {cite:p}`xiao2024`. This raises the loss of partial RoPE from {num}`encodings/rope-partial/native-window/8x:.2f` to
-# {num}`encodings/rope-partial/native-window-sinks/8x:.2f`, perhaps because training never showed such distances. RoPE's mean loss rises
-# from {num}`encodings/rope/native-window/8x:.2f` to {num}`encodings/rope/native-window-sinks/8x:.2f±`. Sinks change nothing for xPos,
-# ALiBi, T5, KERPLE's logarithm, Sandwich and the vectors of distances.
+# {num}`encodings/rope-partial/native-window-sinks/8x:.2f`, perhaps because training never showed such distances. RoPE's mean loss rises to
+# {num}`encodings/rope/native-window-sinks/8x:.2f±`. Sinks change nothing for xPos, ALiBi, T5, KERPLE's logarithm, Sandwich and the vectors
+# of distances.
 #
 # **Cost.** No encoding adds more than {num}`07_every_encoding/most_parameters:.0%` to the parameters of these models. The time depends on
 # the attention kernel: in texts of up to 1,024 tokens, attention with rotations or fixed biases keeps nearly all of its speed, but

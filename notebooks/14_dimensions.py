@@ -21,8 +21,10 @@
 #
 # In novels one pair is not enough: the loss falls as more columns turn, from {num}`ladder_text/none/bits_per_byte:.2f` bits per byte
 # without position to {num}`ladder_text/rope-16th/bits_per_byte:.2f` with one pair and {num}`ladder_text/rope/bits_per_byte:.2f` on all
-# columns. Slowed down and tuned on texts of eight trained lengths, a quarter of the columns loses nothing there, but in texts of sixteen it
-# loses {num}`ladder_adapted_text/rope-partial/maps-one-factor/gap/slowed/16x:.2f` and all columns
+# columns.
+#
+# Slowed down and tuned on texts of eight trained lengths, a quarter of the columns loses nothing there, but in texts of sixteen it loses
+# {num}`ladder_adapted_text/rope-partial/maps-one-factor/gap/slowed/16x:.2f` and all columns
 # {num}`ladder_adapted_text/rope/maps-one-factor/gap/slowed/16x:.2f`.
 #
 # The best model of novels on this page has no positions. It has *forget gates*: each token decides how much of the text before it fades,

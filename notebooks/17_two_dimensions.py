@@ -13,12 +13,14 @@
 # %% [markdown]
 # # 17. Two dimensions
 #
-# **Finding.** Upscaled pictures have four times as many patches as the pictures of training. Axial RoPE, which rotates queries and keys by
-# row and by column, reads such pictures better if their patches get places between the trained ones. It then classifies
-# {num}`images/axial-rope/class/upscaled-14/fit:.1%` of the pictures correctly, but only {num}`images/axial-rope/class/upscaled-14/grow:.1%`
-# if the grid grows to new coordinates. SeqPE, whose grid can only grow here, classifies {num}`images/seqpe/class/upscaled-14/grow:.1%`
-# correctly, about as many as axial RoPE with a growing grid and the same random offsets. A model without places classifies
-# {num}`images/none/class/upscaled-14/grow:.1%`, more than any model whose grid grows.
+# **Finding.** Upscaled pictures have four times as many patches as the pictures of training. Axial RoPE, which rotates queries and keys
+# by row and by column, reads such pictures better if their patches get places between the trained ones. It then classifies
+# {num}`images/axial-rope/class/upscaled-14/fit:.1%` of the pictures correctly, but only
+# {num}`images/axial-rope/class/upscaled-14/grow:.1%` if the grid grows to new coordinates.
+#
+# SeqPE, whose grid can only grow here, classifies {num}`images/seqpe/class/upscaled-14/grow:.1%` correctly, about as many as axial RoPE
+# with a growing grid and the same random offsets. A model without places classifies {num}`images/none/class/upscaled-14/grow:.1%`, more
+# than any model whose grid grows.
 
 # %% tags=["parameters"]
 profile = "smoke"

@@ -29,7 +29,7 @@ COLUMNS = {
     "products": "more multiply-adds of products per token",
     "elementwise": "more operations on single numbers per token",
     "memory": "more bytes at the peak",
-    "growth": "growth of the whole peak from 128 to 256 tokens, as a power of N",
+    "growth": "growth of the whole peak in a text twice as long, as a power of N",
     "cache": "fits a KV cache",
     "kernel": "kernel of a training on CUDA",
     "depends_on": "what it depends on",
