@@ -37,7 +37,8 @@ import os
 import time
 from pathlib import Path
 
-Path("pid").write_text(str(os.getpid()), encoding="utf-8")
+Path("pid.new").write_text(str(os.getpid()), encoding="utf-8")
+Path("pid.new").rename("pid")  # a file that is there is whole
 time.sleep(120)
 """
 
