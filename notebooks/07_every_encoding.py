@@ -13,11 +13,12 @@
 # %% [markdown]
 # # 7. Every encoding, side by side
 #
-# **Finding.** We compare {num}`07_every_encoding/compared` encodings and variants, with RoPE and a model without any encoding among them.
-# Inside the trained length {num}`07_every_encoding/ahead_of_rope` of them have a lower loss than RoPE in each of three seeds. Averaged over
-# seeds, {num}`07_every_encoding/level_and_ahead` of these also read texts of eight trained lengths about as well as through a sliding
-# window of one trained length: {num}`07_every_encoding/level_and_ahead_names`. There are only three seeds and one budget, so read the
-# numbers as sizes, not as a ranking.
+# **Finding.** Of {num}`07_every_encoding/compared` encodings and variants, {num}`07_every_encoding/ahead_of_rope` have a lower loss than
+# RoPE inside the trained length, in each of three seeds. Averaged over seeds, {num}`07_every_encoding/level_and_ahead` of these also read
+# texts of eight trained lengths about as well as through a sliding window of one trained length:
+# {num}`07_every_encoding/level_and_ahead_names`.
+#
+# There are only three seeds and one budget, so read the numbers as sizes, not as a ranking.
 
 # %% tags=["parameters"]
 profile = "smoke"

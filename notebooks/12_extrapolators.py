@@ -527,10 +527,11 @@ figures.show(
 #
 # **Is the norm to blame?** In part. A norm on positions makes fitting harder ({verdict}`a-norm-makes-fitting-harder: held`), by
 # {num}`fitted_rows/separated-learned minus separated-learned-plain/gap/fitted/2x:+.2f±`. Without this norm the gap with fitted rows is
-# {num}`fitted_rows/separated-learned-plain/gap/fitted/2x:+.2f±`, and six seeds leave open whether the model then survives. In this model
-# the cyclic rule is about as good as our fit: in the next length its gap is {num}`fitted_rows/separated-learned-plain/gap/cyclic/2x:+.2f`.
-# That does not last: at eight lengths it is {num}`fitted_rows/separated-learned-plain/gap/cyclic/8x:+.2f`
-# ({doc}`appendix <92_extrapolators_in_detail>`).
+# {num}`fitted_rows/separated-learned-plain/gap/fitted/2x:+.2f±`, and six seeds leave open whether the model then survives.
+#
+# In this model the cyclic rule is about as good as our fit: in the next length its gap is
+# {num}`fitted_rows/separated-learned-plain/gap/cyclic/2x:+.2f`. That does not last: at eight lengths it is
+# {num}`fitted_rows/separated-learned-plain/gap/cyclic/8x:+.2f` ({doc}`appendix <92_extrapolators_in_detail>`).
 #
 # **Doubt.** A failed fit does not prove that no better rows exist. In some seeds of the model without the norm a plain rule does better
 # than the fit.

@@ -202,8 +202,9 @@ for name, column in {
 #
 # Compiled RoPE leaves {num}`20_cost_and_speed/rope_compiled_at_1024:.0%` of the kernel's speed, and FoX
 # {num}`20_cost_and_speed/forgetting_compiled_at_1024:.0%` (we timed gates that are nearly open). CoPE, which computes positions by counting
-# tokens between query and key, leaves {num}`20_cost_and_speed/cope_compiled_at_1024:.0%`. Our ALiBi is
-# {num}`20_cost_and_speed/alibi_ahead_at_1024:.2f` times as fast as that of the library x-transformers.
+# tokens between query and key, leaves {num}`20_cost_and_speed/cope_compiled_at_1024:.0%`.
+#
+# Our ALiBi is {num}`20_cost_and_speed/alibi_ahead_at_1024:.2f` times as fast as that of the library x-transformers.
 #
 # FoX, TUPE, the content-to-position term and partial RoPE were timed on another processor than the rest; each share is of the fused
 # kernel's speed on the same processor.

@@ -333,8 +333,9 @@ for most, end in (("least", cyclic.min()), ("most", cyclic.max())):
 # %% [markdown]
 # Without the norm, the gap of the cyclic rule in the next trained length is {num}`92_extrapolators_in_detail/cyclic_least:+.2f` in the best
 # seed and {num}`92_extrapolators_in_detail/cyclic_most:+.2f` in the worst. In the last bin its mean is
-# {num}`fitted_rows/separated-learned-plain/gap/cyclic/8x:+.2f`. A smooth table does not help: on the table of a sinusoid, (2) has a gap of
-# {num}`fitted_rows/separated-sinusoidal/gap/sinusoidal/2x:+.2f`.
+# {num}`fitted_rows/separated-learned-plain/gap/cyclic/8x:+.2f`.
+#
+# A smooth table does not help: on the table of a sinusoid, (2) has a gap of {num}`fitted_rows/separated-sinusoidal/gap/sinusoidal/2x:+.2f`.
 #
 # We also froze the models and fitted new rows to them, as in {doc}`chapter 12 <12_extrapolators>`. With fitted rows, the gap of the dense
 # sinusoidal model is {num}`fitted_rows/sinusoidal/gap/fitted/2x:+.2f`. In the separated sinusoidal model the fit cannot even replace

@@ -322,10 +322,12 @@ figures.show_table(
 #
 # **We could not show that any variant uses far text.** Replacing the far text costs more than $0.02$ only in the separated sinusoid
 # ({num}`recipes/separated-sinusoidal/gain/8x:+.3f±`), which does not survive. In the survivors it costs at most
-# {num}`recipes/dense-phase-gaps/gain/8x:+.3f`. Even RoPE and the separated sinusoid, trained on texts of $8L$ in chapter 12, gain less than
-# $0.02$ over their sliding windows (their gaps are {num}`extrapolation/rope-long/gap/native/8x:+.3f` and
-# {num}`extrapolation/separated-sinusoidal-long/gap/native/8x:+.3f`). Perhaps this text does not reward far context, or training was too
-# short. Either way we cannot test here whether gaps teach a model to use far text.
+# {num}`recipes/dense-phase-gaps/gain/8x:+.3f`.
+#
+# Perhaps this text does not reward far context, or training was too short. Even RoPE and the separated sinusoid, trained on texts of $8L$
+# in chapter 12, gain less than $0.02$ over their sliding windows (their gaps are {num}`extrapolation/rope-long/gap/native/8x:+.3f` and
+# {num}`extrapolation/separated-sinusoidal-long/gap/native/8x:+.3f`). Either way we cannot test here whether gaps teach a model to use far
+# text.
 #
 # Exploratory: sliding windows aside, the lowest loss in the last bin is {num}`recipes/dense-phase/native-window/8x:.3f`. It belongs to the
 # dense model with the term and *without* gaps, attending only to the last $L$ bytes.
