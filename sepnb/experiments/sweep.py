@@ -105,11 +105,10 @@ class Sweep(Experiment):
         return [(method, rate, std) for std in scale.stds for rate in rates]
 
     def trials(self, profile: str, method: str) -> list[Trial]:
-        """What a profile tries of a method. Smoke chooses nothing and tries one rate of several scales; of
-        other sizes than the laptop's, what is declared."""
+        """What a profile tries of a method. Smoke chooses nothing and tries one rate, at every scale; of other
+        sizes than the laptop's, what is declared."""
         if profile != "laptop":
-            short = profile == "smoke" and self.scale(method) is not None
-            return self.declared(method, self.rates[:1] if short else None)
+            return self.declared(method, self.rates[:1] if profile == "smoke" else None)
         return [*_trials(self, method, *self._published(profile))]
 
     def trial_of(self, config: Mapping[str, Any]) -> Trial:
