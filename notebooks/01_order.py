@@ -39,7 +39,7 @@ from sepnb.training import TrainingConfig, optimiser
 compared = ("none", "sinusoidal", "learned", "rope", "alibi")
 figures.use_style()
 # The profile chooses sizes; every profile runs the same code.
-SIZES = {"smoke": (32, 12, 3, 220), "laptop": (64, 32, 3, 220)}
+SIZES = {"smoke": (32, 12, 3, 140), "laptop": (64, 32, 3, 140)}
 SIZES["gpu"] = (128, 64, 8, 320)
 width, n_tokens, n_seeds, n_steps = SIZES[profile]
 numbers = {}
@@ -103,12 +103,11 @@ figures.show(
 # :class: note
 # - **Time**: about 12 s of one CPU core at {term}`profile` `smoke`, about 20 s at `laptop`; no GPU is used, nothing is downloaded. Memory:
 #   under 1 GB.
-# - **You need**: matrix products and the softmax. {doc}`Notation </book/notation>` and {doc}`glossary </book/glossary>` have pages of
-#   their own.
+# - **You need**: matrix products and the softmax. {doc}`Notation </book/notation>` and {doc}`glossary </book/glossary>` have pages of their
+#   own.
 # - **You will learn**: why {term}`self-attention <attention weight>` is *equivariant* to order and not *invariant*; how a
 #   {term}`causal mask` brings order in, and at which depth; at which {term}`site` each encoding acts.
-# - **Claims tested** (see {doc}`/book/claims`): `attention-is-permutation-equivariant`, `attention-is-permutation-invariant`,
-#   `position-breaks-the-symmetry`.
+# - **Claims tested**: three sentences of the sources. Each verdict is shown in the text and links to its rule.
 # ```
 #
 # This book began with web articles, lecture notes and slides about position, and tests what they say ({doc}`/book/claims` lists it). One of
@@ -220,8 +219,8 @@ assert numbers["invariance_error"] > 1e-3, "and they do move: it is not invarian
 # The source says that attention "is permutation equivalent" and "produces the same output regardless of input order". The first is a slip
 # for *equivariant*, the second describes *invariance*. No logit of $f(\Pi x)$ differs from that of $\Pi f(x)$ by more than
 # {num}`01_order/equivariance_error:.1e`, which is rounding. But one of them differs from the same logit of $f(x)$ by
-# {num}`01_order/invariance_error:.2f`. Each token keeps its own output wherever it moves, so the model cannot tell *dog* as the second word
-# from *dog* as the fifth.
+# {num}`01_order/invariance_error:.2f`, so attention is not invariant ({verdict}`attention-is-permutation-invariant: not reproduced`). Each
+# token keeps its own output wherever it moves, so the model cannot tell *dog* as the second word from *dog* as the fifth.
 # ```
 #
 # ## What averaging does to order
@@ -275,6 +274,9 @@ print(f"with a causal mask: {numbers['causal_equivariance_error']:.2f}")
 assert numbers["causal_equivariance_error"] > 1e-3, "it must notice the shuffle"
 
 # %% [markdown]
+# A causal model notices the shuffle. So attention treats a shuffled sentence alike only without a mask
+# ({verdict}`attention-is-permutation-equivariant: partly`).
+#
 # A causal model without an encoding is called {term}`NoPE`. Such models pick up positional information in training
 # {cite:p}`haviv2022,kazemnejad2023`. But *how deep* must they be? We keep the last token in place and shuffle only what comes before it.
 # Whatever the order of the earlier tokens, the last token sees them all, so the mask removes nothing from its row.
@@ -434,8 +436,9 @@ numbers |= {f"{name}_equivariance_error": alone[name] for name in compared[1:]}
 numbers["worst_error_with_positions"] = errors["with positions"].max()
 
 # %% [markdown]
-# For the model without an encoding all three errors are rounding, because it knows nothing about positions. *Sinusoidal* and *learned*
-# notice a shift, because they are absolute: each index has a vector of its own. *RoPE* and *ALiBi* do not notice it, because only
+# For the model without an encoding all three errors are rounding, because it knows nothing about positions. With each of the four encodings
+# a shuffle of the tokens alone changes more than their order ({verdict}`position-breaks-the-symmetry: reproduced`). *Sinusoidal* and
+# *learned* notice a shift, because they are absolute: each index has a vector of its own. *RoPE* and *ALiBi* do not notice it, because only
 # differences of indices reach the scores. Every encoding passes the second experiment, the worst with an error of
 # {num}`01_order/worst_error_with_positions:.1e`. So without a mask the indices are a model's only source of order, and the book relies on
 # that whenever it gives a model indices it has never seen. (A causal mask is a second source: it depends on the order of the rows, not on

@@ -132,7 +132,7 @@ figures.show(
 # - **You need**: {doc}`chapter 1 <01_order>`; block matrices; what a Jacobian is.
 # - **You will learn**: why values keep the streams apart and attention weights do not; how to measure isolation exactly, with controls that
 #   must leak; what the split saves.
-# - **Claims tested** (see {doc}`/book/claims`): `block-values-keep-streams-apart`, `semantics-do-not-depend-on-position`.
+# - **Claims tested**: two sentences of the slides. Each verdict is shown in the text and links to its rule.
 # ```
 #
 # The source of this part of the book is a set of slides in French. Instead of *adding* a position vector to a token's embedding, they
@@ -381,8 +381,8 @@ numbers["frozen_jacobian_full_output"] = min(smallest["control: full W_O"][:2])
 # With frozen weights the separated models give {num}`08_two_streams/frozen_jacobian_split:.1f` in both directions, with or without a
 # straddling head. A full $W_V$ alone already makes the streams leak, and so does a full $W_O$ alone. The table shows the leakiest of the
 # random models. In the least leaky one the largest derivative is still {num}`08_two_streams/frozen_jacobian_full_value:.2f` for $W_V$ and
-# {num}`08_two_streams/frozen_jacobian_full_output:.2f` for $W_O$. So both splits are needed, and the measurement does see a leak where
-# there is one.
+# {num}`08_two_streams/frozen_jacobian_full_output:.2f` for $W_O$. So both splits are needed, and inside attention they are enough
+# ({verdict}`block-values-keep-streams-apart: reproduced`). The measurement does see a leak where there is one.
 #
 # ## The routing leak
 #

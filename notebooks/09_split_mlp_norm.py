@@ -129,7 +129,7 @@ figures.show(
 # - **You need**: {doc}`chapter 8 <08_two_streams>`, in particular the frozen Jacobian {eq}`eq-streams-jacobian`.
 # - **You will learn**: why two MLPs are the same as one masked MLP, only cheaper; why the model is separated only with a
 #   {term}`split norm`; what this norm erases.
-# - **Claims tested** (see {doc}`/book/claims`): `two-mlps-keep-streams-apart`, `values-output-and-mlp-suffice`.
+# - **Claims tested**: two sentences of the slides. Each verdict is shown in the text and links to its rule.
 # ```
 #
 # Chapter 8 split the values and the outputs of attention. Two parts of a block still look at all columns of a token at once: the MLP and
@@ -300,8 +300,9 @@ assert not apart[:8, 8:].any() and not apart[8:, :8].any(), "exactly zero"
 # ### A whole block, one factor at a time
 #
 # For {numref}`fig-split-leaks` we took the frozen Jacobian {eq}`eq-streams-jacobian` of the whole stack. With everything split the
-# derivative is {num}`09_split_mlp_norm/frozen_jacobian_split_norm:.1f`, exactly, with layer norm and with RMS norm. The other variants each
-# join one part again. A joint MLP leaks at least {num}`09_split_mlp_norm/frozen_jacobian_joint_mlp:.2f`, and a joint layer *norm* at least
+# derivative is {num}`09_split_mlp_norm/frozen_jacobian_split_norm:.1f`, exactly, with layer norm and with RMS norm
+# ({verdict}`two-mlps-keep-streams-apart: reproduced`). The other variants each join one part again. A joint MLP leaks at least
+# {num}`09_split_mlp_norm/frozen_jacobian_joint_mlp:.2f`, and a joint layer *norm* at least
 # {num}`09_split_mlp_norm/frozen_jacobian_joint_norm:.3f`. So it is not enough to split three of the four parts, as the slides say that it
 # is ({verdict}`values-output-and-mlp-suffice: not reproduced`).
 #

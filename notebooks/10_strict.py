@@ -111,13 +111,12 @@ figures.show(
 #
 # ```{admonition} Before you start
 # :class: note
-# - **Time**: about 15 s of one CPU core, a third of it to train one tiny model; no GPU is used. Memory: under 1
-#   GB. Nothing is downloaded. The records of the last section: `sepnb run extrapolation`.
+# - **Time**: about 15 s of one CPU core, a third of it to train one tiny model; no GPU is used. Memory: under 1 GB. Nothing is downloaded.
+#   The records of the last section: `sepnb run extrapolation`.
 # - **You need**: {doc}`chapter 8 <08_two_streams>` for the routing leak, {doc}`chapter 9 <09_split_mlp_norm>` for the split norm.
-# - **You will learn**: why one more block of zeros makes the position stream the same for every text; how it then shrinks to a table;
-#   what that saves, and what it forbids.
-# - **Claims tested** (see {doc}`/book/claims`): `strict-pos-stream-ignores-the-text`, `strict-is-dense-plus-tables`,
-#   `strict-as-good-as-separated`.
+# - **You will learn**: why one more block of zeros makes the position stream the same for every text; how it then shrinks to a table; what
+#   that saves, and what it forbids.
+# - **Claims tested**: three of our own. Each verdict is shown in the text and links to its rule.
 # ```
 #
 # Chapters 8 and 9 split values, outputs, MLPs and norms, but queries and keys still read both streams. So the *text* decides which position
