@@ -29,13 +29,13 @@ from sepnb.analysis.isolation import jacobian, leak
 from sepnb.data import text as texts
 from sepnb.encodings import alibi_bias, alibi_slopes
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments.methods import model_config
+from sepnb.experiments.methods import model_config, run_of
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.plots import diagrams, figures, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
 from sepnb.streams import Streams
-from sepnb.training import TrainingConfig, train
+from sepnb.training import train
 
 figures.use_style()
 # The profile chooses sizes; every profile runs the same code.
@@ -373,17 +373,13 @@ assert with_tables < 1e-12 < 1e-3 < without
 # four does training use? We train a tiny strict model with a sinusoid for a few seconds and look.
 
 # %%
-small = lm.SIZES["smoke"]
-config = replace(model_config("strict-sinusoidal", small), n_layers=3)
-library = texts.load(small.text.name)
-sizes = {"batch_size": small.batch_size, "length": small.length, "steps": small.steps}
-torch.manual_seed(seed)
-trained = LanguageModel(config)
-batches = texts.sample_batches(library.train, seed=seed, **sizes)
-schedule = TrainingConfig(**sizes, learning_rate=4e-3)
-losses = np.array(train(trained, batches, schedule, device=device)) / np.log(2)
+run = run_of("demo", "smoke", "strict-sinusoidal", seed, 4e-3)
+run = replace(run, model=replace(run.model, n_layers=3))
+trained, config = run.build(), run.model
+losses = train(trained, run.batches(), run.training, device=device)
+losses = np.array(losses) / np.log(2)
 trained.eval().requires_grad_(False)
-N, d = small.length, config.head_width
+N, d = run.training.length, config.head_width
 print(f"training loss: {losses[0]:.2f} to {losses[-10:].mean():.2f} bits per byte")
 
 # %%
@@ -490,7 +486,8 @@ figures.show(
 # The next table measures the four terms of {eq}`eq-strict-terms` on real text, each without its row means:
 
 # %% tags=["hide-input"]
-windows = texts.windows(library.validation, length=N, per_document=2048).tokens[:8, :-1]
+held_out = texts.load(run.data.name).validation
+windows = texts.windows(held_out, length=N, per_document=2048).tokens[:8, :-1]
 tokens = torch.from_numpy(windows.astype(np.int64)).to(device)
 logits, from_text = dense_with_tables(trained, tokens, tables)
 torch.testing.assert_close(logits, trained(tokens), rtol=0, atol=1e-3)

@@ -33,14 +33,14 @@ from sepnb.experiments.ablation import COMPARED
 from sepnb.experiments.budget import BUDGETS
 from sepnb.experiments.budget import METHODS as KEY_MODELS
 from sepnb.experiments.in_window import METHODS
-from sepnb.experiments.methods import model_config
+from sepnb.experiments.methods import model_config, run_of
 from sepnb.experiments.scales import TABLES
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.models.dense import as_dense
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import NOT_RUN, RunTable, summarise, text_of
-from sepnb.training import TrainingConfig, train
+from sepnb.training import train
 
 figures.use_style()
 numbers = {}
@@ -243,21 +243,18 @@ library = text.load(small.text.name)
 held_out = text.windows(
     library.validation, length=small.length, per_document=small.text.validation_bytes
 )
-schedule = TrainingConfig(small.steps, small.batch_size, small.length, 4e-3)
-sizes = {"batch_size": small.batch_size, "length": small.length, "steps": small.steps}
 
 
-def live(config: TransformerConfig) -> float:
-    """Train a tiny model: its held-out loss in bits per byte."""
-    torch.manual_seed(seed)
-    model = LanguageModel(config)
-    batches = text.sample_batches(library.train, seed=seed, **sizes)
-    train(model, batches, schedule, device=device)
+def live(method: str, **changes) -> float:
+    """Train a tiny model of a method, changed: its held-out loss in bits per byte."""
+    run = run_of("demo", "smoke", method, seed, 4e-3)
+    model = replace(run, model=replace(run.model, **changes)).build()
+    train(model, run.batches(), run.training, device=device)
     return evaluate(model, held_out.tokens, device=device).bits_per_byte
 
 
 for method in ("learned", "separated-learned"):
-    held = live(model_config(method, small))
+    held = live(method)
     print(f"{method:17s} {held:.3f} bits per byte, held out")
 
 # %% [markdown]
@@ -272,15 +269,10 @@ for method in ("learned", "separated-learned"):
 
 
 # %%
-def drawn(method: str, std: float) -> float:
-    """Held-out bits per byte when token embeddings are drawn from N(0, std^2)."""
-    return live(replace(model_config(method, small), embedding_std=std))
-
-
 pair = ("sinusoidal", "separated-sinusoidal")
 by_std = pd.DataFrame({"method": [figures.METHODS[method].label for method in pair]})
 for std in (0.02, 0.5):
-    by_std[f"drawn at {std}"] = [drawn(method, std) for method in pair]
+    by_std[f"drawn at {std}"] = [live(method, embedding_std=std) for method in pair]
 by_std["gain"] = by_std["drawn at 0.02"] - by_std["drawn at 0.5"]
 for method, gain in zip(pair, by_std["gain"], strict=True):
     numbers[f"embedding_gain_{method.replace('-', '_')}"] = gain

@@ -27,20 +27,17 @@ import torch.nn.functional as F
 
 from sepnb import claims, experiments
 from sepnb.claims.extrapolation import TRAINED_LONG
-from sepnb.data import text as texts
 from sepnb.encodings import sinusoidal
-from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.long_windows import LongTexts
 from sepnb.experiments.matched_loss import METHODS as LONGER
-from sepnb.experiments.methods import model_config
+from sepnb.experiments.methods import run_of
 from sepnb.extrapolators import CONTROLS, SOURCE_METHODS, build, extrapolate
 from sepnb.extrapolators.alibi import fading
 from sepnb.extrapolators.describe import median_step
-from sepnb.models import LanguageModel
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable
-from sepnb.training import TrainingConfig, train
+from sepnb.training import train
 
 figures.use_style()
 numbers = {}
@@ -122,13 +119,9 @@ figures.show(
 # train a small model here and give it one token too many.
 
 # %%
-small, steps = lm.SIZES["smoke"], 300
-library = texts.load(small.text.name)
-sizes = {"batch_size": small.batch_size, "length": small.length}
-torch.manual_seed(seed)
-model = LanguageModel(model_config("separated-learned", small))
-batches = texts.sample_batches(library.train, seed=seed, steps=steps, **sizes)
-train(model, batches, TrainingConfig(steps, *sizes.values(), 4e-3))
+run = run_of("demo", "smoke", "separated-learned", seed, 4e-3, steps=300)
+model = run.build()
+train(model, run.batches(), run.training)
 (encoding,) = model.transformer.input_encodings
 table = encoding.table.detach().double()
 L, d_pos = table.shape

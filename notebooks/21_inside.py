@@ -28,7 +28,7 @@ from sepnb.encodings import NTKByParts
 from sepnb.evaluation.losses import evaluate, sliding
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.inspection import FAR, SHOWN
-from sepnb.experiments.methods import model_config
+from sepnb.experiments.methods import model_config, run_of
 from sepnb.models import LanguageModel, TransformerConfig, attention_hook
 from sepnb.models.fast.packed import packed, rounded
 from sepnb.plots import figures, moving, shapes
@@ -152,7 +152,6 @@ library = text.load("sympy")
 config = TransformerConfig(
     Streams(pos=16, sem=48), 2, 4, "sinusoidal", mode="strict", max_length=L
 )
-sizes = {"batch_size": BATCH, "length": L, "seed": seed, "steps": STEPS}
 
 
 def trained(positions=None):
@@ -160,9 +159,9 @@ def trained(positions=None):
     with its weights rounded as the page has them."""
     torch.manual_seed(seed)
     model = LanguageModel(config)
-    batches = text.sample_batches if positions is None else positions.batches
     schedule = TrainingConfig(STEPS, BATCH, L, 8e-3, positions=positions)
-    train(model, batches(library.train, **sizes), schedule, device=device)
+    batches = lm.windows_of(library.train, schedule, seed)
+    train(model, batches, schedule, device=device)
     return rounded(model).cpu()
 
 
@@ -511,25 +510,19 @@ figures.show(
 # part of it.
 
 # %%
-small = lm.SIZES["smoke"]
-assert small.text.name == library.name
-torch.manual_seed(seed)
-model = LanguageModel(model_config("separated-learned", small))
-sizes = {"batch_size": small.batch_size, "length": small.length, "steps": small.steps}
-batches = text.sample_batches(library.train, seed=seed, **sizes)
-schedule = TrainingConfig(small.steps, small.batch_size, small.length, 4e-3)
-train(model, batches, schedule, device=device)
-windows = text.windows(
-    library.test, length=small.length, per_document=2 * small.length
-).tokens
-half = torch.arange(small.length // 2)
+run = run_of("demo", "smoke", "separated-learned", seed, 4e-3)
+assert run.data.name == library.name
+model, length = run.build(), run.training.length
+train(model, run.batches(), run.training, device=device)
+windows = text.windows(library.test, length=length, per_document=2 * length).tokens
+half = torch.arange(length // 2)
 beginning = torch.from_numpy(windows[:48, : len(half)])
 
 # %%
-there, moves = half + 4 * small.length, {}
+there, moves = half + 4 * length, {}
 readers = model.eval(), model.extended("clamp")
 torch.manual_seed(seed)
-dense = LanguageModel(model_config("sinusoidal", small)).to(device).eval()
+dense = LanguageModel(model_config("sinusoidal")).to(device).eval()
 for name, (near, far) in {"separated": readers, "dense": (dense, dense)}.items():
     at_home = analysis.residual_states(near, beginning)[-1]["sem"]
     moved = analysis.residual_states(far, beginning, there)[-1]["sem"]

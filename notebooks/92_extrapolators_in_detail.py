@@ -15,19 +15,16 @@ import pandas as pd
 import torch
 
 from sepnb import experiments
-from sepnb.data import text as texts
 from sepnb.encodings import sinusoidal
-from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.matched_loss import METHODS as LONGER
-from sepnb.experiments.methods import model_config
+from sepnb.experiments.methods import run_of
 from sepnb.extrapolators import CONTROLS, SOURCE_METHODS, describe, extrapolate, seam
 from sepnb.extrapolators.sinusoidal import procrustes
-from sepnb.models import LanguageModel
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
 from sepnb.records.verdicts import SURVIVES
-from sepnb.training import TrainingConfig, train
+from sepnb.training import train
 
 figures.use_style()
 numbers = {}
@@ -76,13 +73,9 @@ HELD = {"last row held": "clamp", "table repeated": "wrap"}
 # $\tau$ of ours counts the distance in units of $\tau$ positions; with $\tau = L$ the first step no longer shortens the row abruptly.
 
 # %% tags=["hide-input"]
-small, steps = lm.SIZES["smoke"], 300
-library = texts.load(small.text.name)
-sizes = {"batch_size": small.batch_size, "length": small.length}
-torch.manual_seed(seed)
-model = LanguageModel(model_config(ours, small))
-batches = texts.sample_batches(library.train, seed=seed, steps=steps, **sizes)
-train(model, batches, TrainingConfig(steps, *sizes.values(), 4e-3))
+run = run_of("demo", "smoke", ours, seed, 4e-3, steps=300)
+model = run.build()
+train(model, run.batches(), run.training)
 table = model.transformer.input_encodings[0].table.detach().double()
 L, d_pos = table.shape
 window = torch.arange(L)
