@@ -35,7 +35,7 @@ from sepnb.encodings.sandwich import sandwich_bias
 from sepnb.encodings.t5 import t5_bias, t5_buckets
 from sepnb.evaluation import sliding
 from sepnb.models import LanguageModel, TransformerConfig, frozen_attention
-from sepnb.plots import figures, moving
+from sepnb.plots import figures, moving, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable
 from sepnb.records.verdicts import SURVIVES
@@ -253,10 +253,9 @@ for head, (m, shade) in enumerate(zip(slopes.tolist(), shades, strict=True)):
     axes[0].plot(at, -m * at, color=shade)
     axes[1].plot(at, np.exp(-m * at), color=shade)
     end = (min(7.5 / m, 256), max(-m * 256, -7.5))  # where each line gets its name
-    about = {"textcoords": "offset points", "va": "center", "fontsize": 9}
-    about["ha"] = "left" if head > 4 else "right"
     name = f"head {head + 1}" if head > 3 else f"{head + 1}"
-    axes[0].annotate(name, end, (4 if head > 4 else -4, 0), color=shade, **about)
+    offset = (4 if head > 4 else -4, 0)
+    shapes.beside(axes[0], name, end, offset, color=shade, fontsize=9)
 axes[0].set(ylim=(-8, 0.4), ylabel="bias", xlabel="distance (tokens)", xlim=(0, 310))
 axes[1].set(ylabel="weight, 1 for an equal key here", xlabel="distance (tokens)")
 for ax in axes:

@@ -797,10 +797,9 @@ for at in sorted({round(cost[name], -3) for name in shown}):
     levels = figures.spread(wanted, 11 * fig.dpi / 72)
     for name, level in zip(group, levels, strict=True):
         place = (cost[name], ax.transData.inverted().transform((0, level))[1])
-        about = {"textcoords": "offset points", "va": "center", "fontsize": 9}
-        look, left = figures.METHODS[name], name.startswith("strict")
-        about |= {"ha": "right" if left else "left", "color": look.colour}
-        ax.annotate(look.label, place, (-8 if left else 8, 0), **about)
+        look, aside = figures.METHODS[name], -8 if name.startswith("strict") else 8
+        about = {"color": look.colour, "fontsize": 9}
+        shapes.beside(ax, look.label, place, (aside, 0), **about)
 share = cost["strict-sinusoidal"] / cost["rope"]
 apart = text_of([means["strict-sinusoidal"] - means["rope"]])
 figures.show(

@@ -34,7 +34,7 @@ from sepnb.experiments.methods import run_of
 from sepnb.extrapolators import CONTROLS, SOURCE_METHODS, build, extrapolate
 from sepnb.extrapolators.alibi import fading
 from sepnb.extrapolators.describe import median_step
-from sepnb.plots import figures
+from sepnb.plots import figures, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable
 from sepnb.training import train
@@ -150,10 +150,8 @@ for ax, (title, path) in zip(axes, PATHS.items(), strict=True):
     ax.scatter(*plane.T, c=window, cmap="viridis", s=14, zorder=3)
     ax.set(title=title, xticks=[], yticks=[], xlabel="first component")
     for index in (0, L - 1):  # the names stand outside the path
-        side, up = np.sign(plane[index])
-        spot = {"xytext": (7 * side, 7 * up), "textcoords": "offset points"}
-        spot |= {"ha": "left" if side > 0 else "right", "fontsize": 9, "va": "center"}
-        ax.annotate(f"$i$ = {index}", plane[index], **spot, zorder=4)
+        aside, how = 7 * np.sign(plane[index]), {"fontsize": 9, "zorder": 4}
+        shapes.beside(ax, f"$i$ = {index}", plane[index], aside, **how)
     ax.margins(0.24)
 axes[0].set_ylabel("second component")
 figures.show(

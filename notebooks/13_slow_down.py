@@ -26,7 +26,6 @@ seed = 0
 device = "cpu"
 
 # %% tags=["hide-input"]
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -78,57 +77,42 @@ def fast(name):
     return int((run.training.length * waves >= 2 * np.pi).sum())
 
 
-ADDED_LOOK, OWN_LOOK, SPLIT_LOOK = (
-    {"color": figures.METHODS[name].colour} for name in (ADDED, NEXT_TO, SEPARATED)
-)
-RING = {"markerfacecolor": "none"}
-LINES = (
-    ("fewer waves", WAVES, "o", "-", -1, (-4, -44)),
-    ("larger base", BY_POWER, "s", DASHED, 0, (-2, 14)),
-)
-MARKS = (
-    ("the fastest", FASTEST, "D", (8, 0), ADDED_LOOK),
-    ("small content", STRONG, "v", (8, 4), ADDED_LOOK),
-    (
-        "next to the content",
-        NEXT_TO,
-        figures.METHODS[NEXT_TO].marker,
-        (8, -4),
-        OWN_LOOK,
-    ),
-    ("separated", SEPARATED, figures.METHODS[SEPARATED].marker, (8, 0), SPLIT_LOOK),
-    ("constant", CONSTANT, "o", (8, 11), SPLIT_LOOK | RING),
-)
-SUMS = [name for _, family, *_ in LINES for name in family.values()]
-TURNS = {name: fast(name) for name in (*SUMS, *(mark[1] for mark in MARKS))}
+LINES = {  # dense models by number of waves, or by base: look, and where the name stands
+    "fewer waves": (WAVES, "o", "-", -1, (-4, -44), "right"),
+    "larger base": (BY_POWER, "s", DASHED, 0, (-2, 14), "left"),
+}
+MARKS = {  # single models: whose colour they have, marker, and where the name stands
+    "the fastest": (FASTEST, ADDED, "D", (8, 0)),
+    "small content": (STRONG, ADDED, "v", (8, 4)),
+    "next to the content": (NEXT_TO, NEXT_TO, ">", (8, -4)),
+    "separated": (SEPARATED, SEPARATED, "o", (8, 0)),
+    "constant": (CONSTANT, SEPARATED, "o", (8, 11)),
+}
+SUMS = [*WAVES.values(), *BY_POWER.values()]
+TURNS = {name: fast(name) for name in (*SUMS, *(name for name, *_ in MARKS.values()))}
 fig, ax = plt.subplots(figsize=(6.6, 3.9))
-for says, family, marker, dash, at, beside in LINES:
+colour = figures.METHODS[ADDED].colour
+for says, (family, marker, dash, end, offset, ha) in LINES.items():
     names = sorted(family.values(), key=TURNS.get)
     each = pd.DataFrame({TURNS[name]: left.values(name, AT) for name in names})
-    for _, of_seed in each.iterrows():
-        ax.plot(of_seed, alpha=0.3, label="_", linewidth=0.6, ls=dash, **ADDED_LOOK)
     if len(each):
-        look = [(*ADDED_LOOK.values(), marker, dash)]
+        ax.plot(each.T, color=colour, ls=dash, alpha=0.3, linewidth=0.6, label="_")
         means = each.mean()
-        shapes.curves(ax, means.index, {"_": means}, look)
-        named = {"textcoords": "offset points", "va": "center", "zorder": 9}
-        named["ha"] = "left" if at == 0 else "right"
-        ax.annotate(
-            says, (means.index[at], means.iloc[at]), beside, **named, **ADDED_LOOK
-        )
-for says, name, marker, beside, look in MARKS:
-    values = left.values(name, AT)
-    ax.plot([TURNS[name]] * len(values), values, ".", alpha=0.4, label="_", **look)
+        shapes.curves(ax, means.index, {"_": means}, [(colour, marker, dash)])
+        at = means.index[end], means.iloc[end]
+        shapes.beside(ax, says, at, offset, ha=ha, color=colour, zorder=9)
+for says, (name, hue, marker, offset) in MARKS.items():
+    values, look = left.values(name, AT), {"color": figures.METHODS[hue].colour}
+    ring = {"markerfacecolor": "none"} if name == CONSTANT else {}
+    dots = {"label": "_"} | look | ring
+    ax.plot([TURNS[name]] * len(values), values, ".", alpha=0.4, **dots)
     if len(values):
         at = TURNS[name], values.mean()
-        ax.plot(*at, marker, linewidth=0, label="_", **look)
-        where = {"textcoords": "offset points", "va": "center"}
-        where["ha"] = "left" if beside[0] > 0 else "right"
-        ax.annotate(says, at, beside, color=look["color"], **where)
+        ax.plot(*at, marker, linewidth=0, **dots)
+        shapes.beside(ax, says, at, offset, **look)
 ax.set_xticks(sorted({*TURNS.values()}))
-if (level := ladder.mean("rope", AT)) == level:
-    ends = [min(TURNS.values()), max(TURNS.values())]
-    ax.plot(ends, [level] * 2, ":", color=figures.FAINT, label="RoPE")
+ends = min(TURNS.values()), max(TURNS.values())
+ax.plot(ends, [ladder.mean("rope", AT)] * 2, ":", color=figures.FAINT, label="RoPE")
 ax.set_xlabel("fast waves of the sinusoid")
 ax.set_ylabel("bits per byte over\nits sliding window")
 figures.label_lines(ax)

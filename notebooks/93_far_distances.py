@@ -18,7 +18,6 @@ seed = 0
 device = "cpu"
 
 # %% tags=["hide-input"]
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
