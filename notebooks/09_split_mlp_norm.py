@@ -379,8 +379,6 @@ ax.set_xscale("log")
 shapes.mark(ax, 1, "as is", height=1.03)
 ax.set(xlabel="scale $c$ of the position vector", ylim=(0, 1.05))
 ax.set_ylabel(r"size of $\mathrm{norm}(c\,p)$")
-
-
 look = {"color": figures.METHODS["sinusoidal"].colour, "va": "center"}
 ax.text(7e-4, 0.75, "sinusoid", ha="right", **look)
 ax.text(1.6, 0.45, "fresh\nlearned\ntable", color="#2a86bd", ha="left", va="center")

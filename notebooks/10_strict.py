@@ -736,12 +736,9 @@ for name, fields in wrong.items():
 # %% tags=["hide-input"]
 table = experiments.get("extrapolation").table(profile)
 of = RunTable(table)
-pairs = {
-    "learned": ("strict-learned", "separated-learned"),
-    "sinusoidal": ("strict-sinusoidal", "separated-sinusoidal"),
-}
 differences = {
-    name: of.difference(*pair, "bits_per_byte") for name, pair in pairs.items()
+    name: of.difference(f"strict-{name}", f"separated-{name}", "bits_per_byte")
+    for name in ("learned", "sinusoidal")
 }
 rows = {
     name: [(values, figures.METHODS[f"strict-{name}"])]
