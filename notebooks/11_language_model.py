@@ -47,20 +47,8 @@ numbers = {}
 
 
 # %% tags=["hide-input"]
-def loaded(experiment: str) -> pd.DataFrame:
-    """The table of an experiment; scores that are not there yet are NaN."""
-    rows = experiments.get(experiment).table(profile)
-    for column in ("bits_per_byte", "block_parameters"):
-        if column not in rows:
-            rows[column] = np.nan
-    return rows
-
-
-budgets = loaded("budget")
-trained = budgets.dropna(subset=["bits_per_byte"])
-levels = {
-    cell: runs.bits_per_byte for cell, runs in trained.groupby(["method", "budget"])
-}
+budgets = experiments.get("budget").table(profile)
+after = {n: RunTable(budgets[budgets.budget == n]) for n in BUDGETS}
 smaller = ablation.SIZES[profile]
 read = {
     n: steps * smaller.batch_size * smaller.length
@@ -92,9 +80,9 @@ GAPS = {
     "RoPE minus separated sinusoidal": ("rope", "separated-sinusoidal"),
 }
 gaps = {
-    (name, n): RunTable(trained[trained.budget == n]).difference(*pair, "bits_per_byte")
+    (name, n): runs.difference(*pair, "bits_per_byte")
     for name, pair in GAPS.items()
-    for n in read
+    for n, runs in after.items()
 }
 
 # %% tags=["hide-input"]
@@ -106,7 +94,7 @@ for name, (a, _) in GAPS.items():
 ax.set(ylabel="difference (bits per byte)")
 ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=9)
 at_first, at_last = (
-    f"at {text_of(gaps.get((EQUAL_WIDTH, n), []))}" for n in (BUDGETS[0], BUDGETS[-1])
+    f"at {text_of(gaps[EQUAL_WIDTH, n])}" for n in (BUDGETS[0], BUDGETS[-1])
 )
 figures.show(
     fig,
@@ -126,10 +114,10 @@ KEYS = ("gain", "gain_wide", "strict_minus_separated", "rope_minus_separated")
 quoted = BUDGETS, BUDGETS[-1:], BUDGETS[-1:], BUDGETS[::2]
 for key, name, at in zip(KEYS, GAPS, quoted, strict=True):
     for n in at:
-        numbers[f"{key}_at_{n}x"] = text_of(gaps.get((name, n), []))
-at_end = RunTable(trained[trained.budget == BUDGETS[-1]])
-ends = at_end.difference("rope", "separated-sinusoidal-wide", "bits_per_byte")
-numbers[f"rope_minus_wide_at_{BUDGETS[-1]}x"] = text_of(ends)
+        numbers[f"{key}_at_{n}x"] = text_of(gaps[name, n])
+last = BUDGETS[-1]
+ends = after[last].difference("rope", "separated-sinusoidal-wide", "bits_per_byte")
+numbers[f"rope_minus_wide_at_{last}x"] = text_of(ends)
 
 # %% [markdown]
 # > **Question.** How do the losses of dense and separated language models compare inside the trained length, at equal width and at equal
@@ -367,21 +355,18 @@ figures.show_table(
 
 # %% tags=["hide-input"]
 table = experiments.get("in_window").table(profile)
-have = table[table.status != "not run"]
-score = RunTable(table).intervals("bits_per_byte")
-numbers["test_bytes"] = int(have.test_bytes.iloc[0]) if score else NOT_RUN
+within = RunTable(table)
+score = within.intervals("bits_per_byte")
+numbers["test_bytes"] = int(within.made.test_bytes.iloc[0]) if score else NOT_RUN
 numbers["bytes_seen"] = size.steps * size.batch_size * size.length
-FACTS = ["parameters", "block_parameters", "train_cpu_s"]
-facts = have.reindex(columns=["method", *FACTS]).groupby("method")[FACTS].median()
-facts = facts.reindex(METHODS).astype(float)
 results = pd.DataFrame(
     {
         "method": figures.METHODS[method].label,
         "bits per byte": str(score[method]),
         "seeds": score[method].seeds,
-        "block parameters": int(facts.block_parameters[method]),
-        "all parameters": int(facts.parameters[method]),
-        "CPU seconds": facts.train_cpu_s[method],
+        "block parameters": int(within.mean(method, "block_parameters")),
+        "all parameters": int(within.mean(method, "parameters")),
+        "CPU seconds": within.values(method, "train_cpu_s").median(),
         "rate": f"{used[method]:g}",
     }
     for method in sorted(score, key=lambda method: score[method].mean)
@@ -408,7 +393,7 @@ pairs = {
     "sinusoidal, equal width": ("separated-sinusoidal", "sinusoidal"),
     "sinusoidal, equal parameters": ("separated-sinusoidal-wide", "sinusoidal"),
 }
-minus = RunTable(table).difference
+minus = within.difference
 differences = {name: minus(*pair, "bits_per_byte") for name, pair in pairs.items()}
 for name, values in differences.items():
     print(f"{name:30s}", text_of(values, ".3f"))
@@ -489,29 +474,29 @@ figures.show(
 
 
 # %% tags=["hide-input"]
-def effect(name: str) -> pd.Series:
-    """A variant minus its reference, seed by seed; empty where either has not run."""
-    return RunTable(factors).difference(name, COMPARED[name].base, "bits_per_byte")
-
-
-factors = loaded("ablation")
+factors = experiments.get("ablation").table(profile)
+of_factors = RunTable(factors)
 rate_of = {
     run.method: run.training.learning_rate
     for run in experiments.get("ablation").grid(profile)
 }
 
 
+def effect(name: str) -> pd.Series:
+    """A variant minus its reference, seed by seed; empty where either has not run."""
+    return of_factors.difference(name, COMPARED[name].base, "bits_per_byte")
+
+
 def told_of(name: str) -> dict[str, object]:
     """A row of the table: a variant, what it pays, its difference to its reference."""
     variant = COMPARED[name]
-    runs = factors[factors.method == name].dropna(subset=["bits_per_byte"])
     return {
         "reference": figures.title(variant.base) if variant.base else "",
         "change": variant.says,
-        "bits per byte": text_of(runs.bits_per_byte, ".3f"),
+        "bits per byte": of_factors.text(name, "bits_per_byte"),
         "minus the reference": text_of(effect(name)) if variant.base else "",
-        "seeds": len(runs),
-        "block parameters": runs.block_parameters.median(),
+        "seeds": len(of_factors.values(name, "bits_per_byte")),
+        "block parameters": of_factors.mean(name, "block_parameters"),
         "rate": f"{rate_of[name]:g}" if name in rate_of else "",
     }
 
@@ -630,19 +615,19 @@ print(f"{own:,} weights, written out {full:,}")
 
 # %% tags=["hide-input"]
 opened = experiments.get("opened_text").table(profile)
-after = RunTable(opened)
+of_opened = RunTable(opened)
 JOINED = "separated-sinusoidal-joint-norm"
 WHERE = {"values": "value", "outputs": "output", "MLP, up": "up", "MLP, down": "down"}
 beside = {
-    says: after.values(f"{JOINED}/opened", f"beside/{key}")
+    says: of_opened.values(f"{JOINED}/opened", f"beside/{key}")
     for says, key in WHERE.items()
 }
 area = sum(width**2 for width in streams.widths.values()) / streams.d_model**2
 numbers["beside_by_area"] = f"{1 - area:.0%}"
 figures.show_table(
     pd.DataFrame(
-        {"model": says, "bits per byte": after.text(name, column)}
-        | {"weights": f"{after.mean(name, 'parameters'):,.0f}"}
+        {"model": says, "bits per byte": of_opened.text(name, column)}
+        | {"weights": f"{of_opened.mean(name, 'parameters'):,.0f}"}
         | {
             head: text_of(share if opens else [], ".1%") if opens else "0"
             for head, share in beside.items()
@@ -712,7 +697,7 @@ figures.show(
 # with as many parameters as RoPE's model. All were trained sixteen times as long as the shortest training below.
 
 # %% tags=["hide-input"]
-long_runs = loaded("matched_loss")
+long_runs = experiments.get("matched_loss").table(profile)
 TWINS = ("rope", "untied-constant", "untied", "untied-constant-wide", "tupe")
 of_twins = RunTable(long_runs)
 twins = of_twins.grid(
@@ -747,7 +732,7 @@ figures.show_table(
 # order is *budget-dependent*.
 
 # %% tags=["hide-input"]
-whole = [m for m in RANKED if all((m, n) in levels for n in read)]
+whole = [m for m in RANKED if all(len(runs.seeds(m)) for runs in after.values())]
 
 
 def pairs_in_words(pairs: list[tuple[str, str]]) -> str:
@@ -761,15 +746,14 @@ def pairs_in_words(pairs: list[tuple[str, str]]) -> str:
 # %% tags=["hide-input"]
 turned, settled = [], []
 if len(whole) > 1:
-    standing = places(trained, whole)
+    standing = places(budgets.dropna(subset=["bits_per_byte"]), whole)
     means = standing.groupby(["a", "b"], sort=False)["difference"]
     both_signs = means.agg(lambda values: len(set(np.sign(values))) > 1)
     turned, settled = list(both_signs[both_signs].index), exchanges(standing)
 fig, ax = plt.subplots(figsize=(6.8, 4.0))
 for method in KEY_MODELS:
-    over = {n: RunTable(trained[trained.budget == n]) for n in read}
-    own = {n: of.difference(method, "rope", "bits_per_byte") for n, of in over.items()}
-    over_budgets(ax, own, figures.METHODS[method])
+    over = {n: after[n].difference(method, "rope", "bits_per_byte") for n in read}
+    over_budgets(ax, over, figures.METHODS[method])
 ax.set(ylabel="bits per byte minus RoPE's")
 figures.label_lines(ax)
 figures.show(
@@ -868,7 +852,7 @@ figures.show_table(
 figures.show_table(
     pd.DataFrame(
         {"method": figures.METHODS[method].label}
-        | {f"{n}x": text_of(levels.get((method, n), []), ".3f") for n in BUDGETS}
+        | {f"{n}x": runs.text(method, "bits_per_byte") for n, runs in after.items()}
         for method in KEY_MODELS
     ),
     caption="Test bits per byte after one, four and sixteen times the shortest "
