@@ -26,6 +26,8 @@ seed = 0
 device = "cpu"
 
 # %% tags=["hide-input"]
+from functools import partial
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -404,12 +406,8 @@ numbers["position_share"] = position / weights  # of the separated model
 # concatenated one.
 
 # %% tags=["hide-input"]
-before_tuning = pd.concat(
-    [
-        experiments.get(n).rows(profile, "reading")
-        for n in ("stretched_text", "ladder_text")
-    ]
-)
+untuned = "stretched_text", "ladder_text"
+before_tuning = pd.concat(experiments.get(n).rows(profile, "reading") for n in untuned)
 after_tuning = experiments.get("adapted_text").rows(profile, "reading")
 continued = RunTable(experiments.get("extrapolation").table(profile))
 BINS = (1, 2, 4, 8)
@@ -514,36 +512,34 @@ figures.show_table(
 
 # %% tags=["hide-cell"]
 if profile == "laptop" and len(tuned.made):  # what the sentences on novels say
-    numbers_of = {n: tuned.mean(n, "tuned_numbers") for n in tuned.frame["method"]}
-    position = numbers_of[f"{BESIDE}-one-factor"]
-    adapter = numbers_of["sinusoidal/low-rank-one-factor"]
+    number = partial(tuned.mean, metric="tuned_numbers")
+    inner = partial(tuned.mean, metric="oracle/1x")
+    at_8, at_16 = (partial(tuned.mean, metric=f"gap/slowed/{k}x") for k in (8, 16))
+    loss = {name: left.mean(name, AT) for name in left.made["method"]}
+    position = number(f"{BESIDE}-one-factor")
+    adapter = number("sinusoidal/low-rank-one-factor")
     assert 1.8 < adapter / position < 1.95, "nearly twice as many"
-    assert round(numbers_of["rope/maps-one-factor"] / position) == 4
-    least = min(numbers_of[name] for name in ADAPTED.values())
-    assert numbers_of[f"{CONSTANT}/position-one-factor"] == least
-    assert tuned.mean("sinusoidal/all-one-factor", AT) < 0.01, "loses nothing"
-    inner = [
-        tuned.mean(n, "oracle/1x") for n in ("rope/maps", "sinusoidal/all-one-factor")
-    ]
-    assert inner[0] < left.mean(NEXT_TO, "oracle/1x") < inner[1]
-    unslowed = [tuned.mean(f"{BESIDE}-not-slowed", f"gap/slowed/{k}x") for k in (8, 16)]
-    assert unslowed[0] < 0.02 and unslowed[1] > 0.5, "nearly suffices; breaks"
-    few = [
-        tuned.mean(f"{TUNED[QUARTER]}-not-slowed", f"gap/slowed/{k}x") for k in (8, 16)
-    ]
-    assert few[0] > 0.1 and few[1] > 0.5, "not even at the length of the tuning"
+    assert round(number("rope/maps-one-factor") / position) == 4
+    least = min(map(number, ADAPTED.values()))
+    assert number(f"{CONSTANT}/position-one-factor") == least
+    assert at_8("sinusoidal/all-one-factor") < 0.01, "loses nothing"
+    beside = left.mean(NEXT_TO, "oracle/1x")
+    assert inner("rope/maps") < beside < inner("sinusoidal/all-one-factor")
+    unslowed, few = f"{BESIDE}-not-slowed", f"{TUNED[QUARTER]}-not-slowed"
+    assert at_8(unslowed) < 0.02 and at_16(unslowed) > 0.5, "nearly suffices; breaks"
+    assert at_8(few) > 0.1 and at_16(few) > 0.5, "not even at the length of the tuning"
     natives = [left.mean(name, "gap/native/8x") for name in FOUR[:3]]
     assert min(*natives, ladder.mean("rope", "gap/native/8x")) > 1.9
-    separated, beside, added, control = (left.mean(n, AT) for n in (*FOUR[:3], QUARTER))
+    separated, beside, added, control = map(loss.get, (*FOUR[:3], QUARTER))
     assert 0.64 < (added - control) / (added - beside) < 0.72, "two thirds of the way"
     assert ladder.mean(EQUAL, AT) > separated, "a wider one does not lose less"
     wide, rope = (ladder.mean(name, "parameters") for name in (EQUAL, "rope"))
     assert 1 < wide / rope < 1.05
     assert 0.03 < ladder.mean("rope", AT) < beside < ladder.mean("rope", AT) + 0.1
-    assert 0.45 < left.mean(WAVES[2], AT) / added < 0.55, "half of the loss"
+    assert 0.45 < loss[WAVES[2]] / added < 0.55, "half of the loss"
     inside = [left.mean(name, "bits_per_byte") for name in WAVES.values()]
     assert max(inside) == inside[0], "fewer waves cost nothing"
-    assert abs(left.mean(FASTEST, AT) - added) < 0.15, "about as much"
+    assert abs(loss[FASTEST] - added) < 0.15, "about as much"
     ways = [READINGS[int(n)].removesuffix("-log") for n in left.made["reading"]]
     assert np.mean([way == "yarn" for way in ways]) > 0.9, "most"
     how_read = novels.rows(profile, "slowed")
@@ -552,7 +548,7 @@ if profile == "laptop" and len(tuned.made):  # what the sentences on novels say
     assert alike.min() > 4 and np.ptp(alike) < 0.2, "every model fails"
     assert [TURNS[name] for name in SUMS] == [21, 11, 6, 3] * 2 and TURNS[FASTEST] == 16
     for family in (WAVES, BY_POWER):
-        least = min(family.values(), key=lambda name: left.mean(name, AT))
+        least = min(family.values(), key=loss.get)
         assert TURNS[least] in (6, 11), "least with six to eleven"
     longer = RunTable(experiments.get("stretched_text_longer").table(profile))
     for name in (ADDED, SLOWER, QUARTER):
