@@ -692,8 +692,6 @@ figures.show_table(
 pi = "position-interpolation"
 worse = over(f"{pi}:tight/tuned-oracle/4x", "rope:tight/oracle/4x")
 numbers["pi_worse"] = chapter_numbers.mean_of(worse)
-
-# %% tags=["hide-input"]
 LATE = ("yarn", "llama3", "raised-base")
 (extended,) = one_run.measures
 rates = sorted(tuning.learning_rate for tuning in extended.tunings)

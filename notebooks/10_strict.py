@@ -40,7 +40,7 @@ from sepnb.training import train
 figures.use_style()
 # The profile chooses sizes; every profile runs the same code.
 n_tokens, n_seeds = {"smoke": (5, 3), "laptop": (8, 8), "gpu": (12, 16)}[profile]
-D, H = 32, 4
+H = 4
 numbers = {}
 
 # %% tags=["hide-input"]

@@ -71,6 +71,12 @@ def over_budgets(ax, seeds: dict[int, pd.Series], look: figures.Method, **line) 
     ax.set(xlabel="bytes read in training (log scale)")
 
 
+def rates(experiment: str) -> dict[str, float]:
+    """The learning rate of each method."""
+    runs = experiments.get(experiment).grid(profile)
+    return {run.method: run.training.learning_rate for run in runs}
+
+
 EQUAL_WIDTH = "separated minus dense, sinusoidal"
 EQUAL_COUNT = "widened to equal parameters, minus dense"
 GAPS = {
@@ -296,10 +302,7 @@ STDS = {
     "table": dict(zip((0.005, 0.02, 0.1, 0.5, 1.0), LOUDNESS, strict=True)),
     "tokens": dict(zip((2.0, 1.0, 0.5, 0.25), LOUDNESS[1:], strict=True)),
 }
-used = {
-    run.method: run.training.learning_rate
-    for run in experiments.get("in_window").grid(profile)
-}
+used = rates("in_window")
 
 
 def by_loudness(method: str) -> pd.Series:
@@ -476,10 +479,7 @@ figures.show(
 # %% tags=["hide-input"]
 factors = experiments.get("ablation").table(profile)
 of_factors = RunTable(factors)
-rate_of = {
-    run.method: run.training.learning_rate
-    for run in experiments.get("ablation").grid(profile)
-}
+rate_of = rates("ablation")
 
 
 def effect(name: str) -> pd.Series:

@@ -250,11 +250,8 @@ figures.show_table(
 # %% tags=["hide-input"]
 reading = experiments.get("reading_cost").table(profile)
 grid = experiments.get("reading_cost").grid(profile)
-found = [
-    run | {"cell": cell}
-    for cell, run in zip(grid, reading.to_dict("records"), strict=True)
-]
-shown = [run for run in found if run["status"] != NOT_RUN]
+read = list(zip(grid, reading.to_dict("records"), strict=True))
+shown = [(cell, run) for cell, run in read if run["status"] != NOT_RUN]
 LOOKS = {
     "sinusoidal": ("#e69f00", "o", DASHED),
     "rope": ("#d55e00", "^", "-"),
@@ -269,7 +266,7 @@ fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), sharex=True)
 panels = {"reading_s": "CPU seconds for 1,000 tokens", "peak_mb": "MB held at the peak"}
 for ax, (column, label) in zip(axes, panels.items(), strict=True):
     for name, (colour, marker, dash) in LOOKS.items():
-        own = [run for run in shown if run["cell"].reader == name]
+        own = [run for cell, run in shown if cell.reader == name]
         lengths = [run["length"] for run in own]
         each = 1000 / np.array(lengths) if column == "reading_s" else 1
         values = each * np.array([run[column] for run in own])
@@ -277,7 +274,7 @@ for ax, (column, label) in zip(axes, panels.items(), strict=True):
         ax.plot(lengths, values, label=READERS[name], **look)
     ax.set(xlabel="tokens in the text", ylabel=label)
     ax.set_yscale("log")
-    ticks = sorted({run["length"] for run in shown})
+    ticks = sorted({run["length"] for _, run in shown})
     shapes.powers_of_two(ax, ticks, [f"{tick:,}" for tick in ticks])
 entries = axes[0].get_legend_handles_labels()
 fig.legend(*entries, loc="outside lower center", ncols=2, handlelength=3)
@@ -296,26 +293,20 @@ figures.show(
 at_end = max(LENGTHS[profile])
 
 
-def allowed(cell, run, name):
-    """What the multiply-adds would give, from the counts alone."""
+def read_at_end(cell, run):
+    """Of a reader, in time and by the multiply-adds alone."""
     whole = cell.products(cell.reader, cell.length)
-    if name == "growth":
-        return whole / cell.products(cell.reader, cell.length // 4)
-    return cell.products("sinusoidal", cell.length) / whole
+    return {
+        "reader": READERS[cell.reader],
+        "one text over four": timed_as(run, "growth"),
+        "counted": whole / cell.products(cell.reader, cell.length // 4),
+        "times as fast as dense, sinusoidal": timed_as(run, "speed"),
+        "counted ": cell.products("sinusoidal", cell.length) / whole,
+    }
 
 
 figures.show_table(
-    pd.DataFrame(
-        {
-            "reader": READERS[run["cell"].reader],
-            "one text over four": timed_as(run, "growth"),
-            "counted": allowed(run["cell"], run, "growth"),
-            "times as fast as dense, sinusoidal": timed_as(run, "speed"),
-            "counted ": allowed(run["cell"], run, "speed"),
-        }
-        for run in found
-        if run["cell"].length == at_end
-    ),
+    pd.DataFrame(read_at_end(*pair) for pair in read if pair[0].length == at_end),
     caption=f"{at_end:,} tokens: how many times as long one text takes as four texts "
     "of a quarter of the length, and how many times as fast the model is as the dense "
     "sinusoidal one. Counted: what the multiply-adds alone would give. Medians and "

@@ -45,7 +45,6 @@ numbers = {}
 records = experiments.get("inside")
 table = records.table(profile)
 of = RunTable(table)
-present = set(of.made.method)
 SEPARATED = ("separated-learned", "separated-sinusoidal", "strict-learned")
 DENSE = ("none", "learned", "sinusoidal", "rope")
 FIVE = ("sinusoidal", "fourier", "cyclic", "learned", "alibi")
@@ -100,12 +99,9 @@ figures.seed_rows(ax, drifts, interval=False, size=5.5, labelled=True)
 ax.set(xlabel="drift at the last depth (share of the content's norm)")
 ax.set_xlim(0)
 fig.legend(loc="outside upper center", ncols=3, columnspacing=1, handletextpad=0.2)
-five = {
-    method: np.mean([of.mean(method, f"drift/{rule}") for rule in FIVE])
-    for method in ("separated-learned", "learned")
-}
-numbers["drift_five_separated"] = chapter_numbers.mean_of([five["separated-learned"]])
-numbers["drift_five_dense"] = chapter_numbers.mean_of([five["learned"]])
+for kind, method in {"separated": "separated-learned", "dense": "learned"}.items():
+    drift = np.mean([of.mean(method, f"drift/{rule}") for rule in FIVE])
+    numbers[f"drift_five_{kind}"] = chapter_numbers.mean_of([drift])
 figures.show(
     fig,
     name="fig-inside-rules",
@@ -718,12 +714,12 @@ figures.show(
 
 # %% tags=["hide-input"]
 drawn = ("separated-learned", "separated-sinusoidal", "none")
-drawn = [name for name in drawn if name in present]
+drawn = [name for name in drawn if len(of.seeds(name))]
 paths = rows("path")
-depths, n = sorted(paths.depth.unique())[:4], max(1, len(drawn))
-columns = max(1, len(depths))
-size = (1 + 1.9 * columns, 2.1 * n)
-fig, axes = plt.subplots(n, columns, figsize=size, squeeze=False)
+depths = sorted(paths.depth.unique())[:4]
+down, across = max(1, len(drawn)), max(1, len(depths))
+size = (1 + 1.9 * across, 2.1 * down)
+fig, axes = plt.subplots(down, across, figsize=size, squeeze=False)
 for row, method in zip(axes, drawn, strict=False):
     own = paths[(paths.method == method) & (paths.seed == paths.seed.min())]
     how = {"c": own.positions.iloc[0], "cmap": "viridis", "s": 14, "zorder": 3}
