@@ -688,7 +688,6 @@ for words, answer in each_question(ask(300, 4 * L, seed=seed), babi.WORDS):
 print(f"first move: {np.mean(hits):.0%}")
 assert 0.5 < np.mean(hits) < 0.95
 
-# %% [markdown]
 # %% tags=["hide-cell"]
 chapter_numbers.publish("19_far_text", numbers, profile=profile)
 

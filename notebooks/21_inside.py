@@ -811,7 +811,6 @@ for start in (2 * L, 3 * L, 4 * L):
 print({start: round(float(bits), 2) for start, bits in at.items()})
 assert at[3 * L] < min(at[2 * L], at[4 * L]) - 0.1
 
-# %% [markdown]
 # %% tags=["hide-cell"]
 chapter_numbers.publish("21_inside", numbers, profile=profile)
 

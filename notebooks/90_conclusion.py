@@ -431,7 +431,6 @@ smallest = next(n for n in range(1, 20) if 2 / 2**n < 0.05)
 print(f"{smallest} seeds")
 assert smallest == 6
 
-# %% [markdown]
 # %% tags=["hide-cell"]
 chapter_numbers.publish("90_conclusion", numbers, profile=profile)
 
