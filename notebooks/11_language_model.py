@@ -290,13 +290,9 @@ figures.show_table(
 
 # %% tags=["hide-input"]
 scales = experiments.get("table_sweep")
-tried = scales.table(profile)
-tried["method"] = [run.method for run in scales.grid(profile)]
-tried["std"] = [scales.trial_of(run.resolved())[2] for run in scales.grid(profile)]
-tried = tried[(tried.status != "not run") & (tried.seed == 0)].reindex(
-    columns=["method", "std", "learning_rate", "val_bits_per_byte"]
-)
-lowest = tried.groupby(["method", "std"]).val_bits_per_byte.min()
+trials = [(*trial, loss) for trial, loss in scales.scores(profile).items()]
+tried = pd.DataFrame(trials, columns=["method", "rate", "std", "loss"])
+lowest = tried.groupby(["method", "std"]).loss.min()
 LOUDNESS = ("quieter", "quiet", "between", "loud", "louder")
 STDS = {
     "table": dict(zip((0.005, 0.02, 0.1, 0.5, 1.0), LOUDNESS, strict=True)),
@@ -321,10 +317,8 @@ if profile == "laptop" and loudness.loc[:, "quiet":"loud"].notna().all(axis=None
     assert gained["separated-learned"] == 0, "the text says that it gains nothing"
     assert not (loudness["louder"] < loudness["loud"]).any(), "as is said"
 added = tried[tried.method == "sinusoidal"]
-at_its_rate = added[added.learning_rate == used["sinusoidal"]].val_bits_per_byte.min()
-numbers["sinusoid_rate_gain"] = chapter_numbers.mean_of(
-    [at_its_rate - added.val_bits_per_byte.min()]
-)
+gain = added[added.rate == used["sinusoidal"]].loss.min() - added.loss.min()
+numbers["sinusoid_rate_gain"] = chapter_numbers.mean_of([gain])
 listed = loudness.add_prefix("position ").reset_index(names="method")
 listed["method"] = [figures.METHODS[name].label for name in beside_content]
 figures.show_table(
