@@ -229,7 +229,7 @@ assert apart.abs().max() > 0.1, "without a mask they are two models"
 # %% [markdown]
 # A slope is easier to read as a length. Among keys with equal products, one that is $\ln 2 / m_h$ tokens farther back has half the weight.
 
-# %% tags=["hide-input"]
+# %%
 equal = torch.arange(0, 64 * 1024, dtype=torch.float64)
 decay = torch.exp(-slopes[:, None] * equal)
 shares = decay / decay.sum(dim=1, keepdim=True)
@@ -372,7 +372,7 @@ figures.show(
 # The models of {doc}`chapter 12 <12_extrapolators>` are larger, read novels, and have six seeds. They read with all keys visible and
 # through a sliding window, which is the baseline.
 
-# %% tags=["hide-input"]
+# %%
 runs = experiments.get("extrapolation").table(profile)
 of_long, of_short = (
     RunTable(runs).values(name, "train_cpu_s") for name in ("rope-long", "rope")
@@ -451,7 +451,7 @@ assert torch.equal(looked_up[3, 30, 5], table[t5_buckets(torch.tensor(-25)), 3])
 # With the logarithm the odds fall as a power of the distance, $e^{b(t)} = (1 + r_2 t)^{-r_1}$, so the far past fades but never vanishes.
 # ALiBi is the power form with $r_2 = 1$, and the limit of the logarithmic one for $r_2 \to 0$ with $r_1 r_2$ kept fixed.
 
-# %% tags=["hide-input"]
+# %%
 ones = torch.ones(H, dtype=torch.float64)
 power = kerple_bias(slopes, ones, i, i, form="power")
 torch.testing.assert_close(power, bias, rtol=0, atol=1e-12)
@@ -470,7 +470,7 @@ assert (between - bias).abs().max() > 1, "in between it is a curve of its own"
 #
 # Published code disagrees on whether $m$ begins at 0 or at 1, and the softmax depends on it.
 
-# %% tags=["hide-input"]
+# %%
 from_1 = sandwich_bias(H, i, i)[0]
 w_from_0 = 10_000.0 ** (-2 * torch.arange(0, 64, dtype=torch.float64) / 128)
 from_0 = torch.cos((i[:, None] - i)[..., None] * w_from_0).sum(-1) - 64
@@ -515,7 +515,7 @@ numbers["fire_at_20_near"], numbers["fire_at_20_far"] = at_20[0], at_20[3]
 #
 # The first panel below shows ALiBi, both forms of KERPLE, and Sandwich. All four keep falling with the distance, Sandwich in waves.
 
-# %% tags=["hide-input"]
+# %%
 far = torch.arange(0, 1025)
 last, keys_back = torch.tensor([1024]), 1024 - far  # one query, its keys by distance
 curves = {
@@ -626,7 +626,7 @@ print("".join(map(str, words_ago.tolist())))
 # The notes list what $f$ was asked to do. In terms of $x = w R$: (1) $f = 1$ at distance 0; (2) $f \to 0$ for $x \to -\infty$, so that
 # local heads suppress far keys; (3) bounded for $x \to +\infty$; (4) its scale can be tuned; (5) monotone.
 
-# %% tags=["hide-input"]
+# %%
 line = torch.linspace(-60, 60, 4001, dtype=torch.float64)  # x = w R
 CANDIDATES = {
     "DA, (1+e^v) / (1+e^(v-x))": lambda x, v: distance_aware_gate(x, 1.0, v),
@@ -782,7 +782,7 @@ figures.show(
 # "since only positive attention is amplified". The scores do become sparse, but the weights do not: after a softmax nothing is zero, and
 # all keys with negative products get the same weight.
 
-# %% tags=["hide-input"]
+# %%
 one_q, one_k = noise(1, 1, 1, 16), noise(1, 1, 2, 16)
 product = (one_q @ one_k.transpose(-1, -2)).squeeze()
 one_k = one_k * -product.sign()[:, None]  # both products are negative now
@@ -797,7 +797,7 @@ assert (plain_product * factors)[0] < plain_product[0] < 0, "favoured, and pushe
 # %% [markdown]
 # How much weight do keys with score zero get? We count in a live DA model, before and after training.
 
-# %% tags=["hide-input"]
+# %%
 # In float64, so that every machine counts the same scores.
 da_model = trained("distance-aware", torch.float64)
 untrained = made("distance-aware").eval()

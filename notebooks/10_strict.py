@@ -396,7 +396,7 @@ causal = torch.ones(N, N, dtype=torch.bool).tril()
 # the row constant $\alpha_i$, so the answer is the share of the variance *within rows* that the function $\beta$ of the distance explains.
 
 
-# %% tags=["hide-input"]
+# %%
 def explained(scores):
     """What explains causal scores `[N, N]` within rows: the nearest function of the
     distance; the shares of variance of it, of a line, of a function of the key."""
@@ -429,7 +429,7 @@ assert min(shares.values()) > 1 - 1e-9, "ALiBi: a line, and also a function of t
 shares = explained(prescribed.square())[1]
 assert shares["distance"] > 1 - 1e-9 > max(shares["line"], shares["key"]) + 0.01
 
-# %% tags=["hide-input"]
+# %%
 fitted = [[explained(bias) for bias in layer] for layer in biases]
 untrained = LanguageModel(config).to(device).requires_grad_(False)
 last = untrained.position_tables(N).tables[2]
@@ -537,7 +537,7 @@ numbers["spread_position_position"] = last["position, position"]
 # in every block shows for how many tokens each stream is really computed.
 
 
-# %% tags=["hide-input"]
+# %%
 def computed(model, *given, **more):
     """Tokens that the blocks compute in one call, per stream: pos, sem."""
     count = Counter()
@@ -647,7 +647,7 @@ def held(model, batch):
     return cache.numel()
 
 
-# %% tags=["hide-input"]
+# %%
 width, d_pos, n = config.streams.d_model, config.streams.widths["pos"], config.n_layers
 dense = replace(config, streams=Streams.dense(width), mode="separated")
 plain = LanguageModel(dense).to(device)

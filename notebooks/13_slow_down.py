@@ -79,11 +79,11 @@ def fast(name):
     return int((run.training.length * waves >= 2 * np.pi).sum())
 
 
-LINES = {  # dense models by number of waves, or by base: look, and where the name stands
+LINES = {  # dense models, of fewer waves or a larger base: look, place of the name
     "fewer waves": (WAVES, "o", "-", -1, (-4, -44), "right"),
     "larger base": (BY_POWER, "s", DASHED, 0, (-2, 14), "left"),
 }
-MARKS = {  # single models: whose colour they have, marker, and where the name stands
+MARKS = {  # single models: whose colour they have, marker, place of the name
     "the fastest": (FASTEST, ADDED, "D", (8, 0)),
     "small content": (STRONG, ADDED, "v", (8, 4)),
     "next to the content": (NEXT_TO, NEXT_TO, ">", (8, -4)),

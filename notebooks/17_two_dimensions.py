@@ -239,7 +239,7 @@ auxiliary = lessons.bound_auxiliary(seed)
 given = PositionsOnly(schooled), letters(LESSONS), lessons
 _ = train(*given, device=device, auxiliary=auxiliary)
 
-# %% tags=["hide-input"]
+# %%
 board = 1 + grid_positions(14, 14).to(torch.int64)
 far = 1 + 7 * grid_positions(14, 14).to(torch.int64)
 embedded, order = {}, {}
