@@ -445,9 +445,8 @@ for says, name in (BY_POSITION | {"added to a quarter": QUARTER}).items():
     before = over_window(before_tuning, name)
     tuned_one = over_window(after_tuning, f"{TUNED[name]}-one-factor")
     for ax, found in ((alone, before), (near, tuned_one)):
-        for _, each in found.iterrows():
-            ax.plot(BINS, each, color=look[0], linewidth=0.7, alpha=0.4, label="_")
         if len(found):
+            ax.plot(BINS, found.T, color=look[0], linewidth=0.7, alpha=0.4, label="_")
             shapes.curves(ax, BINS, {says: found.mean()}, [look])
 near.axhline(0.03, color=figures.FAINT, linewidth=1, linestyle=":")
 for ax, title in ((alone, "slowed down"), (near, "slowed down and tuned")):

@@ -350,27 +350,19 @@ def training_memory(config, batch=8, length=256):
 # %% tags=["hide-input"]
 models = {"dense": pair["strict"].models()["dense"]}
 models |= {name: cell.models()[name] for name, cell in pair.items()}
-held = {name: training_memory(config) for name, config in models.items()}
+WEIGHTS, KEPT = "weights, gradients, AdamW (MB)", "kept for the backward pass (MB)"
+sizes = [training_memory(config) for config in models.values()]
+held = pd.DataFrame(sizes, models, columns=[WEIGHTS, KEPT])
+together = held.sum(axis=1)
+held["together / dense"] = together / together["dense"]
 for name in pair:
-    numbers[f"kept_{name}"] = held[name][1] / held["dense"][1]
+    numbers[f"kept_{name}"] = held[KEPT][name] / held[KEPT]["dense"]
 figures.show_table(
-    pd.DataFrame(
-        {
-            "model": name,
-            "weights, gradients, AdamW (MB)": whole,
-            "kept for the backward pass (MB)": kept,
-            "together / dense": (whole + kept) / sum(held["dense"]),
-        }
-        for name, (whole, kept) in held.items()
-    ),
+    held.reset_index(names="model"),
     caption="What training keeps in memory, for D = 256 with 64 for position, four "
     "blocks, 8 texts of 256 tokens, in float32. The separated model has fewer "
     "weights but keeps more; the strict one has less of both.",
-    formats={
-        "weights, gradients, AdamW (MB)": ".1f",
-        "kept for the backward pass (MB)": ".1f",
-        "together / dense": ".2f",
-    },
+    formats=dict(zip(held.columns, (".1f", ".1f", ".2f"), strict=True)),
 )
 assert numbers["kept_strict"] < 1 < numbers["kept_separated"]
 
@@ -383,20 +375,13 @@ assert numbers["kept_strict"] < 1 < numbers["kept_separated"]
 # %% tags=["hide-input"]
 layer = TransformerConfig(Streams.dense(256), 1, 8, "none", max_length=512)
 NAMES = "none rope alibi t5 transformer-xl shaw distance-aware cope".split()
-of_layer = {
-    name: training_memory(replace(layer, encoding=name), batch=2, length=512)[1]
-    for name in NAMES
-}
-heavier = {name: kept / of_layer["none"] for name, kept in of_layer.items()}
+made = (replace(layer, encoding=name) for name in NAMES)
+kept = [training_memory(config, batch=2, length=512)[1] for config in made]
+of_layer = pd.Series(kept, NAMES)
+heavier = of_layer / of_layer["none"]
+labels = [figures.METHODS[name].label for name in NAMES]
 figures.show_table(
-    pd.DataFrame(
-        {
-            "encoding": figures.METHODS[name].label,
-            "kept (MB)": kept,
-            "kept / none": heavier[name],
-        }
-        for name, kept in of_layer.items()
-    ),
+    pd.DataFrame({"encoding": labels, "kept (MB)": of_layer, "kept / none": heavier}),
     caption="What one layer, with its MLP, keeps for the backward pass, eager. An "
     "encoding that needs an explicit softmax keeps numbers for every pair of tokens.",
     formats={"kept (MB)": ".1f", "kept / none": ".1f"},
