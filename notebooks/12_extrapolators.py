@@ -45,10 +45,8 @@ LOOKS = figures.RULES
 
 # %% tags=["hide-input"]
 extrapolation = experiments.get("extrapolation")
-runs, fits, long_runs = (
-    experiments.get(name).table(profile)
-    for name in ("extrapolation", "fitted_rows", "matched_loss")
-)
+ASKED = ("extrapolation", "fitted_rows", "matched_loss")
+runs, fits, long_runs = (experiments.get(name).table(profile) for name in ASKED)
 of_runs, of_fits, of_long = map(RunTable, (runs, fits, long_runs))
 mean, difference = of_runs.mean, of_runs.minus
 mean_of, NOT_RUN = chapter_numbers.mean_of, chapter_numbers.NOT_RUN
@@ -288,9 +286,8 @@ numbers["alibi_cliff"] = 1 - float(fade[0])
 positions = torch.arange(3 * L)
 fig, axes = plt.subplots(2, 3, figsize=(8.4, 5.2), sharex=True, sharey=True)
 panels = {name: LOOKS[name].label for name in SOURCE_METHODS}
-for ax, (name, title) in zip(
-    axes.flat, (panels | {"reflect": "control: reflect"}).items(), strict=True
-):
+panels["reflect"] = "control: reflect"
+for ax, (name, title) in zip(axes.flat, panels.items(), strict=True):
     likeness = read(table) @ read(extrapolate(table, positions, name)).T
     look = {"cmap": "RdBu_r", "vmin": -1, "vmax": 1, "interpolation": "none"}
     image = ax.imshow(likeness, origin="lower", aspect="auto", **look)
