@@ -326,10 +326,8 @@ numbers["cyclic_least"], numbers["cyclic_most"] = (
 # `@-@`, `@,@` and `@.@` inside words and numbers. These *marks* are easy to guess, so they are counted separately.
 
 # %% tags=["hide-input"]
-whole, tight = (
-    experiments.get("extrapolation_wikitext").by_bin(profile, scope)
-    for scope in ("part", "tight")
-)
+on_articles = experiments.get("extrapolation_wikitext")
+whole, tight = (on_articles.by_bin(profile, scope) for scope in ("part", "tight"))
 
 
 def last_bin(rows, method, reading, column):
