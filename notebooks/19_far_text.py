@@ -218,14 +218,12 @@ SMALL = {
 }
 FOUND = {"4L to 8L back": "{}:far/native", "last L": "{}:near/native"}
 on_gpu = RunTable(gpu)
-sizes = [
-    made.grid(SMALL, FOUND, ".2f").rename(
-        columns={head: f"{size}: {head}" for head in FOUND}
-    )
+small, larger = (
+    made.grid(SMALL, {f"{size}: {head}": one for head, one in FOUND.items()}, ".2f")
     for size, made in {"small": of["needle"], "larger": on_gpu}.items()
-]
+)
 figures.show_table(
-    sizes[0].merge(sizes[1], on="method"),
+    small.merge(larger, on="method"),
     caption="The small separated model misses needles near the end of a text; the "
     "larger one does not. Share of digits found in texts of 8L, by how far "
     "back they are: the small models of this page in six seeds, the larger "
