@@ -1,15 +1,3 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # 2. Absolute positions: waves and tables
 #
@@ -157,14 +145,6 @@ figures.show(
 # :dedent:
 # ```
 
-# %% tags=["hide-input"]
-table = code(torch.arange(40), 10)  # [N, dim]
-for i in range(40):
-    for m in range(5):
-        angle = i * base ** (-2 * m / 10)
-        assert abs(table[i, 2 * m] - math.sin(angle)) < 1e-14
-        assert abs(table[i, 2 * m + 1] - math.cos(angle)) < 1e-14
-assert table[0].tolist() == [0.0, 1.0] * 5
 
 # %% tags=["hide-input"]
 fig, ax = plt.subplots(figsize=(7.4, 3.2))

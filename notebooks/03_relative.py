@@ -1,15 +1,3 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # 3. Relative positions: Shaw and Transformer-XL
 #
@@ -73,25 +61,22 @@ def noise(*shape):
 # %% tags=["hide-input"]
 clipping = experiments.get("shaw_clip")
 sweep = clipping.table(profile)
+of_clips = RunTable(sweep)
 numbers["clip_laptop_runs"] = len(clipping.grid("laptop"))
+WHOLE = f"{shaw_clip.UNCLIPPED}:val_bits"
 
 
-def costs_of_hiding(kept=""):
-    """What the unclipped model loses through each window: one value a seed."""
-    of = partial(RunTable(sweep).values, shaw_clip.UNCLIPPED)
+def above_unclipped(asked):
+    """What is lost against the unclipped model at each distance: one value a seed."""
+    unclipped = f"{WHOLE}_per_byte"
     return {
-        one: of(f"val_bits_window_{one}{kept}") - of("val_bits_per_byte")
-        for one in shaw_clip.CLIPS
+        one: of_clips.minus(asked.format(one), unclipped) for one in shaw_clip.CLIPS
     }
 
 
-clipped = {  # what each clip costs compared with no clip: one value a seed
-    one: RunTable(sweep).difference(
-        f"keys-{one}", shaw_clip.UNCLIPPED, "val_bits_per_byte"
-    )
-    for one in shaw_clip.CLIPS
-}
-hidden, but_first = costs_of_hiding(), costs_of_hiding("_sinks")
+clipped = above_unclipped("keys-{}:val_bits_per_byte")
+hidden = above_unclipped(WHOLE + "_window_{}")
+but_first = above_unclipped(WHOLE + "_window_{}_sinks")
 
 # %% tags=["hide-input"]
 level = [one for one in clipped if clipped[one].mean() < 0.03]

@@ -1,15 +1,3 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # 4. Rotation: RoPE
 #
@@ -409,11 +397,10 @@ print(f"same columns, other layout: scores differ by up to {difference:.1f}")
 # weights and four words:
 
 # %%
-words = ["I", "walk", "my", "dog"]
 torch.manual_seed(seed)
 config = TransformerConfig(Streams.dense(32), 2, 2, "rope", max_length=8)
 reader = LanguageModel(config, vocab_size=4).to(device).double().eval()
-long = torch.arange(4, device=device)[None]
+long = torch.arange(4, device=device)[None]  # "I walk my dog"
 short = long[:, 2:]  # "my dog"
 
 

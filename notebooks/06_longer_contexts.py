@@ -1,15 +1,3 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # 6. Longer contexts
 #
@@ -60,7 +48,8 @@ numbers = {}
 experiment = experiments.get("context_extension")
 runs = experiment.table(profile)
 have = runs[runs.status != "not run"]
-scores_of = RunTable(runs).values  # of a method, in a metric
+of = RunTable(runs)
+scores_of, over = of.values, of.minus
 # The size at which the methods were published; our own is smaller and says so.
 d, L, s = 64, 2048, 4
 # Normal numbers in float64, so that "equal" can mean "equal to rounding".
@@ -85,16 +74,11 @@ def curve(method, reading):
     return np.array([scores_of(method, f"{reading}/{at}").mean() for at in PLACES])
 
 
-def over(method, metric, other, bar):
-    """A metric of a method minus another one, seed by seed."""
-    return (scores_of(method, metric) - scores_of(other, bar)).dropna()
-
-
 def extremes(stage):
     """The lowest and the highest loss between 2L and 4L, in words."""
-    of = {look.label: curve(name, stage)[2] for name, look in LOOKS.items()}
-    ends = min(of, key=of.get), max(of, key=of.get)
-    return f"{stage}, from " + " to ".join(f"{label} {of[label]:.2f}" for label in ends)
+    at = {look.label: curve(name, stage)[2] for name, look in LOOKS.items()}
+    ends = min(at, key=at.get), max(at, key=at.get)
+    return f"{stage}, from " + " to ".join(f"{label} {at[label]:.2f}" for label in ends)
 
 
 window = curve("rope", "frozen-window")[2]
@@ -696,7 +680,7 @@ BESIDE = {
 }
 labels = {look.label: name for name, look in LOOKS.items()}
 figures.show_table(
-    RunTable(runs).grid(labels, BESIDE, "+.3f", head="frequencies"),
+    of.grid(labels, BESIDE, "+.3f", head="frequencies"),
     caption="Differences in bits per byte, seed by seed; negative is better. In the "
     "bin that ends at 4L unless another is named. A tuned model that uses "
     "more than L bytes of context would be below zero in the columns that "
@@ -706,29 +690,27 @@ figures.show_table(
 
 # %% tags=["hide-input"]
 pi = "position-interpolation"
-worse = over(pi, "tight/tuned-oracle/4x", "rope", "tight/oracle/4x")
+worse = over(f"{pi}:tight/tuned-oracle/4x", "rope:tight/oracle/4x")
 numbers["pi_worse"] = chapter_numbers.mean_of(worse)
-
-# %% tags=["hide-input"]
 LATE = ("yarn", "llama3", "raised-base")
 (extended,) = one_run.measures
 rates = sorted(tuning.learning_rate for tuning in extended.tunings)
 if profile == "laptop" and len(have) == len(runs):  # what is said of the records below
     for name in LOOKS:
-        lead = over(name, "tuned/16x", "rope", "tuned/16x")
+        lead = over(f"{name}:tuned/16x", "rope:tuned/16x")
         assert name == "rope" or (lead > 0).all(), "plain RoPE, tuned, reads on best"
-        behind_it = over(name, "frozen/4x", "rope", "frozen-window/4x")
+        behind_it = over(f"{name}:frozen/4x", "rope:frozen-window/4x")
         assert (behind_it > 0).all(), "the window is ahead, in every seed"
         assert curve(name, "tuned")[4] > curve(name, "tuned")[2], "they lose more past"
-    assert (over("rope", "tuned-window/16x", "rope", "tuned/16x") < 0).all()
+    assert (over("rope:tuned-window/16x", "rope:tuned/16x") < 0).all()
     for_16 = {name: scores_of(name, "frozen-16/16x").mean() for name in LOOKS}
     assert pd.Series(for_16).idxmin() == "yarn"
     for name in LATE:
-        assert (over("rope", "tuned/4x", name, "tuned/4x") > 0).all()
-        of_window = over(name, "tuned/4x", "rope", "frozen-window/4x")
+        assert (over("rope:tuned/4x", f"{name}:tuned/4x") > 0).all()
+        of_window = over(f"{name}:tuned/4x", "rope:frozen-window/4x")
         assert of_window.abs().mean() < 0.02, "no more than the window gives"
         assert (scores_of(name, "tuning_rate") == rates[0]).all()
-    assert (over("rope", "tuned/4x", pi, "tuned/4x") < 0).all()
+    assert (over("rope:tuned/4x", f"{pi}:tuned/4x") < 0).all()
     assert (scores_of(pi, "tuning_rate") == rates[-1]).all()
     shorter = RunTable(experiments.get("extrapolation").table(profile))
     counted = shorter.values("rope", "unigram_bits_per_byte").mean()

@@ -1,15 +1,3 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # 9. The split MLP and the split norm
 #
@@ -92,13 +80,11 @@ numbers["frozen_jacobian_joint_mlp"] = min(leaks["joint MLP"])
 fig, ax = plt.subplots(figsize=(7.0, 3.0))
 floor = 3e-4
 for row, values in enumerate(leaks.values()):
-    values = np.array(values)
-    leaking = values.max() > 0
-    colour = figures.MIXED if leaking else figures.POS
-    dots = {"color": colour, "alpha": 0.5}
-    ax.plot(np.where(values > 0, values, floor), [-row] * len(values), "o", **dots)
-    bar = {"color": colour, "markersize": 20, "markeredgewidth": 2.4}
-    ax.plot(max(np.median(values), floor), -row, "|", **bar)
+    values = np.maximum(values, floor)
+    look = {"color": figures.MIXED if values.max() > floor else figures.POS}
+    ax.plot(values, [-row] * len(values), "o", alpha=0.5, **look)
+    bar = {"markersize": 20, "markeredgewidth": 2.4}
+    ax.plot(np.median(values), -row, "|", **bar, **look)
 ax.axvspan(floor / 2, floor * 2, color=figures.FAINT, alpha=0.15, linewidth=0)
 ax.set_xscale("log")
 ax.set_xlim(floor / 2, 12)
@@ -392,8 +378,6 @@ ax.set_xscale("log")
 shapes.mark(ax, 1, "as is", height=1.03)
 ax.set(xlabel="scale $c$ of the position vector", ylim=(0, 1.05))
 ax.set_ylabel(r"size of $\mathrm{norm}(c\,p)$")
-
-
 look = {"color": figures.METHODS["sinusoidal"].colour, "va": "center"}
 ax.text(7e-4, 0.75, "sinusoid", ha="right", **look)
 ax.text(1.6, 0.45, "fresh\nlearned\ntable", color="#2a86bd", ha="left", va="center")

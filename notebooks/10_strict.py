@@ -1,15 +1,3 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # 10. The strict variant
 #
@@ -41,18 +29,18 @@ from sepnb.analysis.isolation import jacobian, leak
 from sepnb.data import text as texts
 from sepnb.encodings import alibi_bias, alibi_slopes
 from sepnb.experiments import language_modelling as lm
-from sepnb.experiments.methods import model_config
+from sepnb.experiments.methods import model_config, run_of
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.plots import diagrams, figures, shapes
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
 from sepnb.streams import Streams
-from sepnb.training import TrainingConfig, train
+from sepnb.training import train
 
 figures.use_style()
 # The profile chooses sizes; every profile runs the same code.
 n_tokens, n_seeds = {"smoke": (5, 3), "laptop": (8, 8), "gpu": (12, 16)}[profile]
-D, H = 32, 4
+H = 4
 numbers = {}
 
 # %% tags=["hide-input"]
@@ -384,17 +372,13 @@ assert with_tables < 1e-12 < 1e-3 < without
 # four does training use? We train a tiny strict model with a sinusoid for a few seconds and look.
 
 # %%
-small = lm.SIZES["smoke"]
-config = replace(model_config("strict-sinusoidal", small), n_layers=3)
-library = texts.load(small.text.name)
-sizes = {"batch_size": small.batch_size, "length": small.length, "steps": small.steps}
-torch.manual_seed(seed)
-trained = LanguageModel(config)
-batches = texts.sample_batches(library.train, seed=seed, **sizes)
-schedule = TrainingConfig(**sizes, learning_rate=4e-3)
-losses = np.array(train(trained, batches, schedule, device=device)) / np.log(2)
+run = run_of("demo", "smoke", "strict-sinusoidal", seed, 4e-3)
+run = replace(run, model=replace(run.model, n_layers=3))
+trained, config = run.build(), run.model
+losses = train(trained, run.batches(), run.training, device=device)
+losses = np.array(losses) / np.log(2)
 trained.eval().requires_grad_(False)
-N, d = small.length, config.head_width
+N, d = run.training.length, config.head_width
 print(f"training loss: {losses[0]:.2f} to {losses[-10:].mean():.2f} bits per byte")
 
 # %%
@@ -411,7 +395,7 @@ causal = torch.ones(N, N, dtype=torch.bool).tril()
 # the row constant $\alpha_i$, so the answer is the share of the variance *within rows* that the function $\beta$ of the distance explains.
 
 
-# %% tags=["hide-input"]
+# %%
 def explained(scores):
     """What explains causal scores `[N, N]` within rows: the nearest function of the
     distance; the shares of variance of it, of a line, of a function of the key."""
@@ -444,7 +428,7 @@ assert min(shares.values()) > 1 - 1e-9, "ALiBi: a line, and also a function of t
 shares = explained(prescribed.square())[1]
 assert shares["distance"] > 1 - 1e-9 > max(shares["line"], shares["key"]) + 0.01
 
-# %% tags=["hide-input"]
+# %%
 fitted = [[explained(bias) for bias in layer] for layer in biases]
 untrained = LanguageModel(config).to(device).requires_grad_(False)
 last = untrained.position_tables(N).tables[2]
@@ -501,7 +485,8 @@ figures.show(
 # The next table measures the four terms of {eq}`eq-strict-terms` on real text, each without its row means:
 
 # %% tags=["hide-input"]
-windows = texts.windows(library.validation, length=N, per_document=2048).tokens[:8, :-1]
+held_out = texts.load(run.data.name).validation
+windows = texts.windows(held_out, length=N, per_document=2048).tokens[:8, :-1]
 tokens = torch.from_numpy(windows.astype(np.int64)).to(device)
 logits, from_text = dense_with_tables(trained, tokens, tables)
 torch.testing.assert_close(logits, trained(tokens), rtol=0, atol=1e-3)
@@ -551,7 +536,7 @@ numbers["spread_position_position"] = last["position, position"]
 # in every block shows for how many tokens each stream is really computed.
 
 
-# %% tags=["hide-input"]
+# %%
 def computed(model, *given, **more):
     """Tokens that the blocks compute in one call, per stream: pos, sem."""
     count = Counter()
@@ -661,7 +646,7 @@ def held(model, batch):
     return cache.numel()
 
 
-# %% tags=["hide-input"]
+# %%
 width, d_pos, n = config.streams.d_model, config.streams.widths["pos"], config.n_layers
 dense = replace(config, streams=Streams.dense(width), mode="separated")
 plain = LanguageModel(dense).to(device)
@@ -750,12 +735,9 @@ for name, fields in wrong.items():
 # %% tags=["hide-input"]
 table = experiments.get("extrapolation").table(profile)
 of = RunTable(table)
-pairs = {
-    "learned": ("strict-learned", "separated-learned"),
-    "sinusoidal": ("strict-sinusoidal", "separated-sinusoidal"),
-}
 differences = {
-    name: of.difference(*pair, "bits_per_byte") for name, pair in pairs.items()
+    name: of.difference(f"strict-{name}", f"separated-{name}", "bits_per_byte")
+    for name in ("learned", "sinusoidal")
 }
 rows = {
     name: [(values, figures.METHODS[f"strict-{name}"])]
@@ -811,10 +793,9 @@ for at in sorted({round(cost[name], -3) for name in shown}):
     levels = figures.spread(wanted, 11 * fig.dpi / 72)
     for name, level in zip(group, levels, strict=True):
         place = (cost[name], ax.transData.inverted().transform((0, level))[1])
-        about = {"textcoords": "offset points", "va": "center", "fontsize": 9}
-        look, left = figures.METHODS[name], name.startswith("strict")
-        about |= {"ha": "right" if left else "left", "color": look.colour}
-        ax.annotate(look.label, place, (-8 if left else 8, 0), **about)
+        look, aside = figures.METHODS[name], -8 if name.startswith("strict") else 8
+        about = {"color": look.colour, "fontsize": 9}
+        shapes.beside(ax, look.label, place, (aside, 0), **about)
 share = cost["strict-sinusoidal"] / cost["rope"]
 apart = text_of([means["strict-sinusoidal"] - means["rope"]])
 figures.show(

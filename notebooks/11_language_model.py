@@ -1,15 +1,3 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # 11. The separated language model
 #
@@ -45,34 +33,22 @@ from sepnb.experiments.ablation import COMPARED
 from sepnb.experiments.budget import BUDGETS
 from sepnb.experiments.budget import METHODS as KEY_MODELS
 from sepnb.experiments.in_window import METHODS
-from sepnb.experiments.methods import model_config
+from sepnb.experiments.methods import model_config, run_of
 from sepnb.experiments.scales import TABLES
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.models.dense import as_dense
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import NOT_RUN, RunTable, summarise, text_of
-from sepnb.training import TrainingConfig, train
+from sepnb.training import train
 
 figures.use_style()
 numbers = {}
 
 
 # %% tags=["hide-input"]
-def loaded(experiment: str) -> pd.DataFrame:
-    """The table of an experiment; scores that are not there yet are NaN."""
-    rows = experiments.get(experiment).table(profile)
-    for column in ("bits_per_byte", "block_parameters"):
-        if column not in rows:
-            rows[column] = np.nan
-    return rows
-
-
-budgets = loaded("budget")
-trained = budgets.dropna(subset=["bits_per_byte"])
-levels = {
-    cell: runs.bits_per_byte for cell, runs in trained.groupby(["method", "budget"])
-}
+budgets = experiments.get("budget").table(profile)
+after = {n: RunTable(budgets[budgets.budget == n]) for n in BUDGETS}
 smaller = ablation.SIZES[profile]
 read = {
     n: steps * smaller.batch_size * smaller.length
@@ -95,6 +71,12 @@ def over_budgets(ax, seeds: dict[int, pd.Series], look: figures.Method, **line) 
     ax.set(xlabel="bytes read in training (log scale)")
 
 
+def rates(experiment: str) -> dict[str, float]:
+    """The learning rate of each method."""
+    runs = experiments.get(experiment).grid(profile)
+    return {run.method: run.training.learning_rate for run in runs}
+
+
 EQUAL_WIDTH = "separated minus dense, sinusoidal"
 EQUAL_COUNT = "widened to equal parameters, minus dense"
 GAPS = {
@@ -104,9 +86,9 @@ GAPS = {
     "RoPE minus separated sinusoidal": ("rope", "separated-sinusoidal"),
 }
 gaps = {
-    (name, n): RunTable(trained[trained.budget == n]).difference(*pair, "bits_per_byte")
+    (name, n): runs.difference(*pair, "bits_per_byte")
     for name, pair in GAPS.items()
-    for n in read
+    for n, runs in after.items()
 }
 
 # %% tags=["hide-input"]
@@ -118,7 +100,7 @@ for name, (a, _) in GAPS.items():
 ax.set(ylabel="difference (bits per byte)")
 ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=9)
 at_first, at_last = (
-    f"at {text_of(gaps.get((EQUAL_WIDTH, n), []))}" for n in (BUDGETS[0], BUDGETS[-1])
+    f"at {text_of(gaps[EQUAL_WIDTH, n])}" for n in (BUDGETS[0], BUDGETS[-1])
 )
 figures.show(
     fig,
@@ -138,10 +120,10 @@ KEYS = ("gain", "gain_wide", "strict_minus_separated", "rope_minus_separated")
 quoted = BUDGETS, BUDGETS[-1:], BUDGETS[-1:], BUDGETS[::2]
 for key, name, at in zip(KEYS, GAPS, quoted, strict=True):
     for n in at:
-        numbers[f"{key}_at_{n}x"] = text_of(gaps.get((name, n), []))
-at_end = RunTable(trained[trained.budget == BUDGETS[-1]])
-ends = at_end.difference("rope", "separated-sinusoidal-wide", "bits_per_byte")
-numbers[f"rope_minus_wide_at_{BUDGETS[-1]}x"] = text_of(ends)
+        numbers[f"{key}_at_{n}x"] = text_of(gaps[name, n])
+last = BUDGETS[-1]
+ends = after[last].difference("rope", "separated-sinusoidal-wide", "bits_per_byte")
+numbers[f"rope_minus_wide_at_{last}x"] = text_of(ends)
 
 # %% [markdown]
 # > **Question.** How do the losses of dense and separated language models compare inside the trained length, at equal width and at equal
@@ -255,21 +237,18 @@ library = text.load(small.text.name)
 held_out = text.windows(
     library.validation, length=small.length, per_document=small.text.validation_bytes
 )
-schedule = TrainingConfig(small.steps, small.batch_size, small.length, 4e-3)
-sizes = {"batch_size": small.batch_size, "length": small.length, "steps": small.steps}
 
 
-def live(config: TransformerConfig) -> float:
-    """Train a tiny model: its held-out loss in bits per byte."""
-    torch.manual_seed(seed)
-    model = LanguageModel(config)
-    batches = text.sample_batches(library.train, seed=seed, **sizes)
-    train(model, batches, schedule, device=device)
+def live(method: str, **changes) -> float:
+    """Train a tiny model of a method, changed: its held-out loss in bits per byte."""
+    run = run_of("demo", "smoke", method, seed, 4e-3)
+    model = replace(run, model=replace(run.model, **changes)).build()
+    train(model, run.batches(), run.training, device=device)
     return evaluate(model, held_out.tokens, device=device).bits_per_byte
 
 
 for method in ("learned", "separated-learned"):
-    held = live(model_config(method, small))
+    held = live(method)
     print(f"{method:17s} {held:.3f} bits per byte, held out")
 
 # %% [markdown]
@@ -284,15 +263,10 @@ for method in ("learned", "separated-learned"):
 
 
 # %%
-def drawn(method: str, std: float) -> float:
-    """Held-out bits per byte when token embeddings are drawn from N(0, std^2)."""
-    return live(replace(model_config(method, small), embedding_std=std))
-
-
 pair = ("sinusoidal", "separated-sinusoidal")
 by_std = pd.DataFrame({"method": [figures.METHODS[method].label for method in pair]})
 for std in (0.02, 0.5):
-    by_std[f"drawn at {std}"] = [drawn(method, std) for method in pair]
+    by_std[f"drawn at {std}"] = [live(method, embedding_std=std) for method in pair]
 by_std["gain"] = by_std["drawn at 0.02"] - by_std["drawn at 0.5"]
 for method, gain in zip(pair, by_std["gain"], strict=True):
     numbers[f"embedding_gain_{method.replace('-', '_')}"] = gain
@@ -316,22 +290,15 @@ figures.show_table(
 
 # %% tags=["hide-input"]
 scales = experiments.get("table_sweep")
-tried = scales.table(profile)
-tried["method"] = [run.method for run in scales.grid(profile)]
-tried["std"] = [scales.trial_of(run.resolved())[2] for run in scales.grid(profile)]
-tried = tried[(tried.status != "not run") & (tried.seed == 0)].reindex(
-    columns=["method", "std", "learning_rate", "val_bits_per_byte"]
-)
-lowest = tried.groupby(["method", "std"]).val_bits_per_byte.min()
+trials = [(*trial, loss) for trial, loss in scales.scores(profile).items()]
+tried = pd.DataFrame(trials, columns=["method", "rate", "std", "loss"])
+lowest = tried.groupby(["method", "std"]).loss.min()
 LOUDNESS = ("quieter", "quiet", "between", "loud", "louder")
 STDS = {
     "table": dict(zip((0.005, 0.02, 0.1, 0.5, 1.0), LOUDNESS, strict=True)),
     "tokens": dict(zip((2.0, 1.0, 0.5, 0.25), LOUDNESS[1:], strict=True)),
 }
-used = {
-    run.method: run.training.learning_rate
-    for run in experiments.get("in_window").grid(profile)
-}
+used = rates("in_window")
 
 
 def by_loudness(method: str) -> pd.Series:
@@ -350,10 +317,8 @@ if profile == "laptop" and loudness.loc[:, "quiet":"loud"].notna().all(axis=None
     assert gained["separated-learned"] == 0, "the text says that it gains nothing"
     assert not (loudness["louder"] < loudness["loud"]).any(), "as is said"
 added = tried[tried.method == "sinusoidal"]
-at_its_rate = added[added.learning_rate == used["sinusoidal"]].val_bits_per_byte.min()
-numbers["sinusoid_rate_gain"] = chapter_numbers.mean_of(
-    [at_its_rate - added.val_bits_per_byte.min()]
-)
+gain = added[added.rate == used["sinusoidal"]].loss.min() - added.loss.min()
+numbers["sinusoid_rate_gain"] = chapter_numbers.mean_of([gain])
 listed = loudness.add_prefix("position ").reset_index(names="method")
 listed["method"] = [figures.METHODS[name].label for name in beside_content]
 figures.show_table(
@@ -387,21 +352,18 @@ figures.show_table(
 
 # %% tags=["hide-input"]
 table = experiments.get("in_window").table(profile)
-have = table[table.status != "not run"]
-score = RunTable(table).intervals("bits_per_byte")
-numbers["test_bytes"] = int(have.test_bytes.iloc[0]) if score else NOT_RUN
+within = RunTable(table)
+score = within.intervals("bits_per_byte")
+numbers["test_bytes"] = int(within.made.test_bytes.iloc[0]) if score else NOT_RUN
 numbers["bytes_seen"] = size.steps * size.batch_size * size.length
-FACTS = ["parameters", "block_parameters", "train_cpu_s"]
-facts = have.reindex(columns=["method", *FACTS]).groupby("method")[FACTS].median()
-facts = facts.reindex(METHODS).astype(float)
 results = pd.DataFrame(
     {
         "method": figures.METHODS[method].label,
         "bits per byte": str(score[method]),
         "seeds": score[method].seeds,
-        "block parameters": int(facts.block_parameters[method]),
-        "all parameters": int(facts.parameters[method]),
-        "CPU seconds": facts.train_cpu_s[method],
+        "block parameters": int(within.mean(method, "block_parameters")),
+        "all parameters": int(within.mean(method, "parameters")),
+        "CPU seconds": within.values(method, "train_cpu_s").median(),
         "rate": f"{used[method]:g}",
     }
     for method in sorted(score, key=lambda method: score[method].mean)
@@ -428,7 +390,7 @@ pairs = {
     "sinusoidal, equal width": ("separated-sinusoidal", "sinusoidal"),
     "sinusoidal, equal parameters": ("separated-sinusoidal-wide", "sinusoidal"),
 }
-minus = RunTable(table).difference
+minus = within.difference
 differences = {name: minus(*pair, "bits_per_byte") for name, pair in pairs.items()}
 for name, values in differences.items():
     print(f"{name:30s}", text_of(values, ".3f"))
@@ -509,29 +471,26 @@ figures.show(
 
 
 # %% tags=["hide-input"]
+factors = experiments.get("ablation").table(profile)
+of_factors = RunTable(factors)
+rate_of = rates("ablation")
+
+
 def effect(name: str) -> pd.Series:
     """A variant minus its reference, seed by seed; empty where either has not run."""
-    return RunTable(factors).difference(name, COMPARED[name].base, "bits_per_byte")
-
-
-factors = loaded("ablation")
-rate_of = {
-    run.method: run.training.learning_rate
-    for run in experiments.get("ablation").grid(profile)
-}
+    return of_factors.difference(name, COMPARED[name].base, "bits_per_byte")
 
 
 def told_of(name: str) -> dict[str, object]:
     """A row of the table: a variant, what it pays, its difference to its reference."""
     variant = COMPARED[name]
-    runs = factors[factors.method == name].dropna(subset=["bits_per_byte"])
     return {
         "reference": figures.title(variant.base) if variant.base else "",
         "change": variant.says,
-        "bits per byte": text_of(runs.bits_per_byte, ".3f"),
+        "bits per byte": of_factors.text(name, "bits_per_byte"),
         "minus the reference": text_of(effect(name)) if variant.base else "",
-        "seeds": len(runs),
-        "block parameters": runs.block_parameters.median(),
+        "seeds": len(of_factors.values(name, "bits_per_byte")),
+        "block parameters": of_factors.mean(name, "block_parameters"),
         "rate": f"{rate_of[name]:g}" if name in rate_of else "",
     }
 
@@ -650,19 +609,19 @@ print(f"{own:,} weights, written out {full:,}")
 
 # %% tags=["hide-input"]
 opened = experiments.get("opened_text").table(profile)
-after = RunTable(opened)
+of_opened = RunTable(opened)
 JOINED = "separated-sinusoidal-joint-norm"
 WHERE = {"values": "value", "outputs": "output", "MLP, up": "up", "MLP, down": "down"}
 beside = {
-    says: after.values(f"{JOINED}/opened", f"beside/{key}")
+    says: of_opened.values(f"{JOINED}/opened", f"beside/{key}")
     for says, key in WHERE.items()
 }
 area = sum(width**2 for width in streams.widths.values()) / streams.d_model**2
 numbers["beside_by_area"] = f"{1 - area:.0%}"
 figures.show_table(
     pd.DataFrame(
-        {"model": says, "bits per byte": after.text(name, column)}
-        | {"weights": f"{after.mean(name, 'parameters'):,.0f}"}
+        {"model": says, "bits per byte": of_opened.text(name, column)}
+        | {"weights": f"{of_opened.mean(name, 'parameters'):,.0f}"}
         | {
             head: text_of(share if opens else [], ".1%") if opens else "0"
             for head, share in beside.items()
@@ -732,7 +691,7 @@ figures.show(
 # with as many parameters as RoPE's model. All were trained sixteen times as long as the shortest training below.
 
 # %% tags=["hide-input"]
-long_runs = loaded("matched_loss")
+long_runs = experiments.get("matched_loss").table(profile)
 TWINS = ("rope", "untied-constant", "untied", "untied-constant-wide", "tupe")
 of_twins = RunTable(long_runs)
 twins = of_twins.grid(
@@ -767,7 +726,7 @@ figures.show_table(
 # order is *budget-dependent*.
 
 # %% tags=["hide-input"]
-whole = [m for m in RANKED if all((m, n) in levels for n in read)]
+whole = [m for m in RANKED if all(len(runs.seeds(m)) for runs in after.values())]
 
 
 def pairs_in_words(pairs: list[tuple[str, str]]) -> str:
@@ -781,15 +740,14 @@ def pairs_in_words(pairs: list[tuple[str, str]]) -> str:
 # %% tags=["hide-input"]
 turned, settled = [], []
 if len(whole) > 1:
-    standing = places(trained, whole)
+    standing = places(budgets.dropna(subset=["bits_per_byte"]), whole)
     means = standing.groupby(["a", "b"], sort=False)["difference"]
     both_signs = means.agg(lambda values: len(set(np.sign(values))) > 1)
     turned, settled = list(both_signs[both_signs].index), exchanges(standing)
 fig, ax = plt.subplots(figsize=(6.8, 4.0))
 for method in KEY_MODELS:
-    over = {n: RunTable(trained[trained.budget == n]) for n in read}
-    own = {n: of.difference(method, "rope", "bits_per_byte") for n, of in over.items()}
-    over_budgets(ax, own, figures.METHODS[method])
+    over = {n: after[n].difference(method, "rope", "bits_per_byte") for n in read}
+    over_budgets(ax, over, figures.METHODS[method])
 ax.set(ylabel="bits per byte minus RoPE's")
 figures.label_lines(ax)
 figures.show(
@@ -888,7 +846,7 @@ figures.show_table(
 figures.show_table(
     pd.DataFrame(
         {"method": figures.METHODS[method].label}
-        | {f"{n}x": text_of(levels.get((method, n), []), ".3f") for n in BUDGETS}
+        | {f"{n}x": runs.text(method, "bits_per_byte") for n, runs in after.items()}
         for method in KEY_MODELS
     ),
     caption="Test bits per byte after one, four and sixteen times the shortest "

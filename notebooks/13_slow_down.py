@@ -1,15 +1,3 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # 13. Slow positions down
 #
@@ -38,6 +26,7 @@ seed = 0
 device = "cpu"
 
 # %% tags=["hide-input"]
+from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -90,57 +79,42 @@ def fast(name):
     return int((run.training.length * waves >= 2 * np.pi).sum())
 
 
-ADDED_LOOK, OWN_LOOK, SPLIT_LOOK = (
-    {"color": figures.METHODS[name].colour} for name in (ADDED, NEXT_TO, SEPARATED)
-)
-RING = {"markerfacecolor": "none"}
-LINES = (
-    ("fewer waves", WAVES, "o", "-", -1, (-4, -44)),
-    ("larger base", BY_POWER, "s", DASHED, 0, (-2, 14)),
-)
-MARKS = (
-    ("the fastest", FASTEST, "D", (8, 0), ADDED_LOOK),
-    ("small content", STRONG, "v", (8, 4), ADDED_LOOK),
-    (
-        "next to the content",
-        NEXT_TO,
-        figures.METHODS[NEXT_TO].marker,
-        (8, -4),
-        OWN_LOOK,
-    ),
-    ("separated", SEPARATED, figures.METHODS[SEPARATED].marker, (8, 0), SPLIT_LOOK),
-    ("constant", CONSTANT, "o", (8, 11), SPLIT_LOOK | RING),
-)
-SUMS = [name for _, family, *_ in LINES for name in family.values()]
-TURNS = {name: fast(name) for name in (*SUMS, *(mark[1] for mark in MARKS))}
+LINES = {  # dense models, of fewer waves or a larger base: look, place of the name
+    "fewer waves": (WAVES, "o", "-", -1, (-4, -44), "right"),
+    "larger base": (BY_POWER, "s", DASHED, 0, (-2, 14), "left"),
+}
+MARKS = {  # single models: whose colour they have, marker, place of the name
+    "the fastest": (FASTEST, ADDED, "D", (8, 0)),
+    "small content": (STRONG, ADDED, "v", (8, 4)),
+    "next to the content": (NEXT_TO, NEXT_TO, ">", (8, -4)),
+    "separated": (SEPARATED, SEPARATED, "o", (8, 0)),
+    "constant": (CONSTANT, SEPARATED, "o", (8, 11)),
+}
+SUMS = [*WAVES.values(), *BY_POWER.values()]
+TURNS = {name: fast(name) for name in (*SUMS, *(name for name, *_ in MARKS.values()))}
 fig, ax = plt.subplots(figsize=(6.6, 3.9))
-for says, family, marker, dash, at, beside in LINES:
+colour = figures.METHODS[ADDED].colour
+for says, (family, marker, dash, end, offset, ha) in LINES.items():
     names = sorted(family.values(), key=TURNS.get)
     each = pd.DataFrame({TURNS[name]: left.values(name, AT) for name in names})
-    for _, of_seed in each.iterrows():
-        ax.plot(of_seed, alpha=0.3, label="_", linewidth=0.6, ls=dash, **ADDED_LOOK)
     if len(each):
-        look = [(*ADDED_LOOK.values(), marker, dash)]
+        ax.plot(each.T, color=colour, ls=dash, alpha=0.3, linewidth=0.6, label="_")
         means = each.mean()
-        shapes.curves(ax, means.index, {"_": means}, look)
-        named = {"textcoords": "offset points", "va": "center", "zorder": 9}
-        named["ha"] = "left" if at == 0 else "right"
-        ax.annotate(
-            says, (means.index[at], means.iloc[at]), beside, **named, **ADDED_LOOK
-        )
-for says, name, marker, beside, look in MARKS:
-    values = left.values(name, AT)
-    ax.plot([TURNS[name]] * len(values), values, ".", alpha=0.4, label="_", **look)
+        shapes.curves(ax, means.index, {"_": means}, [(colour, marker, dash)])
+        at = means.index[end], means.iloc[end]
+        shapes.beside(ax, says, at, offset, ha=ha, color=colour, zorder=9)
+for says, (name, hue, marker, offset) in MARKS.items():
+    values, look = left.values(name, AT), {"color": figures.METHODS[hue].colour}
+    ring = {"markerfacecolor": "none"} if name == CONSTANT else {}
+    dots = {"label": "_"} | look | ring
+    ax.plot([TURNS[name]] * len(values), values, ".", alpha=0.4, **dots)
     if len(values):
         at = TURNS[name], values.mean()
-        ax.plot(*at, marker, linewidth=0, label="_", **look)
-        where = {"textcoords": "offset points", "va": "center"}
-        where["ha"] = "left" if beside[0] > 0 else "right"
-        ax.annotate(says, at, beside, color=look["color"], **where)
+        ax.plot(*at, marker, linewidth=0, **dots)
+        shapes.beside(ax, says, at, offset, **look)
 ax.set_xticks(sorted({*TURNS.values()}))
-if (level := ladder.mean("rope", AT)) == level:
-    ends = [min(TURNS.values()), max(TURNS.values())]
-    ax.plot(ends, [level] * 2, ":", color=figures.FAINT, label="RoPE")
+ends = min(TURNS.values()), max(TURNS.values())
+ax.plot(ends, [ladder.mean("rope", AT)] * 2, ":", color=figures.FAINT, label="RoPE")
 ax.set_xlabel("fast waves of the sinusoid")
 ax.set_ylabel("bits per byte over\nits sliding window")
 figures.label_lines(ax)
@@ -432,12 +406,8 @@ numbers["position_share"] = position / weights  # of the separated model
 # concatenated one.
 
 # %% tags=["hide-input"]
-before_tuning = pd.concat(
-    [
-        experiments.get(n).rows(profile, "reading")
-        for n in ("stretched_text", "ladder_text")
-    ]
-)
+untuned = "stretched_text", "ladder_text"
+before_tuning = pd.concat(experiments.get(n).rows(profile, "reading") for n in untuned)
 after_tuning = experiments.get("adapted_text").rows(profile, "reading")
 continued = RunTable(experiments.get("extrapolation").table(profile))
 BINS = (1, 2, 4, 8)
@@ -475,9 +445,8 @@ for says, name in (BY_POSITION | {"added to a quarter": QUARTER}).items():
     before = over_window(before_tuning, name)
     tuned_one = over_window(after_tuning, f"{TUNED[name]}-one-factor")
     for ax, found in ((alone, before), (near, tuned_one)):
-        for _, each in found.iterrows():
-            ax.plot(BINS, each, color=look[0], linewidth=0.7, alpha=0.4, label="_")
         if len(found):
+            ax.plot(BINS, found.T, color=look[0], linewidth=0.7, alpha=0.4, label="_")
             shapes.curves(ax, BINS, {says: found.mean()}, [look])
 near.axhline(0.03, color=figures.FAINT, linewidth=1, linestyle=":")
 for ax, title in ((alone, "slowed down"), (near, "slowed down and tuned")):
@@ -542,36 +511,34 @@ figures.show_table(
 
 # %% tags=["hide-cell"]
 if profile == "laptop" and len(tuned.made):  # what the sentences on novels say
-    numbers_of = {n: tuned.mean(n, "tuned_numbers") for n in tuned.frame["method"]}
-    position = numbers_of[f"{BESIDE}-one-factor"]
-    adapter = numbers_of["sinusoidal/low-rank-one-factor"]
+    number = partial(tuned.mean, metric="tuned_numbers")
+    inner = partial(tuned.mean, metric="oracle/1x")
+    at_8, at_16 = (partial(tuned.mean, metric=f"gap/slowed/{k}x") for k in (8, 16))
+    loss = {name: left.mean(name, AT) for name in left.made["method"]}
+    position = number(f"{BESIDE}-one-factor")
+    adapter = number("sinusoidal/low-rank-one-factor")
     assert 1.8 < adapter / position < 1.95, "nearly twice as many"
-    assert round(numbers_of["rope/maps-one-factor"] / position) == 4
-    least = min(numbers_of[name] for name in ADAPTED.values())
-    assert numbers_of[f"{CONSTANT}/position-one-factor"] == least
-    assert tuned.mean("sinusoidal/all-one-factor", AT) < 0.01, "loses nothing"
-    inner = [
-        tuned.mean(n, "oracle/1x") for n in ("rope/maps", "sinusoidal/all-one-factor")
-    ]
-    assert inner[0] < left.mean(NEXT_TO, "oracle/1x") < inner[1]
-    unslowed = [tuned.mean(f"{BESIDE}-not-slowed", f"gap/slowed/{k}x") for k in (8, 16)]
-    assert unslowed[0] < 0.02 and unslowed[1] > 0.5, "nearly suffices; breaks"
-    few = [
-        tuned.mean(f"{TUNED[QUARTER]}-not-slowed", f"gap/slowed/{k}x") for k in (8, 16)
-    ]
-    assert few[0] > 0.1 and few[1] > 0.5, "not even at the length of the tuning"
+    assert round(number("rope/maps-one-factor") / position) == 4
+    least = min(map(number, ADAPTED.values()))
+    assert number(f"{CONSTANT}/position-one-factor") == least
+    assert at_8("sinusoidal/all-one-factor") < 0.01, "loses nothing"
+    beside = left.mean(NEXT_TO, "oracle/1x")
+    assert inner("rope/maps") < beside < inner("sinusoidal/all-one-factor")
+    unslowed, few = f"{BESIDE}-not-slowed", f"{TUNED[QUARTER]}-not-slowed"
+    assert at_8(unslowed) < 0.02 and at_16(unslowed) > 0.5, "nearly suffices; breaks"
+    assert at_8(few) > 0.1 and at_16(few) > 0.5, "not even at the length of the tuning"
     natives = [left.mean(name, "gap/native/8x") for name in FOUR[:3]]
     assert min(*natives, ladder.mean("rope", "gap/native/8x")) > 1.9
-    separated, beside, added, control = (left.mean(n, AT) for n in (*FOUR[:3], QUARTER))
+    separated, beside, added, control = map(loss.get, (*FOUR[:3], QUARTER))
     assert 0.64 < (added - control) / (added - beside) < 0.72, "two thirds of the way"
     assert ladder.mean(EQUAL, AT) > separated, "a wider one does not lose less"
     wide, rope = (ladder.mean(name, "parameters") for name in (EQUAL, "rope"))
     assert 1 < wide / rope < 1.05
     assert 0.03 < ladder.mean("rope", AT) < beside < ladder.mean("rope", AT) + 0.1
-    assert 0.45 < left.mean(WAVES[2], AT) / added < 0.55, "half of the loss"
+    assert 0.45 < loss[WAVES[2]] / added < 0.55, "half of the loss"
     inside = [left.mean(name, "bits_per_byte") for name in WAVES.values()]
     assert max(inside) == inside[0], "fewer waves cost nothing"
-    assert abs(left.mean(FASTEST, AT) - added) < 0.15, "about as much"
+    assert abs(loss[FASTEST] - added) < 0.15, "about as much"
     ways = [READINGS[int(n)].removesuffix("-log") for n in left.made["reading"]]
     assert np.mean([way == "yarn" for way in ways]) > 0.9, "most"
     how_read = novels.rows(profile, "slowed")
@@ -580,7 +547,7 @@ if profile == "laptop" and len(tuned.made):  # what the sentences on novels say
     assert alike.min() > 4 and np.ptp(alike) < 0.2, "every model fails"
     assert [TURNS[name] for name in SUMS] == [21, 11, 6, 3] * 2 and TURNS[FASTEST] == 16
     for family in (WAVES, BY_POWER):
-        least = min(family.values(), key=lambda name: left.mean(name, AT))
+        least = min(family.values(), key=loss.get)
         assert TURNS[least] in (6, 11), "least with six to eleven"
     longer = RunTable(experiments.get("stretched_text_longer").table(profile))
     for name in (ADDED, SLOWER, QUARTER):

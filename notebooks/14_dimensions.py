@@ -1,15 +1,3 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # 14. How many dimensions does position need?
 #
@@ -87,6 +75,10 @@ DASHES = {
     "rope-half": (0, (5, 1.5, 1, 1.5)),
     "rope": (0, (1, 1.2)),
 }
+LINES = {
+    name: look.line(linestyle=dash, label=SHARES[name]) for name, dash in DASHES.items()
+}
+LINES["forgetting"] = figures.METHODS["forgetting"].line(linestyle="-")
 
 # %% tags=["hide-input"]
 TASKS = "a value written once", "the latest of several values"
@@ -357,14 +349,10 @@ figures.show(
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 2, figsize=(9.6, 3.5), sharey=True)
 for ax, title, table in zip(axes, TASKS, (found, newest), strict=True):
-    for name, dash in DASHES.items():
+    for name, line in LINES.items():
         if len(table.values(name, "accuracy/native/1x")):
             means = [table.mean(name, f"accuracy/native/{times}x") for times in TIMES]
-            label = SHARES[name]
-            ax.plot(TIMES, means, **look.line(linestyle=dash, label=label))
-    if len(table.values("forgetting", "accuracy/native/1x")):
-        means = [table.mean("forgetting", f"accuracy/native/{n}x") for n in TIMES]
-        ax.plot(TIMES, means, **figures.METHODS["forgetting"].line(linestyle="-"))
+            ax.plot(TIMES, means, **line)
     ax.set_xscale("log", base=2)
     ax.set_xticks(TIMES, ["L", *(f"{times}L" for times in TIMES[1:])])
     ax.set(xlabel="length of the text", ylim=(0, 1.05))
@@ -630,35 +618,30 @@ figures.show(
 
 # %% tags=["hide-cell"]
 # What the sentences say.
+NATIVE, SLOWED = "accuracy/native/16x", "accuracy/stretched/16x"
 if profile == "laptop" and {"rope-8th", "forgetting"} <= set(LATEST.values()):
-    at_16 = {name: newest.mean(name, "accuracy/native/16x") for name in LATEST.values()}
+    at_16 = {name: newest.mean(name, NATIVE) for name in LATEST.values()}
     above = {name for name in at_16 if at_16[name] > newest.mean(name, GUESS)}
     assert above == {"rope-8th", "p-rope-quarter", "forgetting"}
     assert at_16["forgetting"] < min(at_16["rope-8th"], at_16["p-rope-quarter"])
     at_8 = {name: newest.mean(name, "accuracy/native/8x") for name in LATEST.values()}
     assert max(at_8, key=at_8.get) == "forgetting"
-    lost = [
-        found.mean("forgetting", f"accuracy/{w}/16x") for w in ("native", "stretched")
-    ]
-    assert 0.25 < lost[0] - lost[1] < 0.4, "a third"
-    slow = {n: newest.mean(n, "accuracy/stretched/16x") for n in LATEST.values()}
-    assert all(
-        slow["forgetting"] < slow[n] for n in ("rope-partial", "rope-half", "rope")
-    )
-    both, one = (
-        newest.values(name, "accuracy/stretched/16x")
-        for name in ("rope", "rope-nope-2")
-    )
-    assert (both > one).all(), "each of the twelve"
+    lost = found.mean("forgetting", NATIVE) - found.mean("forgetting", SLOWED)
+    assert 0.25 < lost < 0.4, "a third"
+    slow = {name: newest.mean(name, SLOWED) for name in LATEST.values()}
+    shares = "rope-partial", "rope-half", "rope"
+    assert slow["forgetting"] < min(slow[name] for name in shares)
+    in_all = newest.minus(f"rope:{SLOWED}", f"rope-nope-2:{SLOWED}")
+    assert in_all.min() > 0, "each of the twelve"
     for of, names in ((newest, LATEST), (found, ROWS)):
-        slowed = [of.mean(name, "accuracy/stretched/16x") for name in names.values()]
-        assert of.mean("rope-partial", "accuracy/stretched/16x") == np.nanmax(slowed)
+        slowed = [of.mean(name, SLOWED) for name in names.values()]
+        assert of.mean("rope-partial", SLOWED) == np.nanmax(slowed)
 if profile == "laptop" and ran:
-    stopped = [
+    no_fast, no_slow = (
         [of.mean(ONE, f"accuracy/stopped-{n}/1x") for of in pairs] for n in (1, 2)
-    ]
-    assert stopped[1][1] < newest.mean(ONE, "chance/random source/1x") < stopped[0][1]
-    assert stopped[0][0] < stopped[0][1], "the fast pair matters more for recall"
+    )
+    assert no_slow[1] < newest.mean(ONE, "chance/random source/1x") < no_fast[1]
+    assert no_fast[0] < no_fast[1], "the fast pair matters more for recall"
     w = waves_of(2)
     assert abs(newness(w, read=w / [1, 16]) - newness(w, read=w / 16)) < 0.01
     for of in pairs:
@@ -796,14 +779,11 @@ figures.show_table(
 adapted = experiments.get("ladder_adapted_text").table(profile)
 after = RunTable(adapted)
 TUNED = {
-    f"RoPE on {share}": f"{name}/maps-one-factor"
-    for share, name in {
-        "all columns": "rope",
-        "1/4": "rope-partial",
-        "1/8": "rope-8th",
-    }.items()
+    "RoPE on all columns": "rope/maps-one-factor",
+    "RoPE on 1/4": "rope-partial/maps-one-factor",
+    "RoPE on 1/8": "rope-8th/maps-one-factor",
+    "RoPE in three of four layers": "rope-nope-4/maps-one-factor",
 }
-TUNED["RoPE in three of four layers"] = "rope-nope-4/maps-one-factor"
 FAR = {f"{k}L": f"{{}}:gap/slowed/{k}x:+.3f±" for k in (2, 8, 16)}
 figures.show_table(
     after.grid(TUNED, FAR | {"loss, 8L": "{}:slowed/8x:.2f±"}, head="model"),
@@ -871,11 +851,10 @@ if profile == "laptop" and len(after.made):  # what the sentences below say
 # %% tags=["hide-cell"]
 # What the sentences say.
 if profile == "laptop" and len(made) == len(SHARES):
-    slow = {
-        name: of.mean(name, "gap/slowed/8x") for name in (*list(SHARES)[1:], SEPARATED)
-    }
+    AT = "gap/slowed/8x"
+    slow = {name: of.mean(name, AT) for name in (*list(SHARES)[1:], SEPARATED)}
     assert min(slow, key=slow.get) == "rope" and max(slow, key=slow.get) == SEPARATED
-    own = {share: of.mean(name, "gap/slowed/8x") for name, share in OWN.items()}
+    own = {share: of.mean(name, AT) for name, share in OWN.items()}
     assert slow["rope"] < own["1/8"] < own["1/2"] < own["1/4"] < own["1/16"]
     far = {name: of.mean(name, "gap/native/8x") for name in (*SHARES, SEPARATED)}
     assert min(far, key=far.get) == "none"
@@ -884,9 +863,8 @@ if profile == "laptop" and len(made) == len(SHARES):
     assert of.mean("rope", "slowed/8x") < of.mean("none", "native/8x")
     heard = [of.mean(name, "shuffled/8x") for name in ARMS.values()]
     assert np.nanmax(np.abs(heard)) < 0.01
-    RECALLED = [f"accuracy/{way}/16x" for way in ("native", "stretched")]
-    recalled = [found.mean(name, read) for name in ROWS.values() for read in RECALLED]
-    assert found.mean("forgetting", RECALLED[0]) == np.nanmax(recalled)
+    recalled = [found.mean(name, n) for name in ROWS.values() for n in (NATIVE, SLOWED)]
+    assert found.mean("forgetting", NATIVE) == np.nanmax(recalled)
     losses = [of.mean(name, "bits_per_byte") for name in ARMS.values()]
     assert of.mean("forgetting", "bits_per_byte") == np.nanmin(losses)
     for name in ("rope-nope-4", "rope-nope-2"):
@@ -993,18 +971,15 @@ assert whole // kept == 71
 # %% tags=["hide-cell"]
 # Solution. None: they depend on distances, or on the tokens between.
 text = torch.randint(256, (1, 20), generator=g)
-for encoding, more in ((RoPE(partial=1 / 4), {}), ("rope", {"nope_every": 2})):
+every_second = {"encoding": "rope", "nope_every": 2}
+gates = {"encoding": "forgetting"}
+for fields in ({"encoding": RoPE(partial=1 / 4)}, every_second, gates):
     torch.manual_seed(seed)
-    config = TransformerConfig(Streams.dense(32), 2, 4, encoding, **more)
+    config = TransformerConfig(Streams.dense(32), 2, 4, **fields)
     model = LanguageModel(config).double()
     with torch.no_grad():
         moved = model(text, torch.arange(500, 520)) - model(text)
     assert moved.abs().max() < 1e-9
-torch.manual_seed(seed)
-model = LanguageModel(TransformerConfig(Streams.dense(32), 2, 4, "forgetting")).double()
-with torch.no_grad():
-    moved = model(text, torch.arange(500, 520)) - model(text)
-assert moved.abs().max() < 1e-9
 
 # %% tags=["hide-cell"]
 chapter_numbers.publish("14_dimensions", numbers, profile=profile)

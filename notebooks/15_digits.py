@@ -1,15 +1,3 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # 15. Positions as digits
 #
@@ -85,10 +73,10 @@ fig, ax = plt.subplots(figsize=(7.2, 3.4))
 around = np.arange(380, 721)
 ax.plot(around, waves[around], color="#e69f00", label="sinusoid")
 ax.plot(around, seen[around], color=figures.POS, lw=1.2, label="untrained encoder")
-for p, side, shift in ((499, "right", -8), (600, "left", 8)):
+about = {"va": "baseline", "fontsize": 10, "weight": "bold"}
+for p, aside in ((499, -8), (600, 8)):
     ax.plot(p, seen[p], "o", color=figures.POS, markersize=7)
-    where = {"xytext": (shift, 5), "textcoords": "offset points", "ha": side}
-    ax.annotate(f"{p}", (p, seen[p]), **where, fontsize=10, weight="bold")
+    shapes.beside(ax, f"{p}", (p, seen[p]), (aside, 5), **about)
 hundreds = {"color": figures.FAINT, "lw": 0.8, "ls": ":", "zorder": 0}
 ax.vlines(range(400, 701, 100), 0, 1.06, **hundreds)
 ax.set(xlabel="position", xlim=(380, 720), ylim=(0, 1.06))

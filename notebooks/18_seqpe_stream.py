@@ -1,15 +1,3 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # 18. SeqPE as the position stream
 #
@@ -737,7 +725,6 @@ assert aligned_loss < 1e-12 and between_loss > 0.1
 assert (home @ turned.T - home @ home.T).abs().max() > 1
 print(f"at L {aligned_loss:.1e}, at L/2 {between_loss:.2f}")
 
-# %% [markdown]
 # %% tags=["hide-cell"]
 chapter_numbers.publish("18_seqpe_stream", numbers, profile=profile)
 

@@ -1,15 +1,3 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # 19. Is far text used?
 #
@@ -122,21 +110,19 @@ ROWS = {
     "dense, far positions": ("sinusoidal-{}", "native"),
     "separated, far positions": ("separated-{}", "native"),
 }
+HEIGHTS = range(len(ROWS))[::-1]
+ground = {"facecolor": figures.GROUND, "edgecolor": "none", "pad": 1}
 fig, axes = plt.subplots(1, 4, figsize=(9.2, 2.3), sharey=True)
 for ax, name in zip(axes, FOUR, strict=True):
-    rows, unlearned = {}, []
-    for label, (method, reader) in ROWS.items():
+    rows = {}
+    for height, (label, (method, reader)) in zip(HEIGHTS, ROWS.items(), strict=True):
         method = method.format(trained_far[name])
         values = of[name].values(method, f"far/{reader}")
         if shown.is_learned(tables[name], method) == "no":
-            unlearned.append(label)
+            ax.text(0.04, height, "not learned", va="center", fontsize=9, bbox=ground)
             values = []
         rows[label] = [(values, figures.METHODS[method])]
     figures.seed_rows(ax, rows, size=6)
-    for label in unlearned:
-        at = len(rows) - 1 - list(rows).index(label)
-        ground = {"facecolor": figures.GROUND, "edgecolor": "none", "pad": 1}
-        ax.text(0.04, at, "not learned", va="center", fontsize=9, bbox=ground)
     ax.axvline(chance(name)[8], color=figures.FAINT, linestyle=":", zorder=0.5)
     ax.set(xlim=(-0.03, 1.05), xticks=(0, 0.5, 1), xticklabels=("0", "50 %", "100 %"))
     ax.set_title(TITLES[name], fontsize=10.5)
@@ -232,14 +218,12 @@ SMALL = {
 }
 FOUND = {"4L to 8L back": "{}:far/native", "last L": "{}:near/native"}
 on_gpu = RunTable(gpu)
-sizes = [
-    made.grid(SMALL, FOUND, ".2f").rename(
-        columns={head: f"{size}: {head}" for head in FOUND}
-    )
+small, larger = (
+    made.grid(SMALL, {f"{size}: {head}": one for head, one in FOUND.items()}, ".2f")
     for size, made in {"small": of["needle"], "larger": on_gpu}.items()
-]
+)
 figures.show_table(
-    sizes[0].merge(sizes[1], on="method"),
+    small.merge(larger, on="method"),
     caption="The small separated model misses needles near the end of a text; the "
     "larger one does not. Share of digits found in texts of 8L, by how far "
     "back they are: the small models of this page in six seeds, the larger "
@@ -666,11 +650,8 @@ if profile == "laptop":
     assert min(near("alibi"), near("seqpe")) > 0.95 > 0.5 > near("rope")
     assert every("alibi") > every("seqpe") > every("rope")
     assert inside("separated-randomised") > 0.95 > inside("sinusoidal-randomised")
-    larger = [
-        on_gpu.mean(f"{one}-content-gap", "near/native")
-        for one in ("separated", "sinusoidal")
-    ]
-    assert larger[0] >= larger[1] > 0.95
+    larger = partial(on_gpu.mean, metric="near/native")
+    assert larger("separated-content-gap") >= larger("sinusoidal-content-gap") > 0.95
     assert far["questions"]("alibi") - guess["questions"] < answers.ABOVE_CHANCE
 
 # %% [markdown]
@@ -700,7 +681,6 @@ for words, answer in each_question(ask(300, 4 * L, seed=seed), babi.WORDS):
 print(f"first move: {np.mean(hits):.0%}")
 assert 0.5 < np.mean(hits) < 0.95
 
-# %% [markdown]
 # %% tags=["hide-cell"]
 chapter_numbers.publish("19_far_text", numbers, profile=profile)
 

@@ -1,15 +1,3 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # 20. Cost and speed
 #
@@ -263,11 +251,8 @@ figures.show_table(
 # %% tags=["hide-input"]
 reading = experiments.get("reading_cost").table(profile)
 grid = experiments.get("reading_cost").grid(profile)
-found = [
-    run | {"cell": cell}
-    for cell, run in zip(grid, reading.to_dict("records"), strict=True)
-]
-shown = [run for run in found if run["status"] != NOT_RUN]
+read = list(zip(grid, reading.to_dict("records"), strict=True))
+shown = [(cell, run) for cell, run in read if run["status"] != NOT_RUN]
 LOOKS = {
     "sinusoidal": ("#e69f00", "o", DASHED),
     "rope": ("#d55e00", "^", "-"),
@@ -282,7 +267,7 @@ fig, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), sharex=True)
 panels = {"reading_s": "CPU seconds for 1,000 tokens", "peak_mb": "MB held at the peak"}
 for ax, (column, label) in zip(axes, panels.items(), strict=True):
     for name, (colour, marker, dash) in LOOKS.items():
-        own = [run for run in shown if run["cell"].reader == name]
+        own = [run for cell, run in shown if cell.reader == name]
         lengths = [run["length"] for run in own]
         each = 1000 / np.array(lengths) if column == "reading_s" else 1
         values = each * np.array([run[column] for run in own])
@@ -290,7 +275,7 @@ for ax, (column, label) in zip(axes, panels.items(), strict=True):
         ax.plot(lengths, values, label=READERS[name], **look)
     ax.set(xlabel="tokens in the text", ylabel=label)
     ax.set_yscale("log")
-    ticks = sorted({run["length"] for run in shown})
+    ticks = sorted({run["length"] for _, run in shown})
     shapes.powers_of_two(ax, ticks, [f"{tick:,}" for tick in ticks])
 entries = axes[0].get_legend_handles_labels()
 fig.legend(*entries, loc="outside lower center", ncols=2, handlelength=3)
@@ -309,26 +294,20 @@ figures.show(
 at_end = max(LENGTHS[profile])
 
 
-def allowed(cell, run, name):
-    """What the multiply-adds would give, from the counts alone."""
+def read_at_end(cell, run):
+    """Of a reader, in time and by the multiply-adds alone."""
     whole = cell.products(cell.reader, cell.length)
-    if name == "growth":
-        return whole / cell.products(cell.reader, cell.length // 4)
-    return cell.products("sinusoidal", cell.length) / whole
+    return {
+        "reader": READERS[cell.reader],
+        "one text over four": timed_as(run, "growth"),
+        "counted": whole / cell.products(cell.reader, cell.length // 4),
+        "times as fast as dense, sinusoidal": timed_as(run, "speed"),
+        "counted ": cell.products("sinusoidal", cell.length) / whole,
+    }
 
 
 figures.show_table(
-    pd.DataFrame(
-        {
-            "reader": READERS[run["cell"].reader],
-            "one text over four": timed_as(run, "growth"),
-            "counted": allowed(run["cell"], run, "growth"),
-            "times as fast as dense, sinusoidal": timed_as(run, "speed"),
-            "counted ": allowed(run["cell"], run, "speed"),
-        }
-        for run in found
-        if run["cell"].length == at_end
-    ),
+    pd.DataFrame(read_at_end(*pair) for pair in read if pair[0].length == at_end),
     caption=f"{at_end:,} tokens: how many times as long one text takes as four texts "
     "of a quarter of the length, and how many times as fast the model is as the dense "
     "sinusoidal one. Counted: what the multiply-adds alone would give. Medians and "
@@ -372,27 +351,19 @@ def training_memory(config, batch=8, length=256):
 # %% tags=["hide-input"]
 models = {"dense": pair["strict"].models()["dense"]}
 models |= {name: cell.models()[name] for name, cell in pair.items()}
-held = {name: training_memory(config) for name, config in models.items()}
+WEIGHTS, KEPT = "weights, gradients, AdamW (MB)", "kept for the backward pass (MB)"
+sizes = [training_memory(config) for config in models.values()]
+held = pd.DataFrame(sizes, models, columns=[WEIGHTS, KEPT])
+together = held.sum(axis=1)
+held["together / dense"] = together / together["dense"]
 for name in pair:
-    numbers[f"kept_{name}"] = held[name][1] / held["dense"][1]
+    numbers[f"kept_{name}"] = held[KEPT][name] / held[KEPT]["dense"]
 figures.show_table(
-    pd.DataFrame(
-        {
-            "model": name,
-            "weights, gradients, AdamW (MB)": whole,
-            "kept for the backward pass (MB)": kept,
-            "together / dense": (whole + kept) / sum(held["dense"]),
-        }
-        for name, (whole, kept) in held.items()
-    ),
+    held.reset_index(names="model"),
     caption="What training keeps in memory, for D = 256 with 64 for position, four "
     "blocks, 8 texts of 256 tokens, in float32. The separated model has fewer "
     "weights but keeps more; the strict one has less of both.",
-    formats={
-        "weights, gradients, AdamW (MB)": ".1f",
-        "kept for the backward pass (MB)": ".1f",
-        "together / dense": ".2f",
-    },
+    formats=dict(zip(held.columns, (".1f", ".1f", ".2f"), strict=True)),
 )
 assert numbers["kept_strict"] < 1 < numbers["kept_separated"]
 
@@ -405,20 +376,13 @@ assert numbers["kept_strict"] < 1 < numbers["kept_separated"]
 # %% tags=["hide-input"]
 layer = TransformerConfig(Streams.dense(256), 1, 8, "none", max_length=512)
 NAMES = "none rope alibi t5 transformer-xl shaw distance-aware cope".split()
-of_layer = {
-    name: training_memory(replace(layer, encoding=name), batch=2, length=512)[1]
-    for name in NAMES
-}
-heavier = {name: kept / of_layer["none"] for name, kept in of_layer.items()}
+made = (replace(layer, encoding=name) for name in NAMES)
+kept = [training_memory(config, batch=2, length=512)[1] for config in made]
+of_layer = pd.Series(kept, NAMES)
+heavier = of_layer / of_layer["none"]
+labels = [figures.METHODS[name].label for name in NAMES]
 figures.show_table(
-    pd.DataFrame(
-        {
-            "encoding": figures.METHODS[name].label,
-            "kept (MB)": kept,
-            "kept / none": heavier[name],
-        }
-        for name, kept in of_layer.items()
-    ),
+    pd.DataFrame({"encoding": labels, "kept (MB)": of_layer, "kept / none": heavier}),
     caption="What one layer, with its MLP, keeps for the backward pass, eager. An "
     "encoding that needs an explicit softmax keeps numbers for every pair of tokens.",
     formats={"kept (MB)": ".1f", "kept / none": ".1f"},

@@ -1,15 +1,3 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # 21. Inside: what a separated model does
 #
@@ -40,7 +28,7 @@ from sepnb.encodings import NTKByParts
 from sepnb.evaluation.losses import evaluate, sliding
 from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.inspection import FAR, SHOWN
-from sepnb.experiments.methods import model_config
+from sepnb.experiments.methods import model_config, run_of
 from sepnb.models import LanguageModel, TransformerConfig, attention_hook
 from sepnb.models.fast.packed import packed, rounded
 from sepnb.plots import figures, moving, shapes
@@ -57,7 +45,6 @@ numbers = {}
 records = experiments.get("inside")
 table = records.table(profile)
 of = RunTable(table)
-present = set(of.made.method)
 SEPARATED = ("separated-learned", "separated-sinusoidal", "strict-learned")
 DENSE = ("none", "learned", "sinusoidal", "rope")
 FIVE = ("sinusoidal", "fourier", "cyclic", "learned", "alibi")
@@ -112,12 +99,9 @@ figures.seed_rows(ax, drifts, interval=False, size=5.5, labelled=True)
 ax.set(xlabel="drift at the last depth (share of the content's norm)")
 ax.set_xlim(0)
 fig.legend(loc="outside upper center", ncols=3, columnspacing=1, handletextpad=0.2)
-five = {
-    method: np.mean([of.mean(method, f"drift/{rule}") for rule in FIVE])
-    for method in ("separated-learned", "learned")
-}
-numbers["drift_five_separated"] = chapter_numbers.mean_of([five["separated-learned"]])
-numbers["drift_five_dense"] = chapter_numbers.mean_of([five["learned"]])
+for kind, method in {"separated": "separated-learned", "dense": "learned"}.items():
+    drift = np.mean([of.mean(method, f"drift/{rule}") for rule in FIVE])
+    numbers[f"drift_five_{kind}"] = chapter_numbers.mean_of([drift])
 figures.show(
     fig,
     name="fig-inside-rules",
@@ -164,7 +148,6 @@ library = text.load("sympy")
 config = TransformerConfig(
     Streams(pos=16, sem=48), 2, 4, "sinusoidal", mode="strict", max_length=L
 )
-sizes = {"batch_size": BATCH, "length": L, "seed": seed, "steps": STEPS}
 
 
 def trained(positions=None):
@@ -172,9 +155,9 @@ def trained(positions=None):
     with its weights rounded as the page has them."""
     torch.manual_seed(seed)
     model = LanguageModel(config)
-    batches = text.sample_batches if positions is None else positions.batches
     schedule = TrainingConfig(STEPS, BATCH, L, 8e-3, positions=positions)
-    train(model, batches(library.train, **sizes), schedule, device=device)
+    batches = lm.windows_of(library.train, schedule, seed)
+    train(model, batches, schedule, device=device)
     return rounded(model).cpu()
 
 
@@ -523,25 +506,19 @@ figures.show(
 # part of it.
 
 # %%
-small = lm.SIZES["smoke"]
-assert small.text.name == library.name
-torch.manual_seed(seed)
-model = LanguageModel(model_config("separated-learned", small))
-sizes = {"batch_size": small.batch_size, "length": small.length, "steps": small.steps}
-batches = text.sample_batches(library.train, seed=seed, **sizes)
-schedule = TrainingConfig(small.steps, small.batch_size, small.length, 4e-3)
-train(model, batches, schedule, device=device)
-windows = text.windows(
-    library.test, length=small.length, per_document=2 * small.length
-).tokens
-half = torch.arange(small.length // 2)
+run = run_of("demo", "smoke", "separated-learned", seed, 4e-3)
+assert run.data.name == library.name
+model, length = run.build(), run.training.length
+train(model, run.batches(), run.training, device=device)
+windows = text.windows(library.test, length=length, per_document=2 * length).tokens
+half = torch.arange(length // 2)
 beginning = torch.from_numpy(windows[:48, : len(half)])
 
 # %%
-there, moves = half + 4 * small.length, {}
+there, moves = half + 4 * length, {}
 readers = model.eval(), model.extended("clamp")
 torch.manual_seed(seed)
-dense = LanguageModel(model_config("sinusoidal", small)).to(device).eval()
+dense = LanguageModel(model_config("sinusoidal")).to(device).eval()
 for name, (near, far) in {"separated": readers, "dense": (dense, dense)}.items():
     at_home = analysis.residual_states(near, beginning)[-1]["sem"]
     moved = analysis.residual_states(far, beginning, there)[-1]["sem"]
@@ -737,12 +714,12 @@ figures.show(
 
 # %% tags=["hide-input"]
 drawn = ("separated-learned", "separated-sinusoidal", "none")
-drawn = [name for name in drawn if name in present]
+drawn = [name for name in drawn if len(of.seeds(name))]
 paths = rows("path")
-depths, n = sorted(paths.depth.unique())[:4], max(1, len(drawn))
-columns = max(1, len(depths))
-size = (1 + 1.9 * columns, 2.1 * n)
-fig, axes = plt.subplots(n, columns, figsize=size, squeeze=False)
+depths = sorted(paths.depth.unique())[:4]
+down, across = max(1, len(drawn)), max(1, len(depths))
+size = (1 + 1.9 * across, 2.1 * down)
+fig, axes = plt.subplots(down, across, figsize=size, squeeze=False)
 for row, method in zip(axes, drawn, strict=False):
     own = paths[(paths.method == method) & (paths.seed == paths.seed.min())]
     how = {"c": own.positions.iloc[0], "cmap": "viridis", "s": 14, "zorder": 3}
@@ -834,7 +811,6 @@ for start in (2 * L, 3 * L, 4 * L):
 print({start: round(float(bits), 2) for start, bits in at.items()})
 assert at[3 * L] < min(at[2 * L], at[4 * L]) - 0.1
 
-# %% [markdown]
 # %% tags=["hide-cell"]
 chapter_numbers.publish("21_inside", numbers, profile=profile)
 

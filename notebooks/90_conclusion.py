@@ -1,15 +1,3 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # What was found
 #
@@ -443,7 +431,6 @@ smallest = next(n for n in range(1, 20) if 2 / 2**n < 0.05)
 print(f"{smallest} seeds")
 assert smallest == 6
 
-# %% [markdown]
 # %% tags=["hide-cell"]
 chapter_numbers.publish("90_conclusion", numbers, profile=profile)
 

@@ -1,15 +1,3 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # Appendix: extrapolators in detail
 #
@@ -27,28 +15,24 @@ import pandas as pd
 import torch
 
 from sepnb import experiments
-from sepnb.data import text as texts
 from sepnb.encodings import sinusoidal
-from sepnb.experiments import language_modelling as lm
 from sepnb.experiments.matched_loss import METHODS as LONGER
-from sepnb.experiments.methods import model_config
+from sepnb.experiments.methods import run_of
 from sepnb.extrapolators import CONTROLS, SOURCE_METHODS, describe, extrapolate, seam
 from sepnb.extrapolators.sinusoidal import procrustes
-from sepnb.models import LanguageModel
 from sepnb.plots import figures
 from sepnb.records import numbers as chapter_numbers
 from sepnb.records.run_table import RunTable, text_of
 from sepnb.records.verdicts import SURVIVES
-from sepnb.training import TrainingConfig, train
+from sepnb.training import train
 
 figures.use_style()
 numbers = {}
 mean_of = chapter_numbers.mean_of
 NAMES = ("extrapolation", "fitted_rows", "extrapolation_wikitext", "matched_loss")
 runs, fits, articles, long_runs = (experiments.get(one).table(profile) for one in NAMES)
-of_runs, of_fits, of_articles, of_long = map(
-    RunTable, (runs, fits, articles, long_runs)
-)
+made = map(RunTable, (runs, fits, articles, long_runs))
+of_runs, of_fits, of_articles, of_long = made
 PLACES = ("2x", "4x", "8x")
 TO = {"2x": "to 2L", "4x": "to 4L", "8x": "to 8L"}
 ours, dense, strict = "separated-learned", "learned", "strict-learned"
@@ -88,13 +72,9 @@ HELD = {"last row held": "clamp", "table repeated": "wrap"}
 # $\tau$ of ours counts the distance in units of $\tau$ positions; with $\tau = L$ the first step no longer shortens the row abruptly.
 
 # %% tags=["hide-input"]
-small, steps = lm.SIZES["smoke"], 300
-library = texts.load(small.text.name)
-sizes = {"batch_size": small.batch_size, "length": small.length}
-torch.manual_seed(seed)
-model = LanguageModel(model_config(ours, small))
-batches = texts.sample_batches(library.train, seed=seed, steps=steps, **sizes)
-train(model, batches, TrainingConfig(steps, *sizes.values(), 4e-3))
+run = run_of("demo", "smoke", ours, seed, 4e-3, steps=300)
+model = run.build()
+train(model, run.batches(), run.training)
 table = model.transformer.input_encodings[0].table.detach().double()
 L, d_pos = table.shape
 window = torch.arange(L)
@@ -142,11 +122,10 @@ assert numbers["wave_error_turned"] < numbers["wave_error"]
 # *median step / mean row norm*.
 
 # %% tags=["hide-input"]
-smooth = sinusoidal(window, d_pos, dtype=torch.float64)
 listed = pd.DataFrame(
     {
         name: dict(describe(rows).rows())
-        for name, rows in {"live": table, "sinusoid": smooth}.items()
+        for name, rows in {"live": table, "sinusoid": code}.items()
     }
 )
 of_tables = experiments.get("extrapolation").rows(profile, "table")
@@ -276,23 +255,18 @@ READINGS |= {
     "(5) fit (b)": "learned-masked-fit",
     "(6) with tau = L": "alibi-slow",
 }
-gaps = pd.DataFrame(
-    {"rule": label}
-    | {
-        f"{short} {place}": of_runs.mean(method, f"gap/{reading}/{place}")
-        for short, method in MODELS.items()
-        for place in PLACES
-    }
-    for label, reading in READINGS.items()
-)
+BY_MODEL = {
+    f"{short} {place}": f"{method}:gap/{{}}/{place}:+.2f"
+    for short, method in MODELS.items()
+    for place in PLACES
+}
 figures.show_table(
-    gaps,
+    of_runs.grid(READINGS, BY_MODEL, head="rule"),
     caption="Bits per byte above the model's own sliding window at stride 1, in the "
     "bins past the trained length: the same rule on three models with a "
     "learned table. A rule survives if its gap is below +0.03. Literal: the "
     "rule as printed, which changes the rows inside the window too. Means "
     "over seeds.",
-    formats=dict.fromkeys(gaps.columns[1:], "+.2f"),
     highlight=range(len(RULES)),
 )
 
@@ -327,8 +301,9 @@ figures.show_table(
     "over seeds, 95 % t intervals.",
 )
 cyclic = of_fits.values(plain, "gap/cyclic/2x")
-for most, end in (("least", cyclic.min()), ("most", cyclic.max())):
-    numbers[f"cyclic_{most}"] = mean_of([end])
+numbers["cyclic_least"], numbers["cyclic_most"] = (
+    mean_of([end]) for end in (cyclic.min(), cyclic.max())
+)
 
 # %% [markdown]
 # Without the norm, the gap of the cyclic rule in the next trained length is {num}`92_extrapolators_in_detail/cyclic_least:+.2f` in the best
@@ -352,10 +327,8 @@ for most, end in (("least", cyclic.min()), ("most", cyclic.max())):
 # `@-@`, `@,@` and `@.@` inside words and numbers. These *marks* are easy to guess, so they are counted separately.
 
 # %% tags=["hide-input"]
-whole, tight = (
-    experiments.get("extrapolation_wikitext").by_bin(profile, scope)
-    for scope in ("part", "tight")
-)
+on_articles = experiments.get("extrapolation_wikitext")
+whole, tight = (on_articles.by_bin(profile, scope) for scope in ("part", "tight"))
 
 
 def last_bin(rows, method, reading, column):
@@ -392,12 +365,9 @@ figures.show_table(
     "novels and in articles, and in articles over the bytes of the marks and over the "
     "rest. Means over seeds, 95 % t intervals.",
 )
-in_articles = [
-    of_articles.mean(ours, f"gap/{name}/{place}")
-    for name in SOURCE_METHODS
-    for place in PLACES
-]
-numbers["articles_least_gap"] = mean_of([np.min(in_articles)])
+columns = [f"gap/{name}/{place}" for name in SOURCE_METHODS for place in PLACES]
+least = min(of_articles.mean(ours, column) for column in columns)
+numbers["articles_least_gap"] = mean_of([least])
 share = last_bin(whole, ours, "oracle-coarse", "marked_share")
 numbers["articles_share"] = mean_of(share)
 

@@ -1,15 +1,3 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # Training for far distances
 #
@@ -30,7 +18,6 @@ seed = 0
 device = "cpu"
 
 # %% tags=["hide-input"]
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -76,15 +63,10 @@ library = texts.load(small.text.name)
 # %% tags=["hide-input"]
 runs = experiments.get("recipes").table(profile)
 extrapolation = experiments.get("extrapolation").table(profile)
-of, have = RunTable(runs), RunTable(runs).made
+of = RunTable(runs)
 methods = list(dict.fromkeys(runs.method))
-numbers["runs"], numbers["runs_declared"] = len(have), len(runs)
+numbers["runs"], numbers["runs_declared"] = len(of.made), len(runs)
 SWEPT = "laptop" if profile == "smoke" else profile  # smoke runs take those rates
-
-
-def price(name):
-    """By seed, what a variant costs inside the trained length over its base."""
-    return of.difference(name, reference(name), "bits_per_byte")
 
 
 LINES = {
@@ -95,9 +77,6 @@ LINES = {
     "dense, term and gaps": ("dense-phase-gaps", "native", "#0072b2", "s", DASHED),
     "separated, term and gaps": (WINNER, "native", "#6b4500", "v", "-"),
 }
-beside = RunTable(extrapolation).made
-beside = beside[beside.method.isin(["alibi", "separated-sinusoidal"])]
-together = RunTable(pd.concat([have, beside]).drop_duplicates(["method", "seed"]))
 BINS = ("1x", "2x", "4x", "8x")
 levels = {}
 for label, (name, how, *_) in LINES.items():
@@ -302,7 +281,8 @@ ran = read or methods
 losses = of.grid(
     {name.replace("-", " "): name for name in ran}, COLUMNS, head="variant"
 )
-losses["price"] = [text_of(price(name)) for name in ran]
+prices = (of.difference(name, reference(name), "bits_per_byte") for name in ran)
+losses["price"] = list(map(text_of, prices))
 losses["parameters"] = [of.times(name, "rope", "block_parameters") for name in ran]
 figures.show_table(
     losses,

@@ -1,15 +1,3 @@
-# ---
-# jupyter:
-#   jupytext:
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
-# ---
-
 # %% [markdown]
 # # Appendix: slowing positions down in detail
 #
@@ -181,8 +169,7 @@ NAMES = {
     "parts-0.5-4": "by parts, 0.5 to 4 turns",
     "yarn": "YaRN",
 }
-WAYS = {"native": "as trained", "log": "log n alone"}
-WAYS |= {way: says for way, says in NAMES.items()}
+WAYS = {"native": "as trained", "log": "log n alone", **NAMES}
 WAYS |= {f"{way}-log": f"{says}; log n" for way, says in NAMES.items()}
 recalled = {
     way: [by_way.values(name, f"accuracy/{way}/16x") for name in FOUR] for way in WAYS
@@ -230,11 +217,8 @@ if profile == "laptop" and len(by_way.made) >= 48:
     assert list(better.loc[list(FOUR)]) == [True, True, False, True]
     behind = (means.loc["rope"] - means.loc["separated-sinusoidal"])[list(READINGS)]
     assert (sum(behind > 0.05), sum(behind < -0.04)) == (4, 2)
-    alone, both = (
-        means.loc["separated-sinusoidal", way]
-        - means.loc["separated-sinusoidal"]["native"]
-        for way in ("parts-1-32", "parts-1-32-log")
-    )
+    gain = means.loc[SEPARATED] - means.loc[SEPARATED, "native"]
+    alone, both = gain["parts-1-32"], gain["parts-1-32-log"]
     assert both / 2 < alone < 0.75 * both
 
 # %% [markdown]
@@ -290,12 +274,10 @@ figures.show_table(
 
 # %% tags=["hide-cell"]
 if profile == "laptop" and len(all_of.made) >= 48:  # what the sentences say
-    found = {
-        part: [taught.mean(name, f"{part}/stretched/16x") for name in FOUR]
-        for part in ("accuracy", "near")
-    }
-    assert found["accuracy"][:3] == sorted(found["accuracy"][:3], reverse=True)
-    assert max(found["near"][:3]) < 0.45 and found["near"][3] > 0.95
+    *three, _ = (taught.mean(name, "accuracy/stretched/16x") for name in FOUR)
+    assert three == sorted(three, reverse=True)
+    *three, rope = (taught.mean(name, "near/stretched/16x") for name in FOUR)
+    assert max(three) < 0.45 and rope > 0.95
 
 # %% [markdown]
 # So we tuned here as well, on new texts of $8L$ with a quarter of the tokens of the training. Each step draws the factor, 8 or 16. Texts of
@@ -367,39 +349,34 @@ if profile == "laptop" and len(hidden.made) >= 28:  # what the sentences say
     depths = experiments.get("stretched_needle").rows(profile, "depth")
     depths = depths[(depths.reader == "native") & (depths.times == 1)]
     at = depths.groupby(["method", "depth"]).accuracy.mean().unstack()
-    assert all(
-        at.loc[name, 0.9] < at.loc[name].drop(0.9).min() - 0.2 for name in FOUR[:3]
-    )
+    at = at.loc[list(FOUR[:3])]
+    assert (at[0.9] < at.drop(columns=0.9).min(axis=1) - 0.2).all()
 
 # %% tags=["hide-cell"]
 if profile == "laptop" and len(tuned.made) and tuned_seeds > 11:  # what is said
-    told = [f"{name}-one-factor" for name in (PART, "sinusoidal/all")]
-    sizes = [tuned.mean(name, "tuned_numbers") for name in told]
-    assert round(sizes[1] / sizes[0]) == 14
-    few_tuned = [
-        tuned.mean(f"{name}-one-factor-yarn", f"gap/slowed/{k}x")
-        for name in (BESIDE, FEW)
-        for k in (2, 8, 16)
-    ]
+
+    def gap(name, k=8, how="one-factor"):
+        """Of a tuned model, above its window."""
+        return tuned.mean(f"{name}-{how}", f"gap/slowed/{k}x")
+
+    whole, part = (
+        tuned.mean(f"{name}-one-factor", "tuned_numbers")
+        for name in ("sinusoidal/all", PART)
+    )
+    assert round(whole / part) == 14
+    YARN = "one-factor-yarn"
+    few_tuned = [gap(name, k, YARN) for name in (BESIDE, FEW) for k in (2, 8, 16)]
     assert max(few_tuned) < 0.1, "within a tenth of a bit"
-    by_parts = [
-        tuned.mean(f"{n}-one-factor", "gap/slowed/2x")
-        for n in (RANK, FEW, BESIDE, PART)
-    ]
+    by_parts = [gap(name, 2) for name in (RANK, FEW, BESIDE, PART)]
     assert min(by_parts) > 0.1, "above its window at 2L"
-    rope = [tuned.mean("rope/maps-one-factor", f"gap/slowed/{k}x") for k in (2, 4, 16)]
+    rope = [gap("rope/maps", k) for k in (2, 4, 16)]
     assert max(rope) < 0.05, "serves all these lengths"
-    assert all(
-        "yarn" in READINGS[int(n)]
-        for name in (NEXT_TO, ADDED, QUARTER)
-        for n in left.values(name, "reading")
-    )
-    yarn = [tuned.mean(f"{n}-one-factor-yarn", AT) for n in (RANK, BESIDE, FEW)]
-    assert yarn[0] > 0.1 and max(yarn[1:]) < 0.01, "most; next to nothing"
-    squeezed, length = (
-        novels.config(profile, SQUEEZED, 1).build(),
-        lm.SIZES[profile].length,
-    )
+    ways = [left.values(name, "reading") for name in (NEXT_TO, ADDED, QUARTER)]
+    assert all("yarn" in READINGS[int(n)] for of_seeds in ways for n in of_seeds)
+    assert gap(RANK, 8, YARN) > 0.1, "loses most"
+    assert max(gap(name, 8, YARN) for name in (BESIDE, FEW)) < 0.01, "next to nothing"
+    squeezed = novels.config(profile, SQUEEZED, 1).build()
+    length = lm.SIZES[profile].length
     slow = squeezed.extended(extension=YaRN(8, length))
     assert geometry(squeezed, slow, 8 * length)["outside"] < 0.02, "hardly leaves"
     gains = [within.mean(ADDED, f"gap/{way}/8x") for way in ("slowed", "within")]
@@ -407,17 +384,16 @@ if profile == "laptop" and len(tuned.made) and tuned_seeds > 11:  # what is said
     assert 0.4 < (gains[0] - gains[1]) / lead < 0.5, "nearly half of the distance"
     added = [left.mean(n, AT) for n in left.made["method"].unique() if "sep" not in n]
     assert max(added) == left.mean(SQUEEZED, AT), "of the added it loses most"
-    leads = {
-        n: [left.mean(ADDED, g) - left.mean(n, g) for g in (AT, "gap/slowed/16x")]
-        for n in BY_POWER.values()
-        if n != ADDED
-    }
-    assert all(eight > sixteen > 0 for eight, sixteen in leads.values()), "by less"
-    small = [
+    for name in set(BY_POWER.values()) - {ADDED}:
+        eight, sixteen = (
+            left.mean(ADDED, g) - left.mean(name, g) for g in (AT, "gap/slowed/16x")
+        )
+        assert eight > sixteen > 0, "by less"
+    few, all_waves = (
         left.mean(name, AT) - left.mean(f"{name}-strong", AT)
         for name in (QUARTER, ADDED)
-    ]
-    assert small[0] > 0.1 > abs(small[1]), "few waves gain from small content"
+    )
+    assert few > 0.1 > abs(all_waves), "few waves gain from small content"
     sizes = [taught.mean(name, "parameters") for name in (SEPARATED, ROPE)]
     assert 0.6 < sizes[0] / sizes[1] < 0.7, "a third fewer"
     assert learned[ADDED] == 8 and drawn_of[ADDED] == 12

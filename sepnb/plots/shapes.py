@@ -97,6 +97,13 @@ def write_cells(
             ax.text(column, row, word, ha="center", va="center", fontsize=fontsize, color=ink)
 
 
+def beside(ax: Axes, words: str, point: ArrayLike, offset: Sequence[int | float], **about: Any) -> None:
+    """Words at an offset in points from a point, which end there if the offset leads to the left. `about` is
+    what else `Axes.annotate` takes."""
+    look = {"textcoords": "offset points", "va": "center", "ha": "left" if offset[0] > 0 else "right"}
+    ax.annotate(words, point, offset, **look | about)
+
+
 def mark(ax: Axes, x: float | int, words: str, height: float = 1.02) -> None:
     """A dashed vertical line with words above it. `height` is in units of the axes."""
     ax.axvline(x, color=FAINT, linewidth=1.2, linestyle=(0, (2, 2)), zorder=0.5)

@@ -48,6 +48,14 @@ def test_words_in_cells_stay_as_they_are_on_a_dark_page_as_the_cells_do(ax):
     assert all(str(text.get_color()) not in changed for text in ax.texts)
 
 
+@pytest.mark.parametrize(("aside", "end"), [(4, "left"), (-4, "right")])
+def test_words_beside_a_point_end_there_if_they_are_on_its_left(ax, aside, end):
+    shapes.beside(ax, "a name", (2, 3), (aside, 1), va="top")
+    (name,) = ax.texts
+    assert name.xy == (2, 3) and name.get_position() == (aside, 1)
+    assert (name.get_ha(), name.get_va()) == (end, "top")
+
+
 def test_a_mark_stands_at_its_place_with_its_words_above(ax):
     shapes.mark(ax, 8, "as is")
     assert ax.get_lines()[0].get_xdata()[0] == 8

@@ -15,6 +15,7 @@ import yaml
 
 from sepnb import paths
 from sepnb.companion.run.chapters import Chapter, discover
+from sepnb.companion.run.execute import KERNEL
 
 CLONE = "sepnb-book"
 _SETUP = """\
@@ -98,6 +99,7 @@ def write(chapters: Iterable[Chapter], say: Callable[[str], None] = print) -> bo
             )
             continue
         notebook = nbformat.from_dict(with_setup(jupytext.read(chapter.path, fmt="py:percent")))
+        notebook.metadata.setdefault("kernelspec", KERNEL)
         about = {"content": _content(notebook)}
         if copy.exists():
             old = nbformat.read(copy, as_version=4)
