@@ -72,23 +72,27 @@ def exchanges(standing: pd.DataFrame) -> list[tuple[str, str]]:
     return [pair for pair, own in seen.items() if {"ahead", "behind"} <= own]
 
 
-def dependence(pairs: Sequence[tuple[str, str]], table: pd.DataFrame | None) -> Dependence:
-    """Whether two models of a pair exchange places between the budgets, by the table of `budget`; *not run*
-    where that lacks a current run of one of them at any budget. The intervals hold together over all pairs of
-    the experiment."""
-    if absent(pairs, table):
-        return Dependence(NOT_RUN)
+def overridden(verdict: Verdict, pairs: Sequence[tuple[str, str]], table: pd.DataFrame | None) -> Verdict:
+    """A verdict after one training, with what more training says of the order of its pairs, by the table of
+    `budget`: where that turns, what was decided holds at some budgets, which is *partly*. Where a run of more
+    training is not there, it may be the one that turns the order, and nothing is decided. The intervals hold
+    together over all pairs of the experiment."""
+    if missing := _absent(pairs, table):
+        return replace(verdict if verdict.word == NOT_RUN else missing, budget=Dependence(NOT_RUN))
     runs = table[table["method"].isin(TRAINED)]
     standing = places(runs, list(TRAINED), only=pairs)
     told = []
     for (a, b), rows in standing.groupby(["a", "b"], sort=False):
         by_budget = (f"{row.place} at {row.budget}x" for row in rows.itertuples())
         told.append(f"{a} beside {b}: {', '.join(by_budget)}")
-    return Dependence(DEPENDENT if exchanges(standing) else KEPT, "; ".join(told))
+    more = Dependence(DEPENDENT if exchanges(standing) else KEPT, "; ".join(told))
+    if more.label == DEPENDENT and verdict.word in {*OF_OURS, *OF_OURS.values()}:
+        verdict = replace(verdict, word=PARTLY, why=f"{verdict.why}; {more}")
+    return replace(verdict, budget=more)
 
 
-def absent(pairs: Sequence[tuple[str, str]], table: pd.DataFrame | None) -> Verdict | None:
-    """*Not run* where the table of `budget` lacks a current run of a model of these pairs."""
+def _absent(pairs: Sequence[tuple[str, str]], table: pd.DataFrame | None) -> Verdict | None:
+    """*Not run* where the table of `budget` lacks a current run of a model of these pairs at any budget."""
     names = list(dict.fromkeys(name for pair in pairs for name in pair))
     if table is not None and not table.empty:
         of = table[table["method"].isin(names)]
@@ -96,15 +100,3 @@ def absent(pairs: Sequence[tuple[str, str]], table: pd.DataFrame | None) -> Verd
         table = of.assign(method=[f"{m} at {n}x" for m, n in zip(of["method"], of["budget"], strict=True)])
     found = incomplete(table, names)
     return found and replace(found, why=f"with more training {found.why}")
-
-
-def overridden(verdict: Verdict, pairs: Sequence[tuple[str, str]], table: pd.DataFrame | None) -> Verdict:
-    """A verdict after one training, with what more training says of the order of its pairs: where that turns,
-    what was decided holds at some budgets, which is *partly*. Where a run of more training is not there, it
-    may be the one that turns the order, and nothing is decided."""
-    more = dependence(pairs, table)
-    if verdict.word != NOT_RUN and (missing := absent(pairs, table)):
-        verdict = missing
-    elif more.label == DEPENDENT and verdict.word in {*OF_OURS, *OF_OURS.values()}:
-        verdict = replace(verdict, word=PARTLY, why=f"{verdict.why}; {more}")
-    return replace(verdict, budget=more)

@@ -13,8 +13,8 @@ holds although that works against it is kept; it counts in the correction whatev
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -23,15 +23,10 @@ from sepnb.claims.asks import ZERO, Ask, Floor, Unless
 from sepnb.claims.verdict import Answer, Cause, Dropped, Verdict
 from sepnb.records.run_table import RunTable
 from sepnb.records.verdicts import (
-    FAILS,
-    HELD,
     HOLDS,
     NOT_JUDGED,
     NOT_RUN,
     NOT_TESTABLE,
-    OPEN,
-    REFUTED,
-    UNDECIDED,
     answers_to,
     in_mean_and_seeds,
     p_value,
@@ -61,27 +56,40 @@ def judge(
         asks: the family over which Holm's correction runs.
         metric, higher_is_better, floors, unless, parts: as of a `Claim`.
     """
-    rules = {"floors": floors, "unless": unless, "higher_is_better": higher_is_better}
-    runs, void = _looked_at(table, asks, metric, **rules)
-    if isinstance(runs, Verdict):
-        return runs
-    judged = [ask for ask in asks if ask not in void or void[ask].against]
-    differences = [difference(runs, ask) for ask in judged]
+    conditions = [ask for one in unless for ask in one.asks]
+    compared, checked = methods_of(asks), methods_of(conditions)
+    if found := incomplete(table, compared) or incomplete(table, checked, paired=False):
+        return found
+    runs = RunTable(table, metric)
+    only_checked = [name for name in checked if name not in compared]
+    found = (
+        _no_number(runs, [*asks, *conditions])
+        or _short(runs, only_checked, floors, higher_is_better)
+        or _not_met(runs, [one for one in unless if one.of is None])
+    )
+    if found:
+        return found
+    void, against = _voided(runs, asks, floors, unless, higher_is_better)
+    judged = [ask for ask in asks if ask not in void or ask in against]
+    differences = [values(runs, ask.a) - values(runs, ask.b) for ask in judged]
     answers = answer(judged, differences) if judged else ()
     kept = [
         (ask, one) for ask, one in zip(judged, answers, strict=True) if ask not in void or one.answer == HOLDS
     ]
     if not kept:
-        return _nothing_left(void)
+        first, *_ = void.values()
+        others = dict.fromkeys(one.detail for one in void.values() if one.detail != first.detail)
+        numbers = {name: value for one in void.values() for name, value in one.numbers.items()}
+        return replace(first, seen=(*first.seen, *others), numbers=numbers)
     left, answers = zip(*kept, strict=True)
-    dropped = tuple(Dropped(ask.name, void[ask].told) for ask in asks if ask not in left)
+    dropped = tuple(Dropped(ask.name, void[ask].detail) for ask in asks if ask not in left)
     seeds = min(map(len, differences))
     if seeds < SEEDS:
         few = f"{seeds} seeds, a verdict needs at least {SEEDS}"
         seen = tuple(f"{one.name} {one.value:+.3f}" for one in answers)
         numbers = {one.name: one.value for one in answers}
         return Verdict(NOT_JUDGED, few, numbers=numbers, seen=seen, dropped=dropped)
-    though = [f"although {void[ask].told}" for ask in asks if ask in left and ask in void]
+    though = [f"although {void[ask].detail}" for ask in asks if ask in left and ask in void]
     return family(answers, parts, ", ".join(dict.fromkeys([f"{seeds} seeds", *though])), dropped)
 
 
@@ -92,64 +100,29 @@ def family(answers: Sequence[Answer], parts: bool, why: str, dropped: Sequence[D
     )
 
 
-def each_by_itself(found: Mapping[str, Verdict], parts: bool, why: str) -> Verdict:
-    """One verdict from those of single comparisons: *not run* or *not judged* if any is; comparisons that are
-    not testable are dropped by name, unless nothing is left."""
-    says = {HELD: HOLDS, REFUTED: FAILS, UNDECIDED: OPEN}
-    judged = {name: one for name, one in found.items() if one.word in says}
-    for word in (NOT_RUN, NOT_JUDGED, NOT_TESTABLE):
-        stopped = {name: one for name, one in found.items() if one.word == word}
-        if stopped and (word != NOT_TESTABLE or not judged):
-            whys, (first, *_) = [f"{name}: {one.detail}" for name, one in stopped.items()], stopped.values()
-            return Verdict(word, whys[0], seen=tuple(whys[1:]), cause=first.cause)
-    answers = [
-        Answer(name, next(iter(one.numbers.values())), says[one.word], one.why)
-        for name, one in judged.items()
-    ]
-    dropped = [Dropped(name, one.detail) for name, one in found.items() if name not in judged]
-    return family(answers, parts, why, dropped)
-
-
-class Void(NamedTuple):
-    """Why a comparison is not judged.
-
-    Args:
-        why: the reason.
-        numbers: the numbers that show it, by name.
-        against: the imperfection works against the ask, so that an answer that holds is kept.
-        seen: the numbers as texts, if `why` does not contain them.
-    """
-
-    why: str
-    numbers: dict[str, float]
-    against: bool = False
-    seen: tuple[str, ...] = ()
-
-    @property
-    def told(self) -> str:
-        return "; ".join([self.why, *self.seen])
-
-
 def _voided(
     runs: RunTable,
     asks: Sequence[Ask],
     floors: Sequence[Floor],
     unless: Sequence[Unless],
     higher_is_better: bool,
-) -> dict[Ask, Void]:
-    """The comparisons in which a method misses a floor, or whose own condition is not met."""
-    found = {}
+) -> tuple[dict[Ask, Verdict], set[Ask]]:
+    """The comparisons in which a method misses a floor, or whose own condition is not met; and those of them
+    in which that works against the ask, so that an answer that holds is kept."""
+    void, spared = {}, set()
     for ask in asks:
         for floor in floors:
-            if short := _short(runs, methods_of([ask]), floor, higher_is_better):
-                against = floor.one_sided and all(_against(ask, name, higher_is_better) for name in short)
-                void = Void(_missed(floor, short, higher_is_better), short, against)
-                if ask not in found or found[ask].against:
-                    found[ask] = void
-        own = [one for one in unless if one.of == ask]
-        if verdict := _not_met(runs, own):
-            found[ask] = Void(verdict.why, verdict.numbers, seen=verdict.seen)
-    return found
+            short = _short(runs, methods_of([ask]), [floor], higher_is_better)
+            if short and (ask not in void or ask in spared):
+                void[ask] = short
+                against = floor.one_sided and all(
+                    _against(ask, name, higher_is_better) for name in short.numbers
+                )
+                spared = spared | {ask} if against else spared - {ask}
+        if found := _not_met(runs, [one for one in unless if one.of == ask]):
+            void[ask] = found
+            spared -= {ask}
+    return void, spared
 
 
 def _against(ask: Ask, method: str, higher_is_better: bool) -> bool:
@@ -160,37 +133,6 @@ def _against(ask: Ask, method: str, higher_is_better: bool) -> bool:
         return False
     if_better_the_difference_grows = sides[0] == higher_is_better
     return if_better_the_difference_grows == math.isfinite(ask.low)
-
-
-def _nothing_left(void: Mapping[Ask, Void]) -> Verdict:
-    first, *_ = void.values()
-    others = dict.fromkeys(one.told for one in void.values() if one.told != first.told)
-    numbers = {name: value for one in void.values() for name, value in one.numbers.items()}
-    return Verdict(NOT_TESTABLE, first.why, seen=(*first.seen, *others), numbers=numbers)
-
-
-def _looked_at(
-    table: pd.DataFrame | None,
-    asks: Sequence[Ask],
-    metric: str,
-    floors: Sequence[Floor],
-    unless: Sequence[Unless],
-    higher_is_better: bool,
-) -> tuple[RunTable | Verdict, dict[Ask, Void]]:
-    """The runs, or what voids the claim as a whole, and the comparisons that are void alone."""
-    conditions = [ask for one in unless for ask in one.asks]
-    compared, checked = methods_of(asks), methods_of(conditions)
-    if found := incomplete(table, compared) or incomplete(table, checked, paired=False):
-        return found, {}
-    runs = RunTable(table, metric)
-    if found := _no_number(runs, [*asks, *conditions]):
-        return found, {}
-    for floor in floors:
-        if short := _short(runs, [name for name in checked if name not in compared], floor, higher_is_better):
-            return Verdict(NOT_TESTABLE, _missed(floor, short, higher_is_better), numbers=short), {}
-    if found := _not_met(runs, [one for one in unless if one.of is None]):
-        return found, {}
-    return runs, _voided(runs, asks, floors, unless, higher_is_better)
 
 
 def answer(asks: Sequence[Ask], differences: Sequence[np.ndarray]) -> tuple[Answer, ...]:
@@ -215,11 +157,6 @@ def inside(value: float, ask: Ask) -> bool:
 def values(runs: RunTable, quantity: str) -> np.ndarray:
     """One value a seed; of `zero` one for all."""
     return np.zeros(1) if quantity == ZERO else runs.each(quantity)
-
-
-def difference(runs: RunTable, ask: Ask) -> np.ndarray:
-    """`a` minus `b`, one value a seed."""
-    return values(runs, ask.a) - values(runs, ask.b)
 
 
 def methods_of(asks: Iterable[Ask]) -> list[str]:
@@ -264,21 +201,23 @@ def _no_number(runs: RunTable, asks: Sequence[Ask]) -> Verdict | None:
     return None
 
 
-def _short(runs: RunTable, methods: Iterable[str], floor: Floor, higher_is_better: bool) -> dict[str, float]:
-    """The methods that miss a floor, each with its mean."""
-    sign, short = 1 if higher_is_better else -1, {}
-    for name in methods:
-        if floor.holds_for(name):
-            margins = sign * (runs.each(f"{name}:{floor.column}") - floor.bound)
+def _short(
+    runs: RunTable, methods: Sequence[str], floors: Sequence[Floor], higher_is_better: bool
+) -> Verdict | None:
+    """*Not testable* where some of the methods miss the first floor that any misses, each with its mean."""
+    sign, side = (1, "above") if higher_is_better else (-1, "below")
+    for floor in floors:
+        short = {}
+        for name in filter(floor.holds_for, methods):
+            found = runs.each(f"{name}:{floor.column}")
+            margins = sign * (found - floor.bound)
             if not (in_mean_and_seeds(margins) if floor.seeds else margins.mean() > 0):
-                short[name] = float(runs.each(f"{name}:{floor.column}").mean())
-    return short
-
-
-def _missed(floor: Floor, short: dict[str, float], higher_is_better: bool) -> str:
-    side, unit = "above" if higher_is_better else "below", floor.column.replace("_", " ")
-    listed = ", ".join(f"{name} ({mean:.2f})" for name, mean in short.items())
-    return f"{floor.why or f'not {side} the bar of {floor.bound} {unit}'}: {listed}"
+                short[name] = float(found.mean())
+        if short:
+            why = floor.why or f"not {side} the bar of {floor.bound} {floor.column.replace('_', ' ')}"
+            listed = ", ".join(f"{name} ({mean:.2f})" for name, mean in short.items())
+            return Verdict(NOT_TESTABLE, f"{why}: {listed}", numbers=short)
+    return None
 
 
 def _not_met(runs: RunTable, unless: Sequence[Unless]) -> Verdict | None:
