@@ -3,7 +3,6 @@
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -63,51 +62,34 @@ def load(path: Path | None = None) -> SourceMap:
     faults: list[str] = []
     documents = []
     for document in raw["documents"]:
-        source = document["source"]
-        statements = [_statement(entry, source, faults) for entry in document["statements"]]
-        documents.append(Document(source, document["title"], tuple(filter(None, statements))))
+        source, statements = document["source"], []
+        for entry in document["statements"]:
+            try:
+                statements.append(Statement(source=source, **entry))
+            except TypeError as error:  # an unknown or a missing field
+                faults.append(f"{entry.get('id', f'an entry of {source}')}: {error}")
+        documents.append(Document(source, document["title"], tuple(statements)))
     found = SourceMap(tuple(documents))
-    faults += _repeated(found.statements) + _dangling(found)
-    if faults:
+    if faults := faults + _faults(found.statements):
         raise SourceMapError(f"{path}:\n" + "\n".join(f"- {fault}" for fault in faults))
     return found
 
 
-def _statement(entry: dict[str, Any], source: str, faults: list[str]) -> Statement | None:
-    fields = {"id", "says", "kind", "target"}
-    name = entry.get("id", f"an entry of {source}")
-    if missing := fields - entry.keys():
-        faults.append(f"{name} has no {', '.join(sorted(missing))}")
-    if unknown := entry.keys() - fields - {"note"}:
-        faults.append(f"{name} has unknown {', '.join(sorted(unknown))}; use id, says, kind, target, note")
-    if empty := [key for key, value in entry.items() if not str(value or "").strip()]:
-        faults.append(f"{name} leaves {', '.join(empty)} empty")
-    return None if missing or unknown or empty else Statement(source=source, **entry)
-
-
-def _repeated(statements: list[Statement]) -> list[str]:
-    ids = Counter(statement.id for statement in statements)
-    texts = Counter((statement.source, statement.says.lower()) for statement in statements)
-    return [f"the id {name} is used {n} times" for name, n in ids.items() if n > 1] + [
-        f"{source} says {text!r} {n} times" for (source, text), n in texts.items() if n > 1
-    ]
-
-
-def _dangling(source_map: SourceMap) -> list[str]:
-    claims = {claim.id for claim in CLAIMS}
-    chapters = {path.stem for path in (paths.root() / "notebooks").glob("*.py")}
-    pages = {path.stem for path in (paths.root() / "book").glob("*.md")}
+def _faults(statements: list[Statement]) -> list[str]:
+    ids = Counter(one.id for one in statements)
+    texts = Counter((one.source, str(one.says).lower()) for one in statements)
+    faults = [f"the id {name} is used {n} times" for name, n in ids.items() if n > 1]
+    faults += [f"{source} says {text!r} {n} times" for (source, text), n in texts.items() if n > 1]
     there = {
-        "claim": (claims, "the claim {!r}, which is not in the ledger"),
-        "chapter": (chapters, "notebooks/{}.py, which does not exist"),
-        "page": (pages, "book/{}.md, which does not exist"),
+        "claim": {claim.id for claim in CLAIMS},
+        "chapter": {path.stem for path in (paths.root() / "notebooks").glob("*.py")},
+        "page": {path.stem for path in (paths.root() / "book").glob("*.md")},
     }
-    faults = []
-    for statement in source_map.statements:
-        name, kind, target = statement.id, statement.kind, statement.target
-        known, missing = there.get(kind, ([target], ""))
-        if kind not in KINDS:
-            faults.append(f"{name} has kind {kind!r}; use one of {', '.join(KINDS)}")
-        elif target not in known:
-            faults.append(f"{name} points to {missing.format(target)}")
+    for one in statements:
+        if empty := [name for name in ("id", "says", "target") if not str(getattr(one, name) or "").strip()]:
+            faults.append(f"{one.id} leaves {', '.join(empty)} empty")
+        if one.kind not in KINDS:
+            faults.append(f"{one.id} has kind {one.kind!r}; use one of {', '.join(KINDS)}")
+        elif one.target not in there.get(one.kind, {one.target}):
+            faults.append(f"{one.id} points to the {one.kind} {one.target!r}, which does not exist")
     return faults

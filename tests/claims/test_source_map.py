@@ -66,26 +66,23 @@ def load(tmp_path, monkeypatch):
 
 
 def test_a_valid_map_is_read(load):
-    statements = load().statements
-    assert [statement.id for statement in statements] == ["one", "two", "three"]
-    assert statements[2].note == "x" and statements[0].note == ""
+    assert [(one.id, one.note) for one in load().statements] == [("one", ""), ("two", ""), ("three", "x")]
 
 
 @pytest.mark.parametrize(
     ("number", "changes", "fault"),
     [
-        (0, {"target": "rope-wins"}, "one points to the claim 'rope-wins', which is not in the ledger"),
-        (1, {"target": "02_absolute"}, "two points to notebooks/02_absolute.py, which does not exist"),
-        (1, {"kind": "page"}, "two points to book/01_order.md, which does not exist"),
+        (0, {"target": "rope-wins"}, "one points to the claim 'rope-wins', which does not exist"),
+        (1, {"target": "02_absolute"}, "two points to the chapter '02_absolute', which does not exist"),
+        (1, {"kind": "page"}, "two points to the page '01_order', which does not exist"),
         (1, {"kind": "notebook"}, "two has kind 'notebook'; use one of claim, chapter, page"),
         (1, {"id": "one"}, "the id one is used 2 times"),
         (1, {"says": "It is SO."}, "slides-separation says 'it is so.' 2 times"),
         (0, {"says": "  "}, "one leaves says empty"),
         (2, {"target": ""}, "three leaves target empty"),
-        (2, {"note": ""}, "three leaves note empty"),
-        (2, {"says": None}, "three has no says"),
-        (0, {"id": None}, "an entry of slides-separation has no id"),
-        (0, {"comment": "x"}, "one has unknown comment"),
+        (2, {"says": None}, "'says'"),
+        (0, {"id": None}, "an entry of slides-separation"),
+        (0, {"comment": "x"}, "'comment'"),
     ],
 )
 def test_each_fault_is_named(load, number, changes, fault):
@@ -94,6 +91,5 @@ def test_each_fault_is_named(load, number, changes, fault):
 
 
 def test_all_faults_are_named_at_once(load):
-    with pytest.raises(SourceMapError) as failure:
+    with pytest.raises(SourceMapError, match=r"(?s)the id two.*the chapter 'nothing'"):
         load(0, target="nothing", kind="chapter", id="two")
-    assert "notebooks/nothing.py" in str(failure.value) and "the id two" in str(failure.value)
