@@ -18,7 +18,7 @@ from sepnb.records.store import RecordError, Store
 
 MODULES = (
     "exact, shaw_clip, context_extension, language_model, extrapolation, recipes, seqpe_geometry, images, "
-    "seqpe_stream, speed, inside, recall, questions, matched_loss, stretched, ladder"
+    "seqpe_stream, speed, inside, recall, matched_loss, stretched, ladder"
 )
 CLAIMS: tuple[Claim, ...] = tuple(
     replace(claim, id=claim_id)
