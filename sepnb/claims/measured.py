@@ -1,6 +1,6 @@
 """Verdicts without seeds: over the rounds of timed records, and over numbers in which there is no chance."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sepnb.claims.evidence import family, incomplete, inside, methods_of
@@ -49,22 +49,17 @@ def by_rounds(claim: Any, tables: Tables) -> Verdict:
 def exactly(claim: Any, tables: Tables) -> Verdict:
     """The verdict of a claim over numbers that a chapter computes without chance: each lies inside its closed
     bounds or not, as the word of `share`."""
+    numbers = tables.get(claim.experiment)
+    if numbers is None:
+        return Verdict(NOT_RUN, "the chapter has not been executed")
     conditions = [ask for one in claim.unless for ask in one.asks]
-    found = published(tables.get(claim.experiment), [ask.a for ask in [*claim.asks, *conditions]])
-    if isinstance(found, Verdict):
-        return found
+    keys = [ask.a for ask in [*claim.asks, *conditions]]
+    if absent := [key for key in keys if key not in numbers]:
+        return Verdict(NOT_RUN, f"the chapter does not publish {', '.join(absent)}")
+    found = {key: float(numbers[key]) for key in keys}
     shown = "; ".join(f"{name.replace('_', ' ')} {value:.2g}" for name, value in found.items())
     met, held = ([ask.low <= found[ask.a] <= ask.high for ask in asks] for asks in (conditions, claim.asks))
     return Verdict(share(held) if all(met) else NOT_TESTABLE, shown, numbers=found)
-
-
-def published(numbers: Mapping[str, Any] | None, keys: Sequence[str]) -> dict[str, float] | Verdict:
-    """These numbers of a chapter, or that they are not there."""
-    if numbers is None:
-        return Verdict(NOT_RUN, "the chapter has not been executed")
-    if absent := [key for key in keys if key not in numbers]:
-        return Verdict(NOT_RUN, f"the chapter does not publish {', '.join(absent)}")
-    return {key: float(numbers[key]) for key in keys}
 
 
 def share(parts: Sequence[bool]) -> str:

@@ -171,12 +171,10 @@ def checkout(tmp_path, monkeypatch):
         provenance.PINNED.write_text(f' "another": [],\n "a-claim": {json.dumps(entries)}\n'.join("{}"))
         subprocess.run([*git, "add", "."], check=True)
         subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "m"], check=True)
-        provenance.forget()
         found = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
         return found.stdout.strip()
 
-    yield commit
-    provenance.forget()
+    return commit
 
 
 def test_a_rule_has_the_commit_that_is_pinned_or_else_the_one_that_pinned_it(checkout):
@@ -215,7 +213,6 @@ def test_a_side_branch_is_no_ancestor(checkout, tmp_path):
     main = checkout(("3" * 16, None))
     settings = ("-c", "user.name=n", "-c", "user.email=e@e")
     git(*settings, "merge", "-q", "-s", "ours", "-m", "m", "side")
-    provenance.forget()
     history = provenance.History()
     assert history.precedes(root, [side, main]) is True
     assert history.precedes(side, [main]) is history.precedes(main, [side]) is False
@@ -223,7 +220,5 @@ def test_a_side_branch_is_no_ancestor(checkout, tmp_path):
 
 def test_outside_a_checkout_nothing_is_known(tmp_path, monkeypatch):
     monkeypatch.setenv("SEPNB_ROOT", str(tmp_path))
-    provenance.forget()
     history = provenance.History()
     assert history.rule_commit(CLAIMS[0]) is None and history.precedes("a" * 40, ["b" * 40]) is None
-    provenance.forget()
