@@ -1,7 +1,7 @@
 """What a claim asks for: bounds on quantities, floors and conditions, as data."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -114,3 +114,10 @@ class Unless:
     any: bool = False
     ratio: bool = False
     of: Ask | None = None
+
+
+def unless_neither(asks: Sequence[Ask], known: Callable[[str], Ask], why: str) -> dict:
+    """The asks and conditions of a claim that drops a comparison where of neither of its two quantities holds
+    what `known` asks of one: of two that know nothing none is better."""
+    conditions = (Unless((known(ask.a), known(ask.b)), why, any=True, of=ask) for ask in asks)
+    return {"asks": tuple(asks), "unless": tuple(conditions)}

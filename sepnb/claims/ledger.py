@@ -142,17 +142,10 @@ def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row
     for claim in CLAIMS:
         rule, judged = history.rule_commit(claim), sources[claim.experiment].judged_by(claim)
         precedes = history.precedes(rule, set().union(*judged.values()))
-        rows.append(
-            Row(
-                claim=claim,
-                verdict=claim.judge({need: sources[need].content for need in claim.needs}),
-                sources=tuple(sources[need] for need in claim.needs),
-                rule_commit=rule,
-                precedes=precedes,
-                turned=history.turned(claim),
-                unseen=history.unseen(rule, judged) if precedes is False else (),
-            )
-        )
+        unseen = history.unseen(rule, judged) if precedes is False else ()
+        read = tuple(sources[need] for need in claim.needs)
+        verdict = claim.judge({one.need: one.content for one in read})
+        rows.append(Row(claim, verdict, read, rule, precedes, history.turned(claim), unseen))
     return rows
 
 
@@ -163,7 +156,7 @@ def load(need: str, profile: str | None, store: Store) -> Source:
         built = os.environ.get("SEPNB_PROFILE", "laptop")  # what the book is being built from, not a leftover
         for candidate in dict.fromkeys((built, *PUBLISHED, "smoke")) if profile is None else (profile,):
             if numbers.path(name, candidate).exists():
-                return Source(need, content=numbers.load(name, candidate), profile=candidate)
+                return Source(need, numbers.load(name, candidate), candidate)
         return Source(need)
     from sepnb import experiments  # brings torch, which nothing else here needs
 
@@ -184,11 +177,6 @@ def load(need: str, profile: str | None, store: Store) -> Source:
     commits: dict[str, set[str]] = defaultdict(set)
     for record in records:
         commits[record.config.get("method", "")].add(record.provenance.get("commit") or "unknown")
-    return Source(
-        need,
-        content=table,
-        profile=candidate,
-        records=len(records),
-        seeds=tuple(sorted({record.provenance["seed"] for record in records})),
-        commits={name: frozenset(several) for name, several in commits.items()},
-    )
+    seeds = tuple(sorted({record.provenance["seed"] for record in records}))
+    made = {name: frozenset(several) for name, several in commits.items()}
+    return Source(need, table, candidate, len(records), seeds, made)

@@ -20,7 +20,7 @@ from functools import partial
 import pandas as pd
 
 from sepnb.claims import extrapolation, recipes
-from sepnb.claims.asks import FAR, Ask, Unless, against, changes, each, gap, levels, pairs
+from sepnb.claims.asks import FAR, Ask, Unless, against, changes, each, gap, levels, pairs, unless_neither
 from sepnb.claims.claim import Claim
 from sepnb.claims.language_model import BAR
 from sepnb.claims.measured import by_rounds
@@ -66,19 +66,15 @@ REPAIRS = Unless(
 """Else such a model hardly uses the indices that training covers, and to read them alike says nothing."""
 
 
+def knows_bytes(quantity: str) -> Ask:
+    """Below the entropy of single bytes."""
+    return Ask(quantity, f"{quantity.partition(':')[0]}:unigram_bits_per_byte", high=0.0)
+
+
 def better_far_away(*of: str) -> dict:
-    """The first of each pair pays less than the second at starts that no loss ever saw. Where neither is
-    below the entropy of single bytes none is better: of two that know nothing."""
-    asks = pairs(of, *far("never-seen"), high=0.0)
-    known = [
-        [Ask(name, f"{name.partition(':')[0]}:unigram_bits_per_byte", high=0.0) for name in (ask.a, ask.b)]
-        for ask in asks
-    ]
-    unless = [
-        Unless(both, "neither is below the entropy of single bytes", any=True, of=ask)
-        for ask, both in zip(asks, known, strict=True)
-    ]
-    return {"asks": asks, "unless": unless}
+    """The first of each pair pays less than the second at starts that no loss ever saw."""
+    why = "neither is below the entropy of single bytes"
+    return unless_neither(pairs(of, *far("never-seen"), high=0.0), knows_bytes, why)
 
 
 _of = partial(Claim, experiment=TABLE, floors=(BAR._replace(but="none"),), derive=averaged_starts)
