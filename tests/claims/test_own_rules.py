@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from sepnb import claims, paths
-from sepnb.claims import exact, extrapolation, images, inside, seqpe_stream, speed
+from sepnb.claims import exact, extrapolation, images, inside, seqpe_stream
 from sepnb.claims.asks import Ask
 from sepnb.claims.seqpe_stream import KINDS
 
@@ -124,8 +124,6 @@ def test_each_encoding_at_each_length_is_a_cell_of_its_own():
     slow = frame.assign(**{name: frame[name] - 0.1 * (frame.length == 1024) for name in row})
     assert word("compiled-rope-is-nearly-free", slow) == "partly"
     assert word("compiled-rope-is-nearly-free", frame[frame.length == 512]) == "not testable here"
-    made = speed.at_each_length(frame)
-    assert made.method.tolist() == ["rope at 512", "rope at 1024"]
 
 
 def test_of_two_that_guess_none_is_better():
