@@ -70,6 +70,7 @@ only makes it worse there."""
 
 _of = partial(Claim, higher_is_better=True, floors=(LEARNT,))
 _needle = partial(_of, experiment="experiment/needle")
+_article = partial(_needle, source="article-positional-encoding")
 
 TWINS = (
     "separated-randomised - sinusoidal-randomised, separated-gap - sinusoidal-gap, "
@@ -128,23 +129,20 @@ CLAIMS = {
         remark="Asked after the dense twin, with half again as many parameters in its blocks, found more; "
         "here both have as many, within 3 %.",
     ),
-    "needle-baselines-struggle": _needle(
+    "needle-baselines-struggle": _article(
         "Baseline models struggle beyond their trained length in the needle test",
         changes("sinusoidal, rope", [(AT_8X.format("native"), INSIDE)], high=-0.1),
-        source="article-positional-encoding",
     ),
-    "needle-window-better-near-the-end": _needle(
+    "needle-window-better-near-the-end": _article(
         "A sliding window does slightly better, most of all near the end of the document",
         changes("rope", [("near/window", "near/native"), ("near gain", "far gain")], low=0.0),
         derive=steps,
-        source="article-positional-encoding",
         remark="`near` are needles at most a trained length back, `far` those 4 to 8 back, in texts of 8 L.",
     ),
-    "needle-scaled-rope-improves": _needle(
+    "needle-scaled-rope-improves": _article(
         "RoPE with scaled frequencies finds many more needles",
         changes("rope", [(AT_8X.format(one), AT_8X.format("native")) for one in SCALED], low=0.05),
         parts=True,
-        source="article-positional-encoding",
     ),
     "needle-ntk-generalises": uses_claim(
         "needle",

@@ -26,7 +26,7 @@ from sepnb.claims.language_model import BAR
 from sepnb.claims.measured import by_rounds
 from sepnb.records.verdicts import SURVIVES
 
-TABLE = "experiment/seqpe_stream"
+TABLE, COST = "experiment/seqpe_stream", "experiment/seqpe_cost"
 
 MODES = ("separated", "strict")
 BOTH = ("separated-seqpe", "strict-seqpe")
@@ -52,6 +52,13 @@ def averaged(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 def averaged_starts(table: pd.DataFrame) -> pd.DataFrame:
     """Each kind of start averaged."""
     return averaged(table, [*far("covered"), *far("never-seen")])
+
+
+def as_shares(table: pd.DataFrame) -> pd.DataFrame:
+    """`added`, the share of a step by which it is longer than without an encoding."""
+    ends = ("", "_lower", "_upper")
+    longer = table.reindex(columns=[f"longer{end}" for end in ends]).astype(float)
+    return pd.DataFrame({f"added{end}": 1 - 1 / longer[f"longer{end}"] for end in ends})
 
 
 HEARD = Unless(
@@ -80,8 +87,9 @@ def better_far_away(*of: str) -> dict:
 _of = partial(Claim, experiment=TABLE, floors=(BAR._replace(but="none"),), derive=averaged_starts)
 _heard = partial(_of, beside=WITHOUT, unless=HEARD)
 _beside = partial(_of, beside=BESIDE)
+_cost = partial(Claim, experiment=COST, derive=as_shares, how=by_rounds)
 
-IN_BITS = {
+CLAIMS = {
     "seqpe-survives": _heard(
         "A position stream of SeqPE survives past the trained length",
         levels(BOTH, *gap("native"), high=SURVIVES),
@@ -130,22 +138,6 @@ IN_BITS = {
         beside=BESIDE | ALIBI,
         remark="The rates of RoPE and ALiBi were chosen after 500 of 1,200 steps.",
     ),
-}
-
-
-COST = "experiment/seqpe_cost"
-
-
-def as_shares(table: pd.DataFrame) -> pd.DataFrame:
-    """`added`, the share of a step by which it is longer than without an encoding."""
-    ends = ("", "_lower", "_upper")
-    longer = table.reindex(columns=[f"longer{end}" for end in ends]).astype(float)
-    return pd.DataFrame({f"added{end}": 1 - 1 / longer[f"longer{end}"] for end in ends})
-
-
-_cost = partial(Claim, experiment=COST, derive=as_shares, how=by_rounds)
-
-IN_TIME = {
     "the-encoder-is-lightweight": _cost(
         "SeqPE's encoder is lightweight",
         levels("width-32-every-1", "share", high=0.05),
@@ -162,5 +154,3 @@ IN_TIME = {
         "than without an encoding takes less than 5 % of its time, in three quarters of the rounds.",
     ),
 }
-
-CLAIMS = IN_BITS | IN_TIME
