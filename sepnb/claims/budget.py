@@ -23,40 +23,38 @@ TRAINED = (*RANKED, "separated-sinusoidal-wide")
 """Every model of the experiment: those ranked, and one with as many parameters as the dense one."""
 BUDGETS = (1, 4, 16)
 """Multiples of the shortest training."""
+LEVEL = 0.03
+"""Bits per byte by which neither of two models is ahead."""
 
 
 def places(
     table: pd.DataFrame,
     methods: list[str],
-    *,
-    margin: float = 0.03,
-    significance: float = 0.05,
     only: Sequence[tuple[str, str]] | None = None,
 ) -> pd.DataFrame:
     """Who is ahead of whom, for every two methods at every budget of the table, or for `only` some pairs.
 
-    Differences are paired by seed. Their t intervals hold together over all pairs and budgets with
-    probability 1 - significance (Bonferroni).
+    Differences are paired by seed. Their t intervals hold together over all pairs of methods and all budgets
+    with a probability of 95 % (Bonferroni).
 
     Args:
         table: one row a run with columns method, budget, seed, status and bits_per_byte.
-        margin: differences whose interval lies within plus and minus this many bits per byte are level.
 
     Returns:
         Columns a, b, budget, difference (mean of a minus b, lower is better), half (of the interval; NaN
-        with one seed) and place: that of a, "ahead" or "behind" where the interval leaves out 0, "level" or
-        "open".
+        with one seed) and place: that of a, "level" where the interval lies within `LEVEL`, "ahead" or
+        "behind" where it leaves out 0, else "open".
     """
     table = table[["method", "budget", "seed", "status", "bits_per_byte"]].astype({"bits_per_byte": float})
     pairs = list(combinations(methods, 2))
     budgets = sorted(set(table["budget"]))
-    confidence = 1 - significance / (len(pairs) * len(budgets))
+    confidence = 1 - 0.05 / (len(pairs) * len(budgets))
     rows = []
     for budget in budgets:
         runs = table[table["budget"] == budget]
         for a, b in pairs if only is None else only:
             mean, half, _ = summarise(RunTable(runs).difference(a, b, "bits_per_byte"), confidence)
-            if max(mean + half, half - mean) < margin:
+            if max(mean + half, half - mean) < LEVEL:
                 place = "level"
             elif abs(mean) > half:
                 place = "ahead" if mean < 0 else "behind"
