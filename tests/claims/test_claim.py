@@ -16,16 +16,10 @@ from sepnb.claims.verdict import Verdict
 
 from ..shared import withdrawn
 
-SCALE = 2.0
-
 
 def doubled(table):
     """Twice x."""
-    return pd.DataFrame({"twice": scaled(table["x"])})
-
-
-def scaled(values):
-    return SCALE * values
+    return pd.DataFrame({"twice": 2.0 * table["x"]})
 
 
 def own_rule(claim, tables):
@@ -113,13 +107,13 @@ def test_the_digest_does_not_move_with_words():
     assert one.digest == other.digest
 
 
-def test_the_digest_follows_the_code_of_a_rule_and_not_its_comments(tmp_path, monkeypatch):
+def test_the_digest_follows_the_code_of_a_rule_and_not_its_comments(tmp_path):
     text = "BOUND = 1\ndef helper(x):\n    return x < BOUND\n"
     text += 'def rule(claim, tables):\n    """Says."""\n    return helper(2)\n'
 
     def told(old="", new=""):
         path = tmp_path / f"rule_{len(list(tmp_path.iterdir()))}.py"
-        path.write_text(text.replace(old, new) if old else text)
+        path.write_text(text.replace(old, new))
         found = {"__name__": "sepnb.claims.a_rule"}
         exec(compile(path.read_text(), path, "exec"), found)
         return code(found["rule"])
