@@ -68,8 +68,7 @@ FAR = ("2x", "4x", "8x")
 def gap(readings: str | Sequence[str], places: Sequence[str] = FAR) -> list[str]:
     """The columns that hold the bits per byte of a reading minus those of the sliding window over the same
     bytes."""
-    readings = [readings] if isinstance(readings, str) else readings
-    return [f"gap/{reading}/{place}" for reading in readings for place in places]
+    return [f"gap/{reading}/{place}" for reading in listed(readings) for place in places]
 
 
 class Floor(NamedTuple):

@@ -13,24 +13,12 @@ from dataclasses import KW_ONLY, dataclass, field
 
 import pandas as pd
 
-from sepnb.claims import budget, evidence
+from sepnb.claims import budget
 from sepnb.claims.asks import Ask, Floor, Unless
+from sepnb.claims.evidence import by_seeds, methods_of
 from sepnb.claims.verdict import Tables, Verdict
 
 OURS = "ours, written before the records"
-
-
-def by_seeds(claim: "Claim", tables: Tables) -> Verdict:
-    """Judged over the seeds of its experiment and of the methods beside it."""
-    return evidence.judge(
-        claim.table(tables),
-        claim.asks,
-        metric=claim.metric,
-        higher_is_better=claim.higher_is_better,
-        floors=claim.floors,
-        unless=claim.unless,
-        parts=claim.parts,
-    )
 
 
 @dataclass(frozen=True)
@@ -53,7 +41,8 @@ class Claim:
         turns: pairs of methods whose order the claim is about, if the experiment `budget` trained both.
         parts: some asks that hold and some that fail make *partly*.
         derive: computes further columns from the table of the experiment.
-        how: `by_seeds`, one of `measured`, or a function of its own if asks cannot express the rule.
+        how: `by_seeds`, another judge of `evidence` or `uses`, or a function of its own if asks cannot say
+            the rule.
         id: short kebab-case name, which the ledger gives.
 
     Raises:
@@ -132,7 +121,7 @@ class Claim:
     @property
     def methods(self) -> set[str]:
         """Those that its asks and conditions name; none of a rule that is wholly a function of its own."""
-        return set(evidence.methods_of([*self.asks, *(ask for one in self.unless for ask in one.asks)]))
+        return set(methods_of([*self.asks, *(ask for one in self.unless for ask in one.asks)]))
 
     @functools.cached_property
     def digest(self) -> str:
@@ -164,7 +153,6 @@ CORE = (
     "sepnb.claims.asks",
     "sepnb.claims.claim",
     "sepnb.claims.evidence",
-    "sepnb.claims.measured",
     "sepnb.claims.uses",
     "sepnb.claims.verdict",
 )

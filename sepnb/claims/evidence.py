@@ -10,23 +10,28 @@ Every ask is: does the mean over seeds of `a` minus `b` lie inside `(low, high)`
 A floor voids a pair, not a family: a comparison with a method that misses it is dropped by name, and Holm's
 correction runs over those that are left. Where to miss a floor only makes a method worse, a comparison that
 holds although that works against it is kept; it counts in the correction whatever it says.
+
+Without seeds, `by_rounds` judges timed records, and `exactly` numbers in which there is no chance.
 """
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from sepnb.claims.asks import ZERO, Ask, Floor, Unless
-from sepnb.claims.verdict import Answer, Cause, Dropped, Verdict
+from sepnb.claims.verdict import Answer, Cause, Dropped, Tables, Verdict
 from sepnb.records.run_table import RunTable
 from sepnb.records.verdicts import (
+    FAILS,
     HOLDS,
     NOT_JUDGED,
     NOT_RUN,
     NOT_TESTABLE,
+    OPEN,
     answers_to,
     in_mean_and_seeds,
     p_value,
@@ -37,6 +42,19 @@ from sepnb.records.verdicts import (
 
 SEEDS = 6
 """With fewer the word is *not judged*: not even differences of one sign pass a two-sided sign test."""
+
+
+def by_seeds(claim: Any, tables: Tables) -> Verdict:
+    """Judged over the seeds of its experiment and of the methods beside it."""
+    return judge(
+        claim.table(tables),
+        claim.asks,
+        metric=claim.metric,
+        higher_is_better=claim.higher_is_better,
+        floors=claim.floors,
+        unless=claim.unless,
+        parts=claim.parts,
+    )
 
 
 def judge(
@@ -137,16 +155,11 @@ def _against(ask: Ask, method: str, higher_is_better: bool) -> bool:
 
 def answer(asks: Sequence[Ask], differences: Sequence[np.ndarray]) -> tuple[Answer, ...]:
     """What the differences, one value a seed, say to each ask."""
-    bounds = [(ask.low, ask.high) for ask in asks]
-    said = answers_to(differences, bounds)
-    tests = [
-        [p_value(own, *ends, test) for test in (paired_t, sign_flip)]
-        for own, ends in zip(differences, bounds, strict=True)
-    ]
-    return tuple(
-        Answer(ask.name, float(own.mean()), word, "", *both)
-        for ask, own, word, both in zip(asks, differences, said, tests, strict=True)
-    )
+    said, answers = answers_to(differences, [(ask.low, ask.high) for ask in asks]), []
+    for ask, own, word in zip(asks, differences, said, strict=True):
+        p, exact = (p_value(own, ask.low, ask.high, test) for test in (paired_t, sign_flip))
+        answers.append(Answer(ask.name, float(own.mean()), word, "", p, exact))
+    return tuple(answers)
 
 
 def inside(value: float, ask: Ask) -> bool:
@@ -231,3 +244,54 @@ def _not_met(runs: RunTable, unless: Sequence[Unless]) -> Verdict | None:
         if not (any(met) if one.any else all(met)):
             return Verdict(NOT_TESTABLE, one.why, seen=tuple(shown), numbers=numbers)
     return None
+
+
+ENDS = ("_lower", "_upper")
+"""What a timed column's quartiles over the rounds end in."""
+
+
+def by_rounds(claim: Any, tables: Tables) -> Verdict:
+    """The verdict of a claim over timed quantities, `method:column`, of one record each. The quartiles over
+    its rounds stand in the place of seeds: an ask holds if three quarters of the rounds are inside, fails if
+    three quarters are outside, and is open between the two. *Not testable here* where a record has no such
+    column, as without a compiler or without another package."""
+    table, asks = claim.table(tables), claim.asks
+    if table is None or (table["status"] == "not run").all():
+        return Verdict(NOT_RUN, "no runs")
+    known, answers = set(table.method), []
+    if obstacle := incomplete(table, [name for name in methods_of(asks) if name in known]):
+        return obstacle
+    for ask in asks:
+        method, _, column = ask.a.partition(":")
+        names = [f"{column}{ENDS[0]}", column, f"{column}{ENDS[1]}"]
+        cell = table[table.method == method]
+        if cell.empty or not set(names) <= set(cell) or cell[names].isna().any(axis=None):
+            untimed = f"no {column.replace('_', ' ')} of {method} was timed here"
+            return Verdict(NOT_TESTABLE, untimed)
+        low, middle, high = (float(cell.iloc[0][name]) for name in names)
+        found = HOLDS if inside(low, ask) and inside(high, ask) else OPEN
+        if low >= ask.high or high <= ask.low:
+            found = FAILS
+        answers.append(Answer(ask.a, middle, found, f"{middle:.3g}, quartiles {low:.3g} to {high:.3g}"))
+    return family(answers, claim.parts, "quartiles over the rounds")
+
+
+def exactly(claim: Any, tables: Tables) -> Verdict:
+    """The verdict of a claim over numbers that a chapter computes without chance: each lies inside its closed
+    bounds or not, as the word of `share`."""
+    numbers = tables.get(claim.experiment)
+    if numbers is None:
+        return Verdict(NOT_RUN, "the chapter has not been executed")
+    conditions = [ask for one in claim.unless for ask in one.asks]
+    keys = [ask.a for ask in [*claim.asks, *conditions]]
+    if absent := [key for key in keys if key not in numbers]:
+        return Verdict(NOT_RUN, f"the chapter does not publish {', '.join(absent)}")
+    found = {key: float(numbers[key]) for key in keys}
+    shown = "; ".join(f"{name.replace('_', ' ')} {value:.2g}" for name, value in found.items())
+    met, held = ([ask.low <= found[ask.a] <= ask.high for ask in asks] for asks in (conditions, claim.asks))
+    return Verdict(share(held) if all(met) else NOT_TESTABLE, shown, numbers=found)
+
+
+def share(parts: Sequence[bool]) -> str:
+    """The verdict on a claim in parts: all hold, some hold, none holds."""
+    return word_of([HOLDS if one else FAILS for one in parts], parts=True)

@@ -9,7 +9,7 @@ from functools import partial
 
 from sepnb.claims.asks import Ask, Unless
 from sepnb.claims.claim import Claim
-from sepnb.claims.measured import exactly
+from sepnb.claims.evidence import exactly
 
 
 def each(*names: str, **bounds: float) -> list[Ask]:

@@ -11,10 +11,9 @@ import pandas as pd
 
 from sepnb.claims.asks import Ask, Unless, levels
 from sepnb.claims.claim import Claim
-from sepnb.claims.evidence import inside, judge
+from sepnb.claims.evidence import inside, judge, share
 from sepnb.claims.extrapolation import FIVE
 from sepnb.claims.language_model import BAR
-from sepnb.claims.measured import share
 from sepnb.claims.verdict import Tables, Verdict
 from sepnb.records.run_table import RunTable
 from sepnb.records.verdicts import NOT_REPRODUCED, NOT_RUN, NOT_TESTABLE, PARTLY, REPRODUCED, UNDECIDED

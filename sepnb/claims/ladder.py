@@ -296,9 +296,7 @@ CLAIMS = {
         "A separated model written out as a dense one and trained on has less than a tenth of its squared "
         "weights beside the blocks, in values, outputs and the maps of the MLP",
         levels(
-            f"{SEPARATED}-joint-norm/opened",
-            *each("beside/{}", "value, output, up, down"),
-            high=IN_BLOCKS,
+            f"{SEPARATED}-joint-norm/opened", *each("beside/{}", "value, output, up, down"), high=IN_BLOCKS
         ),
     ),
 }

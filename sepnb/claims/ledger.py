@@ -80,11 +80,6 @@ class Row:
         """The profile of the records that are judged; None if nothing was read."""
         return self.sources[0].profile
 
-    @property
-    def timing(self) -> str | None:
-        """`precedes` in words: "before", "after" or None."""
-        return None if self.precedes is None else "before" if self.precedes else "after"
-
     def as_data(self) -> dict[str, Any]:
         """What `sepnb claims --json` prints of it; a number that is not finite is null."""
         found = self.verdict.numbers.items()
@@ -92,7 +87,7 @@ class Row:
             "verdict": self.verdict.word,
             "numbers": {name: value if math.isfinite(value) else None for name, value in found},
             "rule_commit": self.rule_commit,
-            "timing": self.timing,
+            "timing": {True: "before", False: "after"}.get(self.precedes),
         }
 
 

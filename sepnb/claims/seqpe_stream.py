@@ -22,8 +22,8 @@ import pandas as pd
 from sepnb.claims import extrapolation, recipes
 from sepnb.claims.asks import FAR, Ask, Unless, against, changes, each, gap, levels, pairs, unless_neither
 from sepnb.claims.claim import Claim
+from sepnb.claims.evidence import by_rounds
 from sepnb.claims.language_model import BAR
-from sepnb.claims.measured import by_rounds
 from sepnb.records.verdicts import SURVIVES
 
 TABLE, COST = "experiment/seqpe_stream", "experiment/seqpe_cost"

@@ -19,14 +19,11 @@ from sepnb.claims.uses import FAR
 from sepnb.records.verdicts import SURVIVES
 
 DENSE, BESIDE, SEPARATED, ROPE = "sinusoidal", "concatenated-sinusoidal", "separated-sinusoidal", "rope"
-EQUAL = f"{SEPARATED}-wide"
-"""A separated model with as many parameters as RoPE."""
 CONSTANT = f"{SEPARATED}-constant"
 """A separated model in which every layer reads the position embeddings as they are."""
 TUNED = f"{SEPARATED}/position"
 AT_16X = ("accuracy/stretched/16x", "near/stretched/16x")
 """All answers in texts of sixteen trained lengths, and those less than one trained length back."""
-ADAPTED = ("accuracy/adapted/16x", "accuracy/adapted/32x")
 
 REMARK = "Trials of one or two seeds had been seen."
 SEEN = "Runs of all partners and of the untuned model had been seen, and no tuning of the model itself."
@@ -333,7 +330,7 @@ CLAIMS = {
         f"stretched-{task.replace('_', '-')}-as-often-as-slowed-rope-at-equal-parameters": as_often(
             task,
             "A separated model with as many parameters as RoPE, with positions slowed down,",
-            EQUAL,
+            f"{SEPARATED}-wide",
             f"A separated model with two thirds of these parameters had been seen, {behind} points behind.",
         )
         for task, behind in (("mqar", 2), ("latest_value", 17))
@@ -350,7 +347,11 @@ CLAIMS = {
     "adapted-latest-value-as-often-as-rope-tuned-alike": _learnt(
         f"A separated model of which the position part is tuned {DOES['latest_value']} as often as RoPE with "
         f"YaRN of which everything is, W_Q and W_K are, or a low-rank adapter is, within 3 points",
-        pairs(each(f"{TUNED} - {ROPE}/{{}}", "all, maps, low-rank"), *ADAPTED, low=-0.03),
+        pairs(
+            each(f"{TUNED} - {ROPE}/{{}}", "all, maps, low-rank"),
+            *each("accuracy/adapted/{}", "16x, 32x"),
+            low=-0.03,
+        ),
         experiment="experiment/adapted_latest_value",
     ),
 }

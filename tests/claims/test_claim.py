@@ -10,8 +10,8 @@ import pytest
 
 from sepnb.claims import CLAIMS, Claim, provenance
 from sepnb.claims.asks import Ask, Floor, Unless
-from sepnb.claims.claim import by_seeds, code
-from sepnb.claims.measured import by_rounds
+from sepnb.claims.claim import code
+from sepnb.claims.evidence import by_rounds, by_seeds
 from sepnb.claims.verdict import Verdict
 
 from ..shared import withdrawn

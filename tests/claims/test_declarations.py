@@ -9,8 +9,7 @@ import pytest
 
 from sepnb import experiments, extrapolators
 from sepnb.claims import CLAIMS, Claim, context_extension, extrapolation, get, images
-from sepnb.claims.claim import by_seeds
-from sepnb.claims.evidence import methods_of
+from sepnb.claims.evidence import by_seeds, methods_of
 from sepnb.claims.rule import lines
 from sepnb.claims.uses import by_uses
 from sepnb.experiments import task_grid

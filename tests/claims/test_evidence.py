@@ -8,8 +8,7 @@ import pytest
 
 from sepnb.claims.asks import ZERO, Ask, Floor, Unless, against, changes, each, gap, levels, pairs
 from sepnb.claims.claim import Claim
-from sepnb.claims.evidence import judge
-from sepnb.claims.measured import by_rounds, exactly
+from sepnb.claims.evidence import by_rounds, exactly, judge
 from sepnb.claims.verdict import Verdict
 from sepnb.records.verdicts import WORDS
 
