@@ -28,9 +28,7 @@ LEVEL = 0.03
 
 
 def places(
-    table: pd.DataFrame,
-    methods: list[str],
-    only: Sequence[tuple[str, str]] | None = None,
+    table: pd.DataFrame, methods: list[str], only: Sequence[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
     """Who is ahead of whom, for every two methods at every budget of the table, or for `only` some pairs.
 

@@ -46,11 +46,11 @@ class Claim:
         id: short kebab-case name, which the ledger gives.
 
     Raises:
-        ValueError: an experiment of another form, no words, or nothing that decides.
+        ValueError: an experiment of another form, no title, or no asks.
     """
 
     title: str
-    asks: Sequence[Ask] = ()
+    asks: Sequence[Ask]
     _: KW_ONLY
     experiment: str
     rule: str = ""
@@ -71,16 +71,12 @@ class Claim:
         object.__setattr__(self, "asks", tuple(self.asks))
         one = isinstance(self.unless, Unless)
         object.__setattr__(self, "unless", (self.unless,) if one else tuple(self.unless))
-        if not self.title or not (self.rule or self.asks):
-            missing = "rule" if self.title else "title"
-            raise ValueError(f"claim {self.title!r} has no {missing}; write it in the reader's words")
+        if not self.title or not self.asks:
+            raise ValueError(f"claim {self.title!r} has no {'asks' if self.title else 'title'}; give it some")
         for need in self.needs:
             if not re.fullmatch(r"(experiment|chapter)/\w+", need):
-                raise ValueError(
-                    f"claim {self.title!r} needs {need!r}; write experiment/<name> or chapter/<name>"
-                )
-        if not self.asks and self.how.__module__ in CORE:
-            raise ValueError(f"claim {self.title!r} asks for nothing; give it asks")
+                form = "experiment/<name> or chapter/<name>"
+                raise ValueError(f"claim {self.title!r} needs {need!r}; write {form}")
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -120,7 +116,7 @@ class Claim:
 
     @property
     def methods(self) -> set[str]:
-        """Those that its asks and conditions name; none of a rule that is wholly a function of its own."""
+        """Those that its asks and conditions name."""
         return set(methods_of([*self.asks, *(ask for one in self.unless for ask in one.asks)]))
 
     @functools.cached_property

@@ -90,8 +90,7 @@ CLAIMS = {
         remark="The rows past the trained length are fitted, all weights frozen: no formula knows as much.",
     ),
     "fitted-rows-survive-dense": _fit(
-        "Fitted rows carry the dense model past its trained length",
-        levels(DENSE, FITTED, high=SURVIVES),
+        "Fitted rows carry the dense model past its trained length", levels(DENSE, FITTED, high=SURVIVES)
     ),
     "a-norm-makes-fitting-harder": _fit(
         "Fitted rows lose more behind a norm on positions than without one",

@@ -13,8 +13,6 @@ from itertools import product
 from sepnb.claims.asks import Ask, Floor, Unless, against, changes, each, pairs, unless_neither
 from sepnb.claims.claim import Claim
 
-TABLE = "experiment/images"
-
 PLACED = "sinusoidal, axial-rope, separated-sinusoidal"
 TASKS = ("class", "direction")
 
@@ -46,7 +44,7 @@ above_chance = partial(unless_neither, known=gained, why="neither is 0.05 above 
 def larger(task: str, view: str, rule: str) -> dict:
     """SeqPE, a term of the score whose grid grows, minus the sinusoid and axial RoPE trained at the same
     offsets and read by a rule, and minus the model without places, on larger test pictures."""
-    others = [f"{name}-shifts/{task}:{view}/{rule}" for name in ("sinusoidal", "axial-rope")]
+    others = each(f"{{}}-shifts/{task}:{view}/{rule}", "sinusoidal, axial-rope")
     others.append(f"none/{task}:{view}/grow")
     return above_chance([Ask(f"seqpe/{task}:{view}/grow", other, low=0.0) for other in others])
 
@@ -67,7 +65,9 @@ def moved(group: str) -> dict:
     }
 
 
-_images = partial(Claim, experiment=TABLE, metric="accuracy", higher_is_better=True, floors=(HALF, PLACES))
+_images = partial(
+    Claim, experiment="experiment/images", metric="accuracy", higher_is_better=True, floors=(HALF, PLACES)
+)
 
 CLAIMS = {
     "axial-rope-survives-a-larger-canvas": _images(

@@ -18,7 +18,6 @@ from sepnb.claims.verdict import Tables, Verdict
 from sepnb.records.run_table import RunTable
 from sepnb.records.verdicts import NOT_REPRODUCED, NOT_RUN, NOT_TESTABLE, PARTLY, REPRODUCED, UNDECIDED
 
-TABLE = "experiment/inside"
 LEARNED = "separated-learned"
 ADDED = [f"added drift/{name}" for name in FIVE]
 
@@ -58,7 +57,7 @@ def index_or_its_logarithm(claim: Claim, tables: Tables) -> Verdict:
     return Verdict(word, index.why, index.answers + logarithm.answers)
 
 
-_inside = partial(Claim, experiment=TABLE, floors=(BAR,))
+_inside = partial(Claim, experiment="experiment/inside", floors=(BAR,))
 
 CLAIMS = {
     "semantic-integrity-is-preserved": _inside(

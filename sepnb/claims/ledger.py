@@ -48,9 +48,9 @@ class Source:
 
     def judged_by(self, claim: Claim) -> dict[str, frozenset[str]]:
         """The commits of the records that judge a claim, by method: of the methods that it names, or of all
-        if it names none or an unknown one."""
+        if it names an unknown one."""
         known = self.commits.keys() | {name for lent in claim.beside.values() for name in lent}
-        asked = claim.methods if claim.methods and claim.methods <= known else self.commits
+        asked = claim.methods if claim.methods <= known else self.commits
         return {name: self.commits[name] for name in asked if name in self.commits}
 
 

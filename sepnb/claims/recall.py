@@ -169,10 +169,7 @@ CLAIMS = {
     ),
     "near-answers-are-lost-by-index": _of(
         "What a position stream at random positions loses near the question, it loses by index",
-        [
-            *levels(STREAMS, "index gain", low=0.0),
-            *against(STREAMS, "rope-randomised", "index gain", low=0.0),
-        ],
+        levels(STREAMS, "index gain", low=0.0) + against(STREAMS, "rope-randomised", "index gain", low=0.0),
         floors=(LEARNT._replace(one_sided=False),),
         derive=index_gain,
         experiment="experiment/mqar",

@@ -33,9 +33,7 @@ BOTH = ("separated-seqpe", "strict-seqpe")
 SCORE = "dense-seqpe-score"
 KINDS = ("aligned", "misaligned")
 
-WITHOUT = {"experiment/encodings": ("none",)}
 BESIDE = {recipes.TABLE: ("sinusoidal", "separated-sinusoidal", "strict-sinusoidal", "rope")}
-ALIBI = {extrapolation.TABLE: ("alibi",)}
 
 
 def far(group: str, kinds: Sequence[str] = KINDS) -> list[str]:
@@ -85,7 +83,7 @@ def better_far_away(*of: str) -> dict:
 
 
 _of = partial(Claim, experiment=TABLE, floors=(BAR._replace(but="none"),), derive=averaged_starts)
-_heard = partial(_of, beside=WITHOUT, unless=HEARD)
+_heard = partial(_of, beside={"experiment/encodings": ("none",)}, unless=HEARD)
 _beside = partial(_of, beside=BESIDE)
 _cost = partial(Claim, experiment=COST, derive=as_shares, how=by_rounds)
 
@@ -135,7 +133,7 @@ CLAIMS = {
         "In longer texts SeqPE surpasses strong baselines",
         against(SCORE, "dense-sinusoidal-shifts, rope, alibi", *each("native/{}", FAR), high=0.0),
         source="seqpe-abstract",
-        beside=BESIDE | ALIBI,
+        beside=BESIDE | {extrapolation.TABLE: ("alibi",)},
         remark="The rates of RoPE and ALiBi were chosen after 500 of 1,200 steps.",
     ),
     "the-encoder-is-lightweight": _cost(

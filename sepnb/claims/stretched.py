@@ -11,7 +11,7 @@ swept.
 
 from functools import partial
 
-from sepnb.claims.asks import changes, each, gap, levels, pairs
+from sepnb.claims.asks import Names, changes, each, gap, levels, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.language_model import BAR
 from sepnb.claims.recall import DOES, LEARNT, uses_claim
@@ -87,13 +87,13 @@ def as_often(task: str, model: str, name: str, remark: str = REMARK) -> Claim:
     )
 
 
-def slowed(of: str | list[str], title: str, remark: str = REMARK) -> Claim:
+def slowed(of: Names, title: str, remark: str = REMARK) -> Claim:
     """Past its trained length a model loses less at slowed positions, as which the title has `{}`."""
     title = f"Past its trained length {title.format('loses less at slowed positions')}"
     return _left_alone(title, pairs(of, *GAP, high=0.0), remark=remark)
 
 
-def less(of: str | list[str], title: str, remark: str, *columns: str, **fields) -> Claim:
+def less(of: Names, title: str, remark: str, *columns: str, **fields) -> Claim:
     """A model loses less, by default at eight trained lengths."""
     return _text(title, pairs(of, *(columns or (AT_8X,)), high=0.0), remark=remark, **fields)
 

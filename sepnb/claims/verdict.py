@@ -7,16 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from sepnb.records.verdicts import (
-    FAILS,
-    HOLDS,
-    NOT_REPRODUCED,
-    OF_OURS,
-    OPEN,
-    REFUTED,
-    UNDECIDED,
-    WORDS,
-)
+from sepnb.records.verdicts import FAILS, HOLDS, NOT_REPRODUCED, OF_OURS, OPEN, REFUTED, UNDECIDED, WORDS
 
 Tables = Mapping[str, pd.DataFrame | Mapping[str, Any] | None]
 """What a claim is judged by, by the names of `Claim.needs`: an experiment's table, a chapter's numbers, or

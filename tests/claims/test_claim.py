@@ -65,9 +65,8 @@ def test_a_claim_reads_its_own_runs_with_derived_columns_and_the_methods_that_it
         ({"experiment": "in_window"}, "write experiment/<name> or chapter/<name>"),
         ({"experiment": ""}, "write experiment/<name> or chapter/<name>"),
         ({"beside": {"experiment/": ("b",)}}, "write experiment/<name> or chapter/<name>"),
-        ({"rule": "", "asks": (), "how": own_rule}, "has no rule"),
         ({"title": ""}, "has no title"),
-        ({"asks": (), "rule": "It is so."}, "asks for nothing"),
+        ({"asks": (), "rule": "It is so.", "how": own_rule}, "has no asks"),
     ],
 )
 def test_a_claim_is_checked_when_it_is_made(changes, fault):

@@ -105,9 +105,7 @@ TURNED: dict[str, tuple[str, str]] = {
 }
 """Id of a claim: its verdict of today, and why it is another."""
 
-BACK = {
-    "strict-as-good-as-separated": ("refuted", "three seeds chose the rate of the strict table again"),
-}
+BACK = {"strict-as-good-as-separated": ("refuted", "three seeds chose the rate of the strict table again")}
 """Id of a claim that turned and turned back: its verdict in between, and why it is the first again."""
 
 REWORDED: dict[str, str] = {
@@ -165,9 +163,7 @@ def test_every_published_record_is_there_or_was_moved_for_a_reason(records) -> N
     assert expected <= records.keys(), sorted(expected - records.keys())[:5]
 
 
-def test_every_published_record_is_a_run_of_its_grid_with_this_config(
-    records,
-) -> None:
+def test_every_published_record_is_a_run_of_its_grid_with_this_config(records) -> None:
     """The name of a record is a digest of its config: neither may drift, whatever is renamed in the code."""
     configs = {}
     for experiment in map(experiments.get, experiments.names()):
