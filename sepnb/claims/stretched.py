@@ -88,7 +88,7 @@ def as_often(task: str, model: str, name: str, remark: str = REMARK) -> Claim:
 
 
 def slowed(of: Names, title: str, remark: str = REMARK) -> Claim:
-    """Past its trained length a model loses less at slowed positions, as which the title has `{}`."""
+    """Past its trained length a model loses less at slowed positions, which the title says at its `{}`."""
     title = f"Past its trained length {title.format('loses less at slowed positions')}"
     return _left_alone(title, pairs(of, *GAP, high=0.0), remark=remark)
 
