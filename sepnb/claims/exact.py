@@ -12,15 +12,15 @@ from sepnb.claims.claim import Claim
 from sepnb.claims.evidence import exactly
 
 
-def each(*names: str, **bounds: float) -> list[Ask]:
+def bounded(*names: str, **bounds: float) -> list[Ask]:
     """Each lies within the same bounds."""
     return [Ask(name, **bounds) for name in names]
 
 
-zero = partial(each, low=0.0, high=0.0)
-rounding = partial(each, high=1e-6)
+zero = partial(bounded, low=0.0, high=0.0)
+rounding = partial(bounded, high=1e-6)
 """Zero up to rounding."""
-apart = partial(each, low=1e-3)
+apart = partial(bounded, low=1e-3)
 """Clearly not zero."""
 control = partial(Unless, why="the measurement is blind")
 """What must be so, else nothing was measured."""
