@@ -12,7 +12,7 @@ from sepnb.claims.asks import Ask
 from sepnb.claims.claim import Claim
 from sepnb.claims.extrapolation import survival
 from sepnb.claims.ledger import CLAIMS, Row, evaluate, get, judge
-from sepnb.claims.sources import SourceMap, SourceMapError, Statement
+from sepnb.claims.sources import SourceMap, Statement
 from sepnb.claims.sources import load as source_map
 from sepnb.claims.verdict import Tables, Verdict
 from sepnb.records.verdicts import WORDS
@@ -24,7 +24,6 @@ __all__ = [
     "Claim",
     "Row",
     "SourceMap",
-    "SourceMapError",
     "Statement",
     "Tables",
     "Verdict",

@@ -1,12 +1,14 @@
 """What a claim asks for: bounds on quantities, floors and conditions, as data."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 ZERO = "zero"
 """The quantity that is 0 in every run: what a single quantity is held against."""
+Names = str | Sequence[str]
+"""Some names; in a string commas part them."""
 
 
 class Ask(NamedTuple):
@@ -25,7 +27,7 @@ class Ask(NamedTuple):
         return self.a if self.b == ZERO else f"{self.a} minus {self.b}"
 
 
-def pairs(of: str | Sequence[str], *columns: str, **bounds: float) -> list[Ask]:
+def pairs(of: Names, *columns: str, **bounds: float) -> list[Ask]:
     """Pairs of methods, "a - b, c - d", in each of the columns (none: in the metric of the judge)."""
     return [
         Ask(*(f"{name}:{column}" if column else name for name in pair.split(" - ")), **bounds)
@@ -34,29 +36,27 @@ def pairs(of: str | Sequence[str], *columns: str, **bounds: float) -> list[Ask]:
     ]
 
 
-def against(
-    ones: str | Sequence[str], others: str | Sequence[str], *columns: str, **bounds: float
-) -> list[Ask]:
+def against(ones: Names, others: Names, *columns: str, **bounds: float) -> list[Ask]:
     """Each of some methods minus each of others."""
     return pairs([f"{a} - {b}" for a in listed(ones) for b in listed(others)], *columns, **bounds)
 
 
-def each(form: str, names: str | Sequence[str]) -> list[str]:
+def each(form: str, names: Names) -> list[str]:
     """A text with each of the names in the place of its braces."""
     return [form.replace("{}", name) for name in listed(names)]
 
 
-def levels(methods: str | Sequence[str], *columns: str, **bounds: float) -> list[Ask]:
+def levels(methods: Names, *columns: str, **bounds: float) -> list[Ask]:
     """Each column of each method by itself."""
     return [Ask(f"{name}:{column}", **bounds) for name in listed(methods) for column in columns]
 
 
-def changes(methods: str | Sequence[str], columns: Iterable[tuple[str, str]], **bounds: float) -> list[Ask]:
+def changes(methods: Names, columns: Iterable[tuple[str, str]], **bounds: float) -> list[Ask]:
     """Of each method one column minus another."""
     return [Ask(f"{name}:{a}", f"{name}:{b}", **bounds) for name in listed(methods) for a, b in columns]
 
 
-def listed(names: str | Sequence[str]) -> Sequence[str]:
+def listed(names: Names) -> Sequence[str]:
     """The names; a string is split at its commas."""
     return names.split(", ") if isinstance(names, str) else names
 
@@ -65,11 +65,10 @@ FAR = ("2x", "4x", "8x")
 """The bins past the trained length, by the multiple of it at which each ends."""
 
 
-def gap(readings: str | Sequence[str], places: Sequence[str] = FAR) -> list[str]:
+def gap(readings: Names, places: Sequence[str] = FAR) -> list[str]:
     """The columns that hold the bits per byte of a reading minus those of the sliding window over the same
     bytes."""
-    readings = [readings] if isinstance(readings, str) else readings
-    return [f"gap/{reading}/{place}" for reading in readings for place in places]
+    return [f"gap/{reading}/{place}" for reading in listed(readings) for place in places]
 
 
 class Floor(NamedTuple):
@@ -114,3 +113,10 @@ class Unless:
     any: bool = False
     ratio: bool = False
     of: Ask | None = None
+
+
+def unless_neither(asks: Sequence[Ask], known: Callable[[str], Ask], why: str) -> dict:
+    """The asks and conditions of a claim that drops a comparison where of neither of its two quantities holds
+    what `known` asks of one: of two that know nothing none is better."""
+    conditions = (Unless((known(ask.a), known(ask.b)), why, any=True, of=ask) for ask in asks)
+    return {"asks": tuple(asks), "unless": tuple(conditions)}

@@ -13,24 +13,12 @@ from dataclasses import KW_ONLY, dataclass, field
 
 import pandas as pd
 
-from sepnb.claims import budget, evidence
+from sepnb.claims import budget
 from sepnb.claims.asks import Ask, Floor, Unless
+from sepnb.claims.evidence import by_seeds, methods_of
 from sepnb.claims.verdict import Tables, Verdict
 
 OURS = "ours, written before the records"
-
-
-def by_seeds(claim: "Claim", tables: Tables) -> Verdict:
-    """Judged over the seeds of its experiment and of the methods beside it."""
-    return evidence.judge(
-        claim.table(tables),
-        claim.asks,
-        metric=claim.metric,
-        higher_is_better=claim.higher_is_better,
-        floors=claim.floors,
-        unless=claim.unless,
-        parts=claim.parts,
-    )
 
 
 @dataclass(frozen=True)
@@ -53,15 +41,16 @@ class Claim:
         turns: pairs of methods whose order the claim is about, if the experiment `budget` trained both.
         parts: some asks that hold and some that fail make *partly*.
         derive: computes further columns from the table of the experiment.
-        how: `by_seeds`, one of `measured`, or a function of its own if asks cannot express the rule.
+        how: `by_seeds`, another judge of `evidence` or `uses`, or a function of its own if asks cannot say
+            the rule.
         id: short kebab-case name, which the ledger gives.
 
     Raises:
-        ValueError: an experiment of another form, no words, or nothing that decides.
+        ValueError: an experiment of another form, no title, or no asks.
     """
 
     title: str
-    asks: Sequence[Ask] = ()
+    asks: Sequence[Ask]
     _: KW_ONLY
     experiment: str
     rule: str = ""
@@ -82,16 +71,12 @@ class Claim:
         object.__setattr__(self, "asks", tuple(self.asks))
         one = isinstance(self.unless, Unless)
         object.__setattr__(self, "unless", (self.unless,) if one else tuple(self.unless))
-        if not self.title or not (self.rule or self.asks):
-            missing = "rule" if self.title else "title"
-            raise ValueError(f"claim {self.title!r} has no {missing}; write it in the reader's words")
+        if not self.title or not self.asks:
+            raise ValueError(f"claim {self.title!r} has no {'asks' if self.title else 'title'}; give it some")
         for need in self.needs:
             if not re.fullmatch(r"(experiment|chapter)/\w+", need):
-                raise ValueError(
-                    f"claim {self.title!r} needs {need!r}; write experiment/<name> or chapter/<name>"
-                )
-        if not self.asks and self.how.__module__ in CORE:
-            raise ValueError(f"claim {self.title!r} asks for nothing; give it asks")
+                form = "experiment/<name> or chapter/<name>"
+                raise ValueError(f"claim {self.title!r} needs {need!r}; write {form}")
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -131,8 +116,8 @@ class Claim:
 
     @property
     def methods(self) -> set[str]:
-        """Those that its asks and conditions name; none of a rule that is wholly a function of its own."""
-        return set(evidence.methods_of([*self.asks, *(ask for one in self.unless for ask in one.asks)]))
+        """Those that its asks and conditions name."""
+        return set(methods_of([*self.asks, *(ask for one in self.unless for ask in one.asks)]))
 
     @functools.cached_property
     def digest(self) -> str:
@@ -164,7 +149,6 @@ CORE = (
     "sepnb.claims.asks",
     "sepnb.claims.claim",
     "sepnb.claims.evidence",
-    "sepnb.claims.measured",
     "sepnb.claims.uses",
     "sepnb.claims.verdict",
 )

@@ -10,28 +10,28 @@ Every ask is: does the mean over seeds of `a` minus `b` lie inside `(low, high)`
 A floor voids a pair, not a family: a comparison with a method that misses it is dropped by name, and Holm's
 correction runs over those that are left. Where to miss a floor only makes a method worse, a comparison that
 holds although that works against it is kept; it counts in the correction whatever it says.
+
+Without seeds, `by_rounds` judges timed records, and `exactly` numbers in which there is no chance.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from sepnb.claims.asks import ZERO, Ask, Floor, Unless
-from sepnb.claims.verdict import Answer, Cause, Dropped, Verdict
+from sepnb.claims.verdict import Answer, Cause, Dropped, Tables, Verdict
 from sepnb.records.run_table import RunTable
 from sepnb.records.verdicts import (
     FAILS,
-    HELD,
     HOLDS,
     NOT_JUDGED,
     NOT_RUN,
     NOT_TESTABLE,
     OPEN,
-    REFUTED,
-    UNDECIDED,
     answers_to,
     in_mean_and_seeds,
     p_value,
@@ -42,6 +42,19 @@ from sepnb.records.verdicts import (
 
 SEEDS = 6
 """With fewer the word is *not judged*: not even differences of one sign pass a two-sided sign test."""
+
+
+def by_seeds(claim: Any, tables: Tables) -> Verdict:
+    """Judged over the seeds of its experiment and of the methods beside it."""
+    return judge(
+        claim.table(tables),
+        claim.asks,
+        metric=claim.metric,
+        higher_is_better=claim.higher_is_better,
+        floors=claim.floors,
+        unless=claim.unless,
+        parts=claim.parts,
+    )
 
 
 def judge(
@@ -61,27 +74,40 @@ def judge(
         asks: the family over which Holm's correction runs.
         metric, higher_is_better, floors, unless, parts: as of a `Claim`.
     """
-    rules = {"floors": floors, "unless": unless, "higher_is_better": higher_is_better}
-    runs, void = _looked_at(table, asks, metric, **rules)
-    if isinstance(runs, Verdict):
-        return runs
-    judged = [ask for ask in asks if ask not in void or void[ask].against]
-    differences = [difference(runs, ask) for ask in judged]
+    conditions = [ask for one in unless for ask in one.asks]
+    compared, checked = methods_of(asks), methods_of(conditions)
+    if found := incomplete(table, compared) or incomplete(table, checked, paired=False):
+        return found
+    runs = RunTable(table, metric)
+    only_checked = [name for name in checked if name not in compared]
+    found = (
+        _no_number(runs, [*asks, *conditions])
+        or _short(runs, only_checked, floors, higher_is_better)
+        or _not_met(runs, [one for one in unless if one.of is None])
+    )
+    if found:
+        return found
+    void, against = _voided(runs, asks, floors, unless, higher_is_better)
+    judged = [ask for ask in asks if ask not in void or ask in against]
+    differences = [values(runs, ask.a) - values(runs, ask.b) for ask in judged]
     answers = answer(judged, differences) if judged else ()
     kept = [
         (ask, one) for ask, one in zip(judged, answers, strict=True) if ask not in void or one.answer == HOLDS
     ]
     if not kept:
-        return _nothing_left(void)
+        first, *_ = void.values()
+        others = dict.fromkeys(one.detail for one in void.values() if one.detail != first.detail)
+        numbers = {name: value for one in void.values() for name, value in one.numbers.items()}
+        return replace(first, seen=(*first.seen, *others), numbers=numbers)
     left, answers = zip(*kept, strict=True)
-    dropped = tuple(Dropped(ask.name, void[ask].told) for ask in asks if ask not in left)
+    dropped = tuple(Dropped(ask.name, void[ask].detail) for ask in asks if ask not in left)
     seeds = min(map(len, differences))
     if seeds < SEEDS:
         few = f"{seeds} seeds, a verdict needs at least {SEEDS}"
         seen = tuple(f"{one.name} {one.value:+.3f}" for one in answers)
         numbers = {one.name: one.value for one in answers}
         return Verdict(NOT_JUDGED, few, numbers=numbers, seen=seen, dropped=dropped)
-    though = [f"although {void[ask].told}" for ask in asks if ask in left and ask in void]
+    though = [f"although {void[ask].detail}" for ask in asks if ask in left and ask in void]
     return family(answers, parts, ", ".join(dict.fromkeys([f"{seeds} seeds", *though])), dropped)
 
 
@@ -92,64 +118,29 @@ def family(answers: Sequence[Answer], parts: bool, why: str, dropped: Sequence[D
     )
 
 
-def each_by_itself(found: Mapping[str, Verdict], parts: bool, why: str) -> Verdict:
-    """One verdict from those of single comparisons: *not run* or *not judged* if any is; comparisons that are
-    not testable are dropped by name, unless nothing is left."""
-    says = {HELD: HOLDS, REFUTED: FAILS, UNDECIDED: OPEN}
-    judged = {name: one for name, one in found.items() if one.word in says}
-    for word in (NOT_RUN, NOT_JUDGED, NOT_TESTABLE):
-        stopped = {name: one for name, one in found.items() if one.word == word}
-        if stopped and (word != NOT_TESTABLE or not judged):
-            whys, (first, *_) = [f"{name}: {one.detail}" for name, one in stopped.items()], stopped.values()
-            return Verdict(word, whys[0], seen=tuple(whys[1:]), cause=first.cause)
-    answers = [
-        Answer(name, next(iter(one.numbers.values())), says[one.word], one.why)
-        for name, one in judged.items()
-    ]
-    dropped = [Dropped(name, one.detail) for name, one in found.items() if name not in judged]
-    return family(answers, parts, why, dropped)
-
-
-class Void(NamedTuple):
-    """Why a comparison is not judged.
-
-    Args:
-        why: the reason.
-        numbers: the numbers that show it, by name.
-        against: the imperfection works against the ask, so that an answer that holds is kept.
-        seen: the numbers as texts, if `why` does not contain them.
-    """
-
-    why: str
-    numbers: dict[str, float]
-    against: bool = False
-    seen: tuple[str, ...] = ()
-
-    @property
-    def told(self) -> str:
-        return "; ".join([self.why, *self.seen])
-
-
 def _voided(
     runs: RunTable,
     asks: Sequence[Ask],
     floors: Sequence[Floor],
     unless: Sequence[Unless],
     higher_is_better: bool,
-) -> dict[Ask, Void]:
-    """The comparisons in which a method misses a floor, or whose own condition is not met."""
-    found = {}
+) -> tuple[dict[Ask, Verdict], set[Ask]]:
+    """The comparisons in which a method misses a floor, or whose own condition is not met; and those of them
+    in which that works against the ask, so that an answer that holds is kept."""
+    void, spared = {}, set()
     for ask in asks:
         for floor in floors:
-            if short := _short(runs, methods_of([ask]), floor, higher_is_better):
-                against = floor.one_sided and all(_against(ask, name, higher_is_better) for name in short)
-                void = Void(_missed(floor, short, higher_is_better), short, against)
-                if ask not in found or found[ask].against:
-                    found[ask] = void
-        own = [one for one in unless if one.of == ask]
-        if verdict := _not_met(runs, own):
-            found[ask] = Void(verdict.why, verdict.numbers, seen=verdict.seen)
-    return found
+            short = _short(runs, methods_of([ask]), [floor], higher_is_better)
+            if short and (ask not in void or ask in spared):
+                void[ask] = short
+                against = floor.one_sided and all(
+                    _against(ask, name, higher_is_better) for name in short.numbers
+                )
+                spared = spared | {ask} if against else spared - {ask}
+        if found := _not_met(runs, [one for one in unless if one.of == ask]):
+            void[ask] = found
+            spared -= {ask}
+    return void, spared
 
 
 def _against(ask: Ask, method: str, higher_is_better: bool) -> bool:
@@ -162,49 +153,13 @@ def _against(ask: Ask, method: str, higher_is_better: bool) -> bool:
     return if_better_the_difference_grows == math.isfinite(ask.low)
 
 
-def _nothing_left(void: Mapping[Ask, Void]) -> Verdict:
-    first, *_ = void.values()
-    others = dict.fromkeys(one.told for one in void.values() if one.told != first.told)
-    numbers = {name: value for one in void.values() for name, value in one.numbers.items()}
-    return Verdict(NOT_TESTABLE, first.why, seen=(*first.seen, *others), numbers=numbers)
-
-
-def _looked_at(
-    table: pd.DataFrame | None,
-    asks: Sequence[Ask],
-    metric: str,
-    floors: Sequence[Floor],
-    unless: Sequence[Unless],
-    higher_is_better: bool,
-) -> tuple[RunTable | Verdict, dict[Ask, Void]]:
-    """The runs, or what voids the claim as a whole, and the comparisons that are void alone."""
-    conditions = [ask for one in unless for ask in one.asks]
-    compared, checked = methods_of(asks), methods_of(conditions)
-    if found := incomplete(table, compared) or incomplete(table, checked, paired=False):
-        return found, {}
-    runs = RunTable(table, metric)
-    if found := _no_number(runs, [*asks, *conditions]):
-        return found, {}
-    for floor in floors:
-        if short := _short(runs, [name for name in checked if name not in compared], floor, higher_is_better):
-            return Verdict(NOT_TESTABLE, _missed(floor, short, higher_is_better), numbers=short), {}
-    if found := _not_met(runs, [one for one in unless if one.of is None]):
-        return found, {}
-    return runs, _voided(runs, asks, floors, unless, higher_is_better)
-
-
 def answer(asks: Sequence[Ask], differences: Sequence[np.ndarray]) -> tuple[Answer, ...]:
     """What the differences, one value a seed, say to each ask."""
-    bounds = [(ask.low, ask.high) for ask in asks]
-    said = answers_to(differences, bounds)
-    tests = [
-        [p_value(own, *ends, test) for test in (paired_t, sign_flip)]
-        for own, ends in zip(differences, bounds, strict=True)
-    ]
-    return tuple(
-        Answer(ask.name, float(own.mean()), word, "", *both)
-        for ask, own, word, both in zip(asks, differences, said, tests, strict=True)
-    )
+    said, answers = answers_to(differences, [(ask.low, ask.high) for ask in asks]), []
+    for ask, own, word in zip(asks, differences, said, strict=True):
+        p, exact = (p_value(own, ask.low, ask.high, test) for test in (paired_t, sign_flip))
+        answers.append(Answer(ask.name, float(own.mean()), word, "", p, exact))
+    return tuple(answers)
 
 
 def inside(value: float, ask: Ask) -> bool:
@@ -215,11 +170,6 @@ def inside(value: float, ask: Ask) -> bool:
 def values(runs: RunTable, quantity: str) -> np.ndarray:
     """One value a seed; of `zero` one for all."""
     return np.zeros(1) if quantity == ZERO else runs.each(quantity)
-
-
-def difference(runs: RunTable, ask: Ask) -> np.ndarray:
-    """`a` minus `b`, one value a seed."""
-    return values(runs, ask.a) - values(runs, ask.b)
 
 
 def methods_of(asks: Iterable[Ask]) -> list[str]:
@@ -264,21 +214,23 @@ def _no_number(runs: RunTable, asks: Sequence[Ask]) -> Verdict | None:
     return None
 
 
-def _short(runs: RunTable, methods: Iterable[str], floor: Floor, higher_is_better: bool) -> dict[str, float]:
-    """The methods that miss a floor, each with its mean."""
-    sign, short = 1 if higher_is_better else -1, {}
-    for name in methods:
-        if floor.holds_for(name):
-            margins = sign * (runs.each(f"{name}:{floor.column}") - floor.bound)
+def _short(
+    runs: RunTable, methods: Sequence[str], floors: Sequence[Floor], higher_is_better: bool
+) -> Verdict | None:
+    """*Not testable* where some of the methods miss the first floor that any misses, each with its mean."""
+    sign, side = (1, "above") if higher_is_better else (-1, "below")
+    for floor in floors:
+        short = {}
+        for name in filter(floor.holds_for, methods):
+            found = runs.each(f"{name}:{floor.column}")
+            margins = sign * (found - floor.bound)
             if not (in_mean_and_seeds(margins) if floor.seeds else margins.mean() > 0):
-                short[name] = float(runs.each(f"{name}:{floor.column}").mean())
-    return short
-
-
-def _missed(floor: Floor, short: dict[str, float], higher_is_better: bool) -> str:
-    side, unit = "above" if higher_is_better else "below", floor.column.replace("_", " ")
-    listed = ", ".join(f"{name} ({mean:.2f})" for name, mean in short.items())
-    return f"{floor.why or f'not {side} the bar of {floor.bound} {unit}'}: {listed}"
+                short[name] = float(found.mean())
+        if short:
+            why = floor.why or f"not {side} the bar of {floor.bound} {floor.column.replace('_', ' ')}"
+            listed = ", ".join(f"{name} ({mean:.2f})" for name, mean in short.items())
+            return Verdict(NOT_TESTABLE, f"{why}: {listed}", numbers=short)
+    return None
 
 
 def _not_met(runs: RunTable, unless: Sequence[Unless]) -> Verdict | None:
@@ -292,3 +244,54 @@ def _not_met(runs: RunTable, unless: Sequence[Unless]) -> Verdict | None:
         if not (any(met) if one.any else all(met)):
             return Verdict(NOT_TESTABLE, one.why, seen=tuple(shown), numbers=numbers)
     return None
+
+
+ENDS = ("_lower", "_upper")
+"""What a timed column's quartiles over the rounds end in."""
+
+
+def by_rounds(claim: Any, tables: Tables) -> Verdict:
+    """The verdict of a claim over timed quantities, `method:column`, of one record each. The quartiles over
+    its rounds stand in the place of seeds: an ask holds if three quarters of the rounds are inside, fails if
+    three quarters are outside, and is open between the two. *Not testable here* where a record has no such
+    column, as without a compiler or without another package."""
+    table, asks = claim.table(tables), claim.asks
+    if table is None or (table["status"] == "not run").all():
+        return Verdict(NOT_RUN, "no runs")
+    known, answers = set(table.method), []
+    if obstacle := incomplete(table, [name for name in methods_of(asks) if name in known]):
+        return obstacle
+    for ask in asks:
+        method, _, column = ask.a.partition(":")
+        names = [f"{column}{ENDS[0]}", column, f"{column}{ENDS[1]}"]
+        cell = table[table.method == method]
+        if cell.empty or not set(names) <= set(cell) or cell[names].isna().any(axis=None):
+            untimed = f"no {column.replace('_', ' ')} of {method} was timed here"
+            return Verdict(NOT_TESTABLE, untimed)
+        low, middle, high = (float(cell.iloc[0][name]) for name in names)
+        found = HOLDS if inside(low, ask) and inside(high, ask) else OPEN
+        if low >= ask.high or high <= ask.low:
+            found = FAILS
+        answers.append(Answer(ask.a, middle, found, f"{middle:.3g}, quartiles {low:.3g} to {high:.3g}"))
+    return family(answers, claim.parts, "quartiles over the rounds")
+
+
+def exactly(claim: Any, tables: Tables) -> Verdict:
+    """The verdict of a claim over numbers that a chapter computes without chance: each lies inside its closed
+    bounds or not, as the word of `share`."""
+    numbers = tables.get(claim.experiment)
+    if numbers is None:
+        return Verdict(NOT_RUN, "the chapter has not been executed")
+    conditions = [ask for one in claim.unless for ask in one.asks]
+    keys = [ask.a for ask in [*claim.asks, *conditions]]
+    if absent := [key for key in keys if key not in numbers]:
+        return Verdict(NOT_RUN, f"the chapter does not publish {', '.join(absent)}")
+    found = {key: float(numbers[key]) for key in keys}
+    shown = "; ".join(f"{name.replace('_', ' ')} {value:.2g}" for name, value in found.items())
+    met, held = ([ask.low <= found[ask.a] <= ask.high for ask in asks] for asks in (conditions, claim.asks))
+    return Verdict(share(held) if all(met) else NOT_TESTABLE, shown, numbers=found)
+
+
+def share(parts: Sequence[bool]) -> str:
+    """The verdict on a claim in parts: all hold, some hold, none holds."""
+    return word_of([HOLDS if one else FAILS for one in parts], parts=True)

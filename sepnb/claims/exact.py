@@ -9,28 +9,21 @@ from functools import partial
 
 from sepnb.claims.asks import Ask, Unless
 from sepnb.claims.claim import Claim
-from sepnb.claims.measured import exactly
+from sepnb.claims.evidence import exactly
 
 
-def zero(*names: str) -> list[Ask]:
-    """Each is exactly 0."""
-    return [Ask(name, low=0.0, high=0.0) for name in names]
+def bounded(*names: str, **bounds: float) -> list[Ask]:
+    """Each lies within the same bounds."""
+    return [Ask(name, **bounds) for name in names]
 
 
-def rounding(*names: str) -> list[Ask]:
-    """Each is 0 up to rounding."""
-    return [Ask(name, high=1e-6) for name in names]
-
-
-def apart(*names: str) -> list[Ask]:
-    """Each is clearly not 0."""
-    return [Ask(name, low=1e-3) for name in names]
-
-
-def control(asks: list[Ask]) -> Unless:
-    """What must be so, else the measurement is blind."""
-    return Unless(asks, "the measurement is blind")
-
+zero = partial(bounded, low=0.0, high=0.0)
+rounding = partial(bounded, high=1e-6)
+"""Zero up to rounding."""
+apart = partial(bounded, low=1e-3)
+"""Clearly not zero."""
+control = partial(Unless, why="the measurement is blind")
+"""What must be so, else nothing was measured."""
 
 _exact = partial(Claim, how=exactly, parts=True)
 _order = partial(_exact, experiment="chapter/01_order")

@@ -6,7 +6,7 @@ knew is the question.
 
 from functools import partial
 
-from sepnb.claims.asks import FAR, Ask, Floor, each, gap, levels, pairs
+from sepnb.claims.asks import FAR, Floor, changes, each, gap, levels, pairs
 from sepnb.claims.claim import Claim
 from sepnb.claims.evidence import judge
 from sepnb.claims.language_model import BAR
@@ -18,6 +18,7 @@ TABLE = "experiment/extrapolation"
 FIVE = ("sinusoidal", "fourier", "cyclic", "learned", "alibi")
 """The slides' equations (2) to (6), by the names of `sepnb.extrapolators`."""
 
+REPEATING = ("fourier-full", "cyclic-literal")
 CONTROLS = ("clamp", "wrap", "reflect", "zero", "interpolate")
 
 OURS, DENSE = "separated-learned", "learned"
@@ -26,21 +27,12 @@ TRAINED_LONG = ("rope-long", "separated-sinusoidal-long")
 """Trained at eight lengths, on as many bytes as the short ones; inside the trained length they are behind
 them."""
 
-FITTED = "experiment/fitted_rows"
-CONCATENATED = "concatenated-learned"
-PLAIN = "separated-learned-plain"
-NEXT = ("2x",)
-"""The bin that the laptop fits rows for: the first trained length past the trained length."""
+FITTED = gap("fitted", ("2x",))[0]
+"""At rows that were fitted, in the bin that the laptop fits them for: the first trained length past the
+trained length."""
 
 _of = partial(Claim, experiment=TABLE, floors=(BAR,))
 _slides = partial(_of, source="slides-separation")
-
-
-def alike(readings: tuple[str, ...], other: str, margin: float) -> list[Ask]:
-    """Readings of separated learned lie within a margin of another, in every bin."""
-    return [
-        Ask(f"{OURS}:{name}/{k}", f"{OURS}:{other}/{k}", -margin, margin) for name in readings for k in FAR
-    ]
 
 
 FOUND_AGAIN = Floor(
@@ -52,7 +44,7 @@ FOUND_AGAIN = Floor(
 """The control of a fit: where rows are known to exist it comes within the margin of *survives*. A fit that
 misses it loses more than its best rows would, and no less."""
 
-_formulas = partial(Claim, experiment=FITTED, floors=(BAR,))
+_formulas = partial(Claim, experiment="experiment/fitted_rows", floors=(BAR,))
 _fit = partial(_formulas, floors=(BAR, FOUND_AGAIN))
 
 
@@ -71,7 +63,7 @@ CLAIMS = {
     ),
     "wrap-in-disguise": _of(
         "The Fourier and the cyclic extrapolation only repeat the table",
-        alike(("fourier-full", "cyclic-literal"), "wrap", 0.05),
+        changes(OURS, [(f"{one}/{k}", f"wrap/{k}") for one in REPEATING for k in FAR], low=-0.05, high=0.05),
     ),
     "mask-rescues-no-extrapolator": _of(
         "A window mask rescues no extrapolator", levels(OURS, *gap(each("{}-window", FIVE)), low=0.03)
@@ -93,21 +85,20 @@ CLAIMS = {
     ),
     "only-new-vectors-are-missing": _fit(
         "With the right vectors for the new positions a separated model reads on",
-        levels(OURS, *gap("fitted", NEXT), high=SURVIVES),
+        levels(OURS, FITTED, high=SURVIVES),
         source="slides-separation",
         remark="The rows past the trained length are fitted, all weights frozen: no formula knows as much.",
     ),
     "fitted-rows-survive-dense": _fit(
-        "Fitted rows carry the dense model past its trained length",
-        levels(DENSE, *gap("fitted", NEXT), high=SURVIVES),
+        "Fitted rows carry the dense model past its trained length", levels(DENSE, FITTED, high=SURVIVES)
     ),
     "a-norm-makes-fitting-harder": _fit(
         "Fitted rows lose more behind a norm on positions than without one",
-        pairs(f"{OURS} - {PLAIN}", *gap("fitted", NEXT), low=0.0),
+        pairs(f"{OURS} - {OURS}-plain", FITTED, low=0.0),
     ),
     "splitting-makes-fitting-harder": _fit(
         "Fitted rows lose more where weights are split than where position is only concatenated",
-        pairs(f"{OURS} - {CONCATENATED}", *gap("fitted", NEXT), low=0.0),
+        pairs(f"{OURS} - concatenated-learned", FITTED, low=0.0),
     ),
     "separation-steadies-predictions": _formulas(
         "Predictions on long sequences are more stable in a separated model",

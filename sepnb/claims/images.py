@@ -7,14 +7,11 @@ injected as released, by a map of every layer. Where larger grids are compared, 
 have the same offsets.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from itertools import product
 
-from sepnb.claims.asks import Ask, Floor, Unless, against, changes, each, pairs
+from sepnb.claims.asks import Ask, Floor, Unless, against, changes, each, pairs, unless_neither
 from sepnb.claims.claim import Claim
-
-TABLE = "experiment/images"
 
 PLACED = "sinusoidal, axial-rope, separated-sinusoidal"
 TASKS = ("class", "direction")
@@ -35,24 +32,19 @@ def guessed(task: str, view: str) -> float:
     return 0.1 if task == "class" else GUESSED.get(view, 0.25)
 
 
-def above_chance(asks: Sequence[Ask]) -> dict:
-    """The asks; of two that are compared and neither is 0.05 above what is guessed none is better."""
+def gained(quantity: str) -> Ask:
+    """More than 0.05 above what is guessed."""
+    model, column = quantity.split(":")
+    return Ask(quantity, low=guessed(model.split("/")[1], column.split("/")[0]) + 0.05)
 
-    def gained(quantity: str) -> Ask:
-        model, column = quantity.split(":")
-        return Ask(quantity, low=guessed(model.split("/")[1], column.split("/")[0]) + 0.05)
 
-    conditions = (
-        Unless((gained(ask.a), gained(ask.b)), "neither is 0.05 above guesses", any=True, of=ask)
-        for ask in asks
-    )
-    return {"asks": tuple(asks), "unless": tuple(conditions)}
+above_chance = partial(unless_neither, known=gained, why="neither is 0.05 above guesses")
 
 
 def larger(task: str, view: str, rule: str) -> dict:
     """SeqPE, a term of the score whose grid grows, minus the sinusoid and axial RoPE trained at the same
     offsets and read by a rule, and minus the model without places, on larger test pictures."""
-    others = [f"{name}-shifts/{task}:{view}/{rule}" for name in ("sinusoidal", "axial-rope")]
+    others = each(f"{{}}-shifts/{task}:{view}/{rule}", "sinusoidal, axial-rope")
     others.append(f"none/{task}:{view}/grow")
     return above_chance([Ask(f"seqpe/{task}:{view}/grow", other, low=0.0) for other in others])
 
@@ -61,7 +53,7 @@ def moved(group: str) -> dict:
     """Directions by SeqPE with the trained grid moved to places of a group, by tens and by no tens, minus the
     trained places; unless digit strings alone lose more than 0.03 there, and SeqPE itself once its patches
     are shuffled: else such a model hardly hears its places, and to read them alike says nothing."""
-    columns = [f"moved-{group}-{how}" for how in ("aligned", "misaligned")]
+    columns = each(f"moved-{group}-{{}}", "aligned, misaligned")
     heard = Ask("seqpe/direction:shuffled_accuracy", "seqpe/direction", high=-0.03)
     lost = Ask(f"seqpe-plain/direction:{'+'.join(columns)}", "seqpe-plain/direction", high=-0.03)
     return {
@@ -73,7 +65,9 @@ def moved(group: str) -> dict:
     }
 
 
-_images = partial(Claim, experiment=TABLE, metric="accuracy", higher_is_better=True, floors=(HALF, PLACES))
+_images = partial(
+    Claim, experiment="experiment/images", metric="accuracy", higher_is_better=True, floors=(HALF, PLACES)
+)
 
 CLAIMS = {
     "axial-rope-survives-a-larger-canvas": _images(

@@ -11,15 +11,13 @@ import pandas as pd
 
 from sepnb.claims.asks import Ask, Unless, levels
 from sepnb.claims.claim import Claim
-from sepnb.claims.evidence import inside, judge
+from sepnb.claims.evidence import inside, judge, share
 from sepnb.claims.extrapolation import FIVE
 from sepnb.claims.language_model import BAR
-from sepnb.claims.measured import share
 from sepnb.claims.verdict import Tables, Verdict
 from sepnb.records.run_table import RunTable
 from sepnb.records.verdicts import NOT_REPRODUCED, NOT_RUN, NOT_TESTABLE, PARTLY, REPRODUCED, UNDECIDED
 
-TABLE = "experiment/inside"
 LEARNED = "separated-learned"
 ADDED = [f"added drift/{name}" for name in FIVE]
 
@@ -59,7 +57,7 @@ def index_or_its_logarithm(claim: Claim, tables: Tables) -> Verdict:
     return Verdict(word, index.why, index.answers + logarithm.answers)
 
 
-_inside = partial(Claim, experiment=TABLE, floors=(BAR,))
+_inside = partial(Claim, experiment="experiment/inside", floors=(BAR,))
 
 CLAIMS = {
     "semantic-integrity-is-preserved": _inside(

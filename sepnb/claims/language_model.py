@@ -30,6 +30,12 @@ def at_each_budget(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"method": names}, index=table.index)
 
 
+def equal_size(of: str) -> Unless:
+    """Both of each pair have as many parameters in their blocks, within 5 %."""
+    asks = pairs(of, "block_parameters", low=0.95, high=1.05)
+    return Unless(asks, "their block parameters are more than 5 % apart", ratio=True)
+
+
 _in_window = partial(Claim, experiment="experiment/in_window", floors=(BAR,))
 _ablation = partial(Claim, experiment="experiment/ablation", floors=(BAR,))
 
@@ -43,11 +49,7 @@ CLAIMS = {
     "separation-costs-nothing-at-equal-parameters": _in_window(
         "At equal parameters the separation costs nothing",
         pairs(WIDE, high=0.03),
-        unless=Unless(
-            pairs(WIDE, "block_parameters", low=0.95, high=1.05),
-            "their block parameters are more than 5 % apart",
-            ratio=True,
-        ),
+        unless=equal_size(WIDE),
         turns=((EQUAL, DENSE),),
     ),
     "separation-improves-a-learned-table": _in_window(

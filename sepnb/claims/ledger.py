@@ -18,7 +18,7 @@ from sepnb.records.store import RecordError, Store
 
 MODULES = (
     "exact, shaw_clip, context_extension, language_model, extrapolation, recipes, seqpe_geometry, images, "
-    "seqpe_stream, speed, inside, recall, questions, matched_loss, stretched, ladder"
+    "seqpe_stream, speed, inside, recall, matched_loss, stretched, ladder"
 )
 CLAIMS: tuple[Claim, ...] = tuple(
     replace(claim, id=claim_id)
@@ -48,9 +48,9 @@ class Source:
 
     def judged_by(self, claim: Claim) -> dict[str, frozenset[str]]:
         """The commits of the records that judge a claim, by method: of the methods that it names, or of all
-        if it names none or an unknown one."""
+        if it names an unknown one."""
         known = self.commits.keys() | {name for lent in claim.beside.values() for name in lent}
-        asked = claim.methods if claim.methods and claim.methods <= known else self.commits
+        asked = claim.methods if claim.methods <= known else self.commits
         return {name: self.commits[name] for name in asked if name in self.commits}
 
 
@@ -80,11 +80,6 @@ class Row:
         """The profile of the records that are judged; None if nothing was read."""
         return self.sources[0].profile
 
-    @property
-    def timing(self) -> str | None:
-        """`precedes` in words: "before", "after" or None."""
-        return None if self.precedes is None else "before" if self.precedes else "after"
-
     def as_data(self) -> dict[str, Any]:
         """What `sepnb claims --json` prints of it; a number that is not finite is null."""
         found = self.verdict.numbers.items()
@@ -92,7 +87,7 @@ class Row:
             "verdict": self.verdict.word,
             "numbers": {name: value if math.isfinite(value) else None for name, value in found},
             "rule_commit": self.rule_commit,
-            "timing": self.timing,
+            "timing": {True: "before", False: "after"}.get(self.precedes),
         }
 
 
@@ -142,17 +137,10 @@ def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row
     for claim in CLAIMS:
         rule, judged = history.rule_commit(claim), sources[claim.experiment].judged_by(claim)
         precedes = history.precedes(rule, set().union(*judged.values()))
-        rows.append(
-            Row(
-                claim=claim,
-                verdict=claim.judge({need: sources[need].content for need in claim.needs}),
-                sources=tuple(sources[need] for need in claim.needs),
-                rule_commit=rule,
-                precedes=precedes,
-                turned=history.turned(claim),
-                unseen=history.unseen(rule, judged) if precedes is False else (),
-            )
-        )
+        unseen = history.unseen(rule, judged) if precedes is False else ()
+        read = tuple(sources[need] for need in claim.needs)
+        verdict = claim.judge({one.need: one.content for one in read})
+        rows.append(Row(claim, verdict, read, rule, precedes, history.turned(claim), unseen))
     return rows
 
 
@@ -163,7 +151,7 @@ def load(need: str, profile: str | None, store: Store) -> Source:
         built = os.environ.get("SEPNB_PROFILE", "laptop")  # what the book is being built from, not a leftover
         for candidate in dict.fromkeys((built, *PUBLISHED, "smoke")) if profile is None else (profile,):
             if numbers.path(name, candidate).exists():
-                return Source(need, content=numbers.load(name, candidate), profile=candidate)
+                return Source(need, numbers.load(name, candidate), candidate)
         return Source(need)
     from sepnb import experiments  # brings torch, which nothing else here needs
 
@@ -184,11 +172,6 @@ def load(need: str, profile: str | None, store: Store) -> Source:
     commits: dict[str, set[str]] = defaultdict(set)
     for record in records:
         commits[record.config.get("method", "")].add(record.provenance.get("commit") or "unknown")
-    return Source(
-        need,
-        content=table,
-        profile=candidate,
-        records=len(records),
-        seeds=tuple(sorted({record.provenance["seed"] for record in records})),
-        commits={name: frozenset(several) for name, several in commits.items()},
-    )
+    seeds = tuple(sorted({record.provenance["seed"] for record in records}))
+    made = {name: frozenset(several) for name, several in commits.items()}
+    return Source(need, table, candidate, len(records), seeds, made)

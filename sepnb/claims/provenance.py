@@ -11,7 +11,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from pathlib import Path
 
 from sepnb import paths
@@ -41,7 +41,7 @@ class History:
 
     def __init__(self) -> None:
         self.pins = pins()
-        self.ancestors = _ancestors(paths.root())
+        self.ancestors = _ancestors()
 
     def rule_commit(self, claim: Claim) -> str | None:
         """The commit that first had the claim's rule as it is now; None if it is not pinned or git cannot
@@ -49,13 +49,12 @@ class History:
         states = [pin for pin in self.pins.get(claim.id, []) if pin.was is None]
         if not states or states[-1].digest != claim.digest:
             return None
-        commit = states[-1].commit or _entries(paths.root()).get((claim.id, claim.digest))
+        commit = states[-1].commit or self._entries.get((claim.id, claim.digest))
         return commit if commit in self.ancestors else None
 
     def turned(self, claim: Claim) -> Pin | None:
         """How the verdict last turned; None if it did not."""
-        turns = [pin for pin in self.pins.get(claim.id, []) if pin.was is not None]
-        return turns[-1] if turns else None
+        return next((pin for pin in reversed(self.pins.get(claim.id, [])) if pin.was is not None), None)
 
     def precedes(self, rule: str | None, records: Iterable[str]) -> bool | None:
         """Whether the rule's commit is, or is an ancestor of, every record's commit; None if git cannot
@@ -70,52 +69,39 @@ class History:
         """Of methods and the commits of their records, those all of whose records came after the rule."""
         return tuple(sorted(name for name, made in records.items() if self.precedes(rule, made)))
 
+    @cached_property
+    def _entries(self) -> dict[tuple[str, str], str]:
+        """The first commit that wrote a digest for a claim into `pinned.json`, by both."""
+        found, commit = {}, ""
+        for line in _git("log", "--reverse", "--format=commit %H", "-p", "-U0", "--", str(PINNED.resolve())):
+            if line.startswith("commit "):
+                commit = line.removeprefix("commit ")
+            for claim, states in re.findall(r'^\+\s*"([^"]+)": (\[.*\]),?$', line):
+                for digest in re.findall(r'"digest": "(\w+)"', states):
+                    found.setdefault((claim, digest), commit)
+        return found
 
-def _git(root: Path, *arguments: str) -> str:
-    """Output of a git command in the checkout; nothing if there is no git, no checkout, or the command
-    fails."""
+
+def _git(*arguments: str) -> list[str]:
+    """The lines that a git command says in the checkout; none if there is no git, no checkout, or the command
+    fails, as where the package is installed elsewhere than in the checkout."""
+    command = ["git", "-C", str(paths.root().resolve()), *arguments]
     try:
-        done = subprocess.run(
-            ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True, timeout=60
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip()
+        return []
+    return done.stdout.strip().splitlines()
 
 
-@lru_cache(maxsize=4)
-def _ancestors(root: Path) -> dict[str, tuple[int, int]]:
+def _ancestors() -> dict[str, tuple[int, int]]:
     """Each commit of the history: its number, and the set of the numbers of it and its ancestors, as bits."""
-    if _git(root, "rev-parse", "--is-shallow-repository") != "false":
+    if _git("rev-parse", "--is-shallow-repository") != ["false"]:
         return {}
     found: dict[str, tuple[int, int]] = {}
-    for line in _git(root, "rev-list", "--topo-order", "--reverse", "--parents", "HEAD").splitlines():
+    for line in _git("rev-list", "--topo-order", "--reverse", "--parents", "HEAD"):
         commit, *parents = line.split()
         known = 1 << len(found)
         for parent in parents:
             known |= found[parent][1]
         found[commit] = (len(found), known)
     return found
-
-
-@lru_cache(maxsize=4)
-def _entries(root: Path) -> dict[tuple[str, str], str]:
-    """The first commit that wrote a digest for a claim into `pinned.json`, by both."""
-    try:
-        name = PINNED.resolve().relative_to(root.resolve()).as_posix()
-    except ValueError:  # the package is installed elsewhere than in the checkout
-        return {}
-    found, commit = {}, ""
-    for line in _git(root, "log", "--reverse", "--format=commit %H", "-p", "-U0", "--", name).splitlines():
-        if line.startswith("commit "):
-            commit = line.removeprefix("commit ")
-        for claim, states in re.findall(r'^\+\s*"([^"]+)": (\[.*\]),?$', line):
-            for digest in re.findall(r'"digest": "(\w+)"', states):
-                found.setdefault((claim, digest), commit)
-    return found
-
-
-def forget() -> None:
-    """Ask git again: answers are kept for the life of the process."""
-    for one in (_ancestors, _entries):
-        one.cache_clear()

@@ -14,7 +14,6 @@ from sepnb.records.verdicts import SURVIVES
 
 TABLE = "experiment/recipes"
 
-OFFSETS = ("separated-offsets", "strict-offsets")
 BEST = "separated-torus-phase-long-gaps-wide"
 AT_A_MILLION = (("native-at-1m", "native/1x"),)
 """What the same bytes cost more at indices from 1,000,000 on than from 0 on."""
@@ -24,7 +23,7 @@ _of = partial(Claim, experiment=TABLE, floors=(BAR,))
 CLAIMS = {
     "random-offsets-survive": _of(
         "Trained at random offsets, a separated sinusoid survives",
-        levels(OFFSETS, *gap("native"), high=SURVIVES),
+        levels("separated-offsets, strict-offsets", *gap("native"), high=SURVIVES),
     ),
     "the-torus-and-a-window-reach-the-oracle": _of(
         "A short-period sinusoid and a window reach the sliding-window baseline",

@@ -20,22 +20,20 @@ from functools import partial
 import pandas as pd
 
 from sepnb.claims import extrapolation, recipes
-from sepnb.claims.asks import FAR, Ask, Unless, against, changes, each, gap, levels, pairs
+from sepnb.claims.asks import FAR, Ask, Unless, against, changes, each, gap, levels, pairs, unless_neither
 from sepnb.claims.claim import Claim
+from sepnb.claims.evidence import by_rounds
 from sepnb.claims.language_model import BAR
-from sepnb.claims.measured import by_rounds
 from sepnb.records.verdicts import SURVIVES
 
-TABLE = "experiment/seqpe_stream"
+TABLE, COST = "experiment/seqpe_stream", "experiment/seqpe_cost"
 
 MODES = ("separated", "strict")
 BOTH = ("separated-seqpe", "strict-seqpe")
 SCORE = "dense-seqpe-score"
 KINDS = ("aligned", "misaligned")
 
-WITHOUT = {"experiment/encodings": ("none",)}
 BESIDE = {recipes.TABLE: ("sinusoidal", "separated-sinusoidal", "strict-sinusoidal", "rope")}
-ALIBI = {extrapolation.TABLE: ("alibi",)}
 
 
 def far(group: str, kinds: Sequence[str] = KINDS) -> list[str]:
@@ -54,6 +52,13 @@ def averaged_starts(table: pd.DataFrame) -> pd.DataFrame:
     return averaged(table, [*far("covered"), *far("never-seen")])
 
 
+def as_shares(table: pd.DataFrame) -> pd.DataFrame:
+    """`added`, the share of a step by which it is longer than without an encoding."""
+    ends = ("", "_lower", "_upper")
+    longer = table.reindex(columns=[f"longer{end}" for end in ends]).astype(float)
+    return pd.DataFrame({f"added{end}": 1 - 1 / longer[f"longer{end}"] for end in ends})
+
+
 HEARD = Unless(
     tuple(Ask("none", model, low=0.2) for model in BOTH),
     "both are not 0.2 below the model without positions, which reads all of them alike",
@@ -66,26 +71,23 @@ REPAIRS = Unless(
 """Else such a model hardly uses the indices that training covers, and to read them alike says nothing."""
 
 
+def knows_bytes(quantity: str) -> Ask:
+    """Below the entropy of single bytes."""
+    return Ask(quantity, f"{quantity.partition(':')[0]}:unigram_bits_per_byte", high=0.0)
+
+
 def better_far_away(*of: str) -> dict:
-    """The first of each pair pays less than the second at starts that no loss ever saw. Where neither is
-    below the entropy of single bytes none is better: of two that know nothing."""
-    asks = pairs(of, *far("never-seen"), high=0.0)
-    known = [
-        [Ask(name, f"{name.partition(':')[0]}:unigram_bits_per_byte", high=0.0) for name in (ask.a, ask.b)]
-        for ask in asks
-    ]
-    unless = [
-        Unless(both, "neither is below the entropy of single bytes", any=True, of=ask)
-        for ask, both in zip(asks, known, strict=True)
-    ]
-    return {"asks": asks, "unless": unless}
+    """The first of each pair pays less than the second at starts that no loss ever saw."""
+    why = "neither is below the entropy of single bytes"
+    return unless_neither(pairs(of, *far("never-seen"), high=0.0), knows_bytes, why)
 
 
 _of = partial(Claim, experiment=TABLE, floors=(BAR._replace(but="none"),), derive=averaged_starts)
-_heard = partial(_of, beside=WITHOUT, unless=HEARD)
+_heard = partial(_of, beside={"experiment/encodings": ("none",)}, unless=HEARD)
 _beside = partial(_of, beside=BESIDE)
+_cost = partial(Claim, experiment=COST, derive=as_shares, how=by_rounds)
 
-IN_BITS = {
+CLAIMS = {
     "seqpe-survives": _heard(
         "A position stream of SeqPE survives past the trained length",
         levels(BOTH, *gap("native"), high=SURVIVES),
@@ -131,25 +133,9 @@ IN_BITS = {
         "In longer texts SeqPE surpasses strong baselines",
         against(SCORE, "dense-sinusoidal-shifts, rope, alibi", *each("native/{}", FAR), high=0.0),
         source="seqpe-abstract",
-        beside=BESIDE | ALIBI,
+        beside=BESIDE | {extrapolation.TABLE: ("alibi",)},
         remark="The rates of RoPE and ALiBi were chosen after 500 of 1,200 steps.",
     ),
-}
-
-
-COST = "experiment/seqpe_cost"
-
-
-def as_shares(table: pd.DataFrame) -> pd.DataFrame:
-    """`added`, the share of a step by which it is longer than without an encoding."""
-    ends = ("", "_lower", "_upper")
-    longer = table.reindex(columns=[f"longer{end}" for end in ends]).astype(float)
-    return pd.DataFrame({f"added{end}": 1 - 1 / longer[f"longer{end}"] for end in ends})
-
-
-_cost = partial(Claim, experiment=COST, derive=as_shares, how=by_rounds)
-
-IN_TIME = {
     "the-encoder-is-lightweight": _cost(
         "SeqPE's encoder is lightweight",
         levels("width-32-every-1", "share", high=0.05),
@@ -166,5 +152,3 @@ IN_TIME = {
         "than without an encoding takes less than 5 % of its time, in three quarters of the rounds.",
     ),
 }
-
-CLAIMS = IN_BITS | IN_TIME

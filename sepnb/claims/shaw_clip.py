@@ -12,5 +12,5 @@ CLAIMS = {
         remark="One has labels of their own for the nearest eight distances, the other one for the token "
         "itself and one for all earlier tokens. The bar is 4.0, below the entropy of single bytes (about "
         "4.48): a model that its clip holds back is to be judged and not refused.",
-    ),
+    )
 }

@@ -16,7 +16,7 @@ import pandas as pd
 
 from sepnb.claims.asks import levels
 from sepnb.claims.claim import Claim
-from sepnb.claims.measured import by_rounds
+from sepnb.claims.evidence import by_rounds
 
 
 def at_each_length(table: pd.DataFrame) -> pd.DataFrame:

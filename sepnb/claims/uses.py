@@ -16,13 +16,16 @@ from typing import Any
 
 import pandas as pd
 
-from sepnb.claims.evidence import SEEDS, each_by_itself, incomplete, methods_of
-from sepnb.claims.verdict import Cause, Tables, Verdict
+from sepnb.claims.evidence import SEEDS, family, incomplete, methods_of
+from sepnb.claims.verdict import Answer, Cause, Dropped, Tables, Verdict
 from sepnb.records.run_table import RunTable
 from sepnb.records.verdicts import (
+    FAILS,
     HELD,
+    HOLDS,
     NOT_JUDGED,
     NOT_TESTABLE,
+    OPEN,
     REFUTED,
     UNDECIDED,
     holm,
@@ -74,7 +77,8 @@ def uses(table: pd.DataFrame | None, method: str, reader: str = "native") -> Ver
 
 
 def by_uses(claim: Any, tables: Tables) -> Verdict:
-    """*Uses* of every method that a claim asks for, and in every way, as one verdict."""
+    """*Uses* of every method that a claim asks for, and in every way, as one verdict: *not judged* if any is;
+    what is not testable is dropped by name, unless nothing is left."""
     table = claim.table(tables)
     if missing := incomplete(table, methods_of(claim.asks), paired=False):
         return missing
@@ -82,5 +86,17 @@ def by_uses(claim: Any, tables: Tables) -> Verdict:
     for ask in claim.asks:
         method, _, column = ask.a.partition(":")
         found[ask.a] = uses(table, method, column.removeprefix(FAR))
+    says = {HELD: HOLDS, REFUTED: FAILS, UNDECIDED: OPEN}
+    judged = {name: one for name, one in found.items() if one.word in says}
+    for word in (NOT_JUDGED, NOT_TESTABLE):
+        stopped = {name: one for name, one in found.items() if one.word == word}
+        if stopped and (word == NOT_JUDGED or not judged):
+            why, *others = [f"{name}: {one.detail}" for name, one in stopped.items()]
+            return Verdict(word, why, seen=tuple(others), cause=next(iter(stopped.values())).cause)
+    answers = [
+        Answer(name, next(iter(one.numbers.values())), says[one.word], one.why)
+        for name, one in judged.items()
+    ]
+    dropped = [Dropped(name, one.detail) for name, one in found.items() if name not in judged]
     seeds = min(len(RunTable(table).seeds(name)) for name in claim.methods)
-    return each_by_itself(found, claim.parts, f"{seeds} seeds")
+    return family(answers, claim.parts, f"{seeds} seeds", dropped)

@@ -7,16 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from sepnb.records.verdicts import (
-    FAILS,
-    HOLDS,
-    NOT_REPRODUCED,
-    OF_OURS,
-    OPEN,
-    REFUTED,
-    UNDECIDED,
-    WORDS,
-)
+from sepnb.records.verdicts import FAILS, HOLDS, NOT_REPRODUCED, OF_OURS, OPEN, REFUTED, UNDECIDED, WORDS
 
 Tables = Mapping[str, pd.DataFrame | Mapping[str, Any] | None]
 """What a claim is judged by, by the names of `Claim.needs`: an experiment's table, a chapter's numbers, or
@@ -116,17 +107,12 @@ class Verdict:
         return self.cause is Cause.STALE
 
     @property
-    def count(self) -> str:
-        """How many comparisons decide a family in which one failure is enough, such as "1 of 10". Empty for a
-        single comparison, and where all of them say the same."""
+    def counted(self) -> str:
+        """The word, and of a family in which one failure is enough how many comparisons decide it, unless all
+        do: "refuted, 1 of 10"."""
         found = [one.answer for one in self.answers]
         many = found.count({UNDECIDED: OPEN, NOT_REPRODUCED: FAILS, REFUTED: FAILS}.get(self.word, ""))
-        return f"{many} of {len(found)}" if 0 < many < len(found) else ""
-
-    @property
-    def counted(self) -> str:
-        """The word with its count: "refuted, 1 of 10"."""
-        return f"{self.word}, {self.count}" if self.count else self.word
+        return f"{self.word}, {many} of {len(found)}" if 0 < many < len(found) else self.word
 
     @property
     def detail(self) -> str:

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from sepnb import claims, paths
-from sepnb.claims import exact, extrapolation, images, inside, seqpe_stream, speed
-from sepnb.claims.asks import Ask
+from sepnb.claims import exact, extrapolation, images, inside, seqpe_stream
 from sepnb.claims.seqpe_stream import KINDS
 
 
@@ -124,48 +123,34 @@ def test_each_encoding_at_each_length_is_a_cell_of_its_own():
     slow = frame.assign(**{name: frame[name] - 0.1 * (frame.length == 1024) for name in row})
     assert word("compiled-rope-is-nearly-free", slow) == "partly"
     assert word("compiled-rope-is-nearly-free", frame[frame.length == 512]) == "not testable here"
-    made = speed.at_each_length(frame)
-    assert made.method.tolist() == ["rope at 512", "rope at 1024"]
-
-
-def test_of_two_that_guess_none_is_better():
-    """At chance for classes, 0.1, and one of them 0.04 above it."""
-    ahead = [Ask("a/class:canvas-14/grow", "b/class:canvas-14/grow", low=0.0)]
-    (condition,) = images.above_chance(ahead)["unless"]
-    assert condition.any and [(ask.a, ask.low) for ask in condition.asks] == [
-        ("a/class:canvas-14/grow", pytest.approx(0.15)),
-        ("b/class:canvas-14/grow", pytest.approx(0.15)),
-    ]
-    (directions,) = images.above_chance([Ask("a/direction:spread-14/grow", "b/direction:x/grow")])["unless"]
-    assert [ask.low for ask in directions.asks] == pytest.approx([0.636, 0.3])
 
 
 @pytest.mark.parametrize(
-    ("changes", "expected"),
+    ("quantity", "bound"),
+    [("a/class:canvas-14/grow", 0.15), ("a/direction:spread-14/grow", 0.636), ("b/direction:x/grow", 0.3)],
+)
+def test_right_answers_count_from_0_05_above_what_is_guessed(quantity, bound):
+    assert images.gained(quantity).low == pytest.approx(bound)
+
+
+@pytest.mark.parametrize(
+    ("heard", "plain", "expected"),
     [
-        ({}, "held"),
-        ({("seqpe", "moved-covered-aligned"): 0.6}, "refuted"),
-        ({("seqpe", "shuffled_accuracy"): 0.95}, "not testable here"),
-        ({("seqpe-plain", f"moved-covered-{how}"): 0.96 for how in KINDS}, "not testable here"),
-        ({("seqpe-plain", "accuracy"): 0.8}, "not testable here"),
+        ({}, {}, "held"),
+        ({"moved-covered-aligned": 0.6}, {}, "refuted"),
+        ({"shuffled_accuracy": 0.95}, {}, "not testable here"),
+        ({}, {f"moved-covered-{how}": 0.96 for how in KINDS}, "not testable here"),
+        ({}, {"accuracy": 0.8}, "not testable here"),
     ],
 )
-def test_places_are_read_alike_only_by_a_model_that_hears_them(changes, expected):
+def test_places_are_read_alike_only_by_a_model_that_hears_them(heard, plain, expected):
     columns = {"accuracy": 0.97, "shuffled_accuracy": 0.5}
-    columns |= {f"moved-covered-{how}": 0.97 for how in KINDS}
-    plain = columns | {f"moved-covered-{how}": 0.4 for how in KINDS}
-    rows = {"seqpe/direction": dict(columns), "seqpe-plain/direction": plain}
-    for (method, column), value in changes.items():
-        rows[f"{method}/direction"][column] = value
+    moved, lost = ({f"moved-covered-{how}": value for how in KINDS} for value in (0.97, 0.4))
+    rows = {"seqpe/direction": columns | moved | heard, "seqpe-plain/direction": columns | lost | plain}
     assert word("seqpe-reads-covered-places-alike-direction", table(rows, noise=1e-3)) == expected
 
 
 # --- chapter 7 ---------------------------------------------------------------------------------------------
-
-
-def survivor(method, reading, gap, seeds=6, inside=2.5):
-    gaps = {f"gap/{reading}/{k}": gap for k in ("2x", "4x", "8x")}
-    return table({method: {"bits_per_byte": inside} | gaps}, seeds=range(seeds))
 
 
 @pytest.mark.parametrize(
@@ -180,15 +165,14 @@ def survivor(method, reading, gap, seeds=6, inside=2.5):
 def test_an_encoding_survives_with_a_gap_below_the_bound_and_three_seeds_decide_nothing(
     method, reading, need
 ):
-    for changed, expected in (
-        ((0.0,), "held"),
-        ((0.2,), "refuted"),
-        ((0.2, 3), "not judged"),
-        ((0.0, 6, 3.4), "not testable here"),
-    ):
-        assert claims.survival({need: survivor(method, reading, *changed)}, method).word == expected
-    other = {extrapolation.TABLE, extrapolation.ENCODINGS} - {need}
-    assert claims.survival(dict.fromkeys(other, survivor(method, reading, 0.0)), method).word == "not run"
+    def survives(gap, seeds=6, inside=2.5, of=need):
+        row = {"bits_per_byte": inside} | {f"gap/{reading}/{k}": gap for k in ("2x", "4x", "8x")}
+        return claims.survival({of: table({method: row}, seeds=range(seeds))}, method).word
+
+    assert [survives(0.0), survives(0.2), survives(0.2, 3)] == ["held", "refuted", "not judged"]
+    assert survives(0.0, inside=3.4) == "not testable here"
+    (other,) = {extrapolation.TABLE, extrapolation.ENCODINGS} - {need}
+    assert survives(0.0, of=other) == "not run"
 
 
 # --- chapters 1 and 8 to 10 ---------------------------------------------------------------------------------

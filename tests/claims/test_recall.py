@@ -31,20 +31,13 @@ def runs(method="rope", inside=0.99, far=0.95, window=0.1, chance=0.125, seeds=6
         (runs(far=[0.91] * 5 + [0.86]), HELD),
         (runs(far=[0.99] * 4 + [0.89] * 2), UNDECIDED),
         (runs(far=[0.91] * 5 + [0.3]), UNDECIDED),  # one seed alone is no test
-        (runs(far=[0.98, 0.19, 0.96, 0.97, 0.93, 0.91]), UNDECIDED),
         (runs(far=0.5), REFUTED),
-        (runs(far=[0.5, 0.6, 0.7, 0.8, 0.4, 0.6]), REFUTED),
         (runs(all=0.7), REFUTED),  # far answers alone are not enough
-        (runs(all=[0.97] * 5 + [0.86]), HELD),
         (runs(all=[0.97] * 4 + [0.89] * 2), UNDECIDED),
-        (runs(all=[0.97, 0.97, 0.76, 0.86, 0.71, 0.83]), UNDECIDED),  # p 0.098 one-sided
         (runs(far=0.9, all=0.9), HELD),  # on the bound
         (runs(all=float("nan")), NOT_TESTABLE),
         (runs(seeds=12), HELD),
-        (runs(seeds=12, far=[0.91] * 10 + [0.86] * 2), HELD),
         (runs(seeds=12, far=[0.99] * 9 + [0.89] * 3), UNDECIDED),
-        (runs(seeds=12, inside=[0.99] * 10 + [0.9] * 2), HELD),
-        (runs(seeds=12, inside=[0.99] * 9 + [0.9] * 3), NOT_TESTABLE),
         (runs(inside=[0.99] * 4 + [0.9] * 2), NOT_TESTABLE),
         (runs(inside=[1.0] * 5 + [0.1]), NOT_TESTABLE),
         (runs(window=0.16), NOT_TESTABLE),
@@ -91,31 +84,24 @@ def test_another_way_of_reading_is_judged_by_what_it_finds_and_the_window_of_the
 def test_a_claim_of_uses_holds_only_with_all_its_methods_and_partly_where_it_counts_parts():
     claim = ledger.get("needle-ntk-generalises")
     names = ("ntk", "ntk-by-parts", "yarn")
-    far = {
-        f"{start}{name}{end}": 0.95 for name in names for start, end in (("far/", ""), ("accuracy/", "/8x"))
-    }
-    task = "experiment/needle"
-    assert claim.judge({task: runs(**far)}).word == "reproduced"
-    assert claim.judge({task: runs(**far | {"far/ntk": 0.2})}).word == "partly"
-    open_one = {"far/ntk": [0.99] * 4 + [0.89] * 2}
-    assert claim.judge({task: runs(**far | open_one)}).word == UNDECIDED
-    assert claim.judge({task: runs(**far | open_one | {"far/yarn": 0.2})}).word == "partly", (
-        "one holds, one fails"
-    )
-    unread = claim.judge({task: runs(**far | {"far/ntk": float("nan")})})
+    far = {f"far/{name}": 0.95 for name in names} | {f"accuracy/{name}/8x": 0.95 for name in names}
+    unsure = {"far/ntk": [0.99] * 4 + [0.89] * 2}
+    for changes, word in (
+        ({}, "reproduced"),
+        ({"far/ntk": 0.2}, "partly"),
+        (unsure, UNDECIDED),
+        (unsure | {"far/yarn": 0.2}, "partly"),  # one holds, one fails
+        (dict.fromkeys(far, 0.2), "not reproduced"),
+        ({"inside": 0.3}, NOT_TESTABLE),
+    ):
+        assert claim.judge({"experiment/needle": runs(**far | changes)}).word == word
+    found = claim.judge({"experiment/needle": runs(**far, seeds=12)})
+    assert set(found.numbers) == {f"rope:far/{name}" for name in names} and found.why == "12 seeds"
+    unread = claim.judge({"experiment/needle": runs(**far | {"far/ntk": float("nan")})})
     assert unread.word == "reproduced" and str(unread.dropped[0]).startswith("rope:far/ntk dropped: a run of")
-    assert claim.judge({task: runs(**dict.fromkeys(far, 0.2))}).word == "not reproduced"
-    assert claim.judge({task: runs(inside=0.3, **far)}).word == NOT_TESTABLE
-    assert claim.judge({task: None}).word == NOT_RUN
-    assert set(claim.judge({task: runs(**far)}).numbers) == {f"rope:far/{name}" for name in names}
+    assert claim.judge({"experiment/needle": None}).word == NOT_RUN
 
 
 def test_a_run_that_never_learned_counts_with_all_its_steps():
     derived = recall.steps(runs(**{"steps": 1024, "steps_to_0.95": [512.0] * 5 + [float("nan")]}))
     assert derived["log2_steps"].tolist() == [9.0] * 5 + [10.0]
-
-
-def test_of_twelve_seeds_a_claim_says_so():
-    far = {"far/native": 0.95}
-    verdict = ledger.get("questions-rope-uses").judge({"experiment/questions": runs(seeds=12, **far)})
-    assert verdict.word == HELD and verdict.why == "12 seeds"

@@ -1,12 +1,10 @@
 """The map of the sources is whole: no statement without a place, no place that does not exist."""
 
-import re
+from collections import Counter
 
 import pytest
-import yaml
 
-from sepnb import claims
-from sepnb.claims import SourceMapError
+from sepnb import claims, paths
 
 
 @pytest.fixture(scope="module")
@@ -32,68 +30,29 @@ def test_every_claim_of_a_source_is_mapped_from_that_source(source_map):
             assert (claim.source, claim.id) in mapped
 
 
-VALID = {
-    "documents": [
-        {
-            "source": "slides-separation",
-            "title": "Slides",
-            "statements": [
-                {"id": "one", "says": "It is so.", "kind": "claim", "target": "seqpe-survives"},
-                {"id": "two", "says": "It is made so.", "kind": "chapter", "target": "01_order"},
-                {"id": "three", "says": "So?", "kind": "not-empirical", "target": "outlook", "note": "x"},
-            ],
-        }
-    ],
-}
+def test_every_statement_points_to_what_exists(source_map):
+    there = {
+        "claim": {claim.id for claim in claims.CLAIMS},
+        "chapter": {path.stem for path in (paths.root() / "notebooks").glob("*.py")},
+        "page": {path.stem for path in (paths.root() / "book").glob("*.md")},
+    }
+    for one in source_map.statements:
+        assert one.id.strip() and one.says.strip() and one.target.strip(), one
+        assert one.kind in {*there, "not-empirical"}, one
+        assert one.target in there.get(one.kind, {one.target}), one
 
 
-@pytest.fixture
-def load(tmp_path, monkeypatch):
-    """`load(number, **changes)`: the valid map with one statement changed; None takes a field away."""
+def test_nothing_is_stated_twice(source_map):
+    ids = Counter(one.id for one in source_map.statements)
+    texts = Counter((one.source, one.says.lower()) for one in source_map.statements)
+    assert [twice for twice, n in (ids + texts).items() if n > 1] == []
+
+
+def test_an_unknown_or_a_missing_field_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("SEPNB_ROOT", str(tmp_path))
-    (tmp_path / "notebooks").mkdir()
-    (tmp_path / "notebooks" / "01_order.py").touch()
-
-    def load(number=0, **changes):
-        raw = yaml.safe_load(yaml.safe_dump(VALID))
-        entry = raw["documents"][0]["statements"][number] | changes
-        raw["documents"][0]["statements"][number] = {k: v for k, v in entry.items() if v is not None}
-        path = tmp_path / "source_map.yml"
-        path.write_text(yaml.safe_dump(raw))
-        return claims.source_map(path)
-
-    return load
-
-
-def test_a_valid_map_is_read(load):
-    statements = load().statements
-    assert [statement.id for statement in statements] == ["one", "two", "three"]
-    assert statements[2].note == "x" and statements[0].note == ""
-
-
-@pytest.mark.parametrize(
-    ("number", "changes", "fault"),
-    [
-        (0, {"target": "rope-wins"}, "one points to the claim 'rope-wins', which is not in the ledger"),
-        (1, {"target": "02_absolute"}, "two points to notebooks/02_absolute.py, which does not exist"),
-        (1, {"kind": "page"}, "two points to book/01_order.md, which does not exist"),
-        (1, {"kind": "notebook"}, "two has kind 'notebook'; use one of claim, chapter, page"),
-        (1, {"id": "one"}, "the id one is used 2 times"),
-        (1, {"says": "It is SO."}, "slides-separation says 'it is so.' 2 times"),
-        (0, {"says": "  "}, "one leaves says empty"),
-        (2, {"target": ""}, "three leaves target empty"),
-        (2, {"note": ""}, "three leaves note empty"),
-        (2, {"says": None}, "three has no says"),
-        (0, {"id": None}, "an entry of slides-separation has no id"),
-        (0, {"comment": "x"}, "one has unknown comment"),
-    ],
-)
-def test_each_fault_is_named(load, number, changes, fault):
-    with pytest.raises(SourceMapError, match=re.escape(fault)):
-        load(number, **changes)
-
-
-def test_all_faults_are_named_at_once(load):
-    with pytest.raises(SourceMapError) as failure:
-        load(0, target="nothing", kind="chapter", id="two")
-    assert "notebooks/nothing.py" in str(failure.value) and "the id two" in str(failure.value)
+    (tmp_path / "book").mkdir()
+    for entry, fault in (("{id: a, kind: page, target: b}", "'says'"), ("{id: a, comment: b}", "'comment'")):
+        text = f"documents: [{{source: s, title: t, statements: [{entry}]}}]"
+        (tmp_path / "book" / "source_map.yml").write_text(text)
+        with pytest.raises(TypeError, match=fault):
+            claims.source_map()

@@ -41,56 +41,43 @@ MOVED: dict[str, tuple[str | None, str]] = {
 }
 """Name of a record: its name of today, None if it was withdrawn, and why."""
 
-TABLES = "scale and rate of a learned table are now chosen together; dense, it had been all but silent"
-WITHDRAWN = re.compile(
-    r"laptop/(in_window|extrapolation)/(learned|separated-learned-wide)-lr"
-    r"|laptop/(inside|encodings|extrapolation_wikitext)/learned-(per-layer-|query-key-)?lr"
-    r"|laptop/(lr_screen|encoding_screen)/.*learned-"
-)
+WITHDRAWN = {
+    "scale and rate of a learned table are now chosen together; dense, it had been all but silent": (
+        r"laptop/(in_window|extrapolation)/(learned|separated-learned-wide)-lr"
+        r"|laptop/(inside|encodings|extrapolation_wikitext)/learned-(per-layer-|query-key-)?lr"
+        r"|laptop/(lr_screen|encoding_screen)/.*learned-"
+    ),
+    "models with position gaps got a learning rate of their own, and one that adds a sinusoid a scale": (
+        r"laptop/recipes/(rope-gaps|dense-phase-gaps(-other)?)-lr0\.004"
+        r"|laptop/recipes/sinusoidal-torus-phase-long-gaps-lr0\.008"
+    ),
+    "rates and scales of the smallest models of texts are now swept over the whole schedule": (
+        r"laptop/ablation_screen/"
+        r"|laptop/ablation/(sinusoidal|learned|separated-learned)(-reinjected|-constant)?-lr0\.008"
+        r"|laptop/ablation/separated-sinusoidal-pos-half-lr0\.008"
+    ),
+    "the best rate stood at an end of those tried, and one beyond is better": (
+        r"laptop/encodings/(t5-lr0\.008|seqpe-input-lr0\.002)"
+    ),
+    "where the embeddings of SeqPE lie is asked no more: the finding of chapter 18 does not rest on it": (
+        r"laptop/seqpe_stream_geometry/"
+    ),
+    "Toeplitz distillation was removed: no page argued from its models, and none of them survived": (
+        r"laptop/(recipes|recipe_screen)/untied-(constant-)?clamp-"
+    ),
+    "the experiment in cubes asked on three axes what the one on images asks on two, and left the book": (
+        r"laptop/volume"
+    ),
+}
+"""Why records were withdrawn, and of which names."""
+MOVED |= {name: (None, why) for why, told in WITHDRAWN.items() for name in NAMES if re.match(told, name)}
 
-GAPS = "models with position gaps got a learning rate of their own, and one that adds a sinusoid a scale"
-WITH_GAPS = re.compile(
-    r"laptop/recipes/(rope-gaps|dense-phase-gaps(-other)?)-lr0\.004"
-    r"|laptop/recipes/sinusoidal-torus-phase-long-gaps-lr0\.008"
-)
-
-WHOLE = "rates and scales of the smallest models of texts are now swept over the whole schedule"
-SWEPT_WHOLE = re.compile(
-    r"laptop/ablation_screen/"
-    r"|laptop/ablation/(sinusoidal|learned|separated-learned)(-reinjected|-constant)?-lr0\.008"
-    r"|laptop/ablation/separated-sinusoidal-pos-half-lr0\.008"
-)
-
-EACH = "each budget has rates by a sweep of its own"
 _GRID = {run.key for run in experiments.get("budget").grid("laptop")}
 MOVED |= {
-    name: (None, EACH)
+    name: (None, "each budget has rates by a sweep of its own")
     for name in NAMES
     if name.startswith("laptop/budget/") and name.rpartition("/")[2] not in _GRID
 }
-
-FURTHER = "the best rate stood at an end of those tried, and one beyond is better"
-AT_AN_END = re.compile(r"laptop/encodings/(t5-lr0\.008|seqpe-input-lr0\.002)")
-
-WHERE = "where the embeddings of SeqPE lie is asked no more: the finding of chapter 18 does not rest on it"
-EMBEDDINGS = re.compile(r"laptop/seqpe_stream_geometry/")
-
-DROPPED = "Toeplitz distillation was removed: no page argued from its models, and none of them survived"
-DISTILLED = re.compile(r"laptop/(recipes|recipe_screen)/untied-(constant-)?clamp-")
-
-CUBES = "the experiment in cubes asked on three axes what the one on images asks on two, and left the book"
-IN_CUBES = re.compile(r"laptop/volume")
-
-LEFT = {
-    TABLES: WITHDRAWN,
-    GAPS: WITH_GAPS,
-    WHOLE: SWEPT_WHOLE,
-    FURTHER: AT_AN_END,
-    WHERE: EMBEDDINGS,
-    DROPPED: DISTILLED,
-    CUBES: IN_CUBES,
-}
-MOVED |= {name: (None, why) for why, pattern in LEFT.items() for name in NAMES if pattern.match(name)}
 
 FAILED = "one significant failure was enough against a claim that says all"
 IN_PART = "a claim that says all was no longer called partly where some of it fails"
@@ -118,23 +105,21 @@ TURNED: dict[str, tuple[str, str]] = {
 }
 """Id of a claim: its verdict of today, and why it is another."""
 
-BACK = {
-    "strict-as-good-as-separated": ("refuted", "three seeds chose the rate of the strict table again"),
-}
+BACK = {"strict-as-good-as-separated": ("refuted", "three seeds chose the rate of the strict table again")}
 """Id of a claim that turned and turned back: its verdict in between, and why it is the first again."""
 
-USED = "uses is asked of all answers of 8 L too, of any number of seeds from six, and refuted by a test"
-REWORDED: dict[str, tuple[str, str]] = {
-    "latest-value-a-separated-model-uses": ("7f19a2f54f389ab3", USED),
-    "mqar-a-separated-model-uses": ("7ad651899ec2dbca", USED),
-    "needle-a-separated-model-uses": ("7ad651899ec2dbca", USED),
-    "needle-ntk-generalises": ("0265c05ce5ccdbc7", USED),
-    "questions-a-separated-model-uses": ("7f19a2f54f389ab3", USED),
-    "questions-rope-uses": ("964b3f2ad9c08583", USED),
-    "questions-scaled-rope-uses": ("0265c05ce5ccdbc7", USED),
-    "questions-seqpe-uses": ("6bc395dd2bba1e90", USED),
+REWORDED: dict[str, str] = {
+    "latest-value-a-separated-model-uses": "7f19a2f54f389ab3",
+    "mqar-a-separated-model-uses": "7ad651899ec2dbca",
+    "needle-a-separated-model-uses": "7ad651899ec2dbca",
+    "needle-ntk-generalises": "0265c05ce5ccdbc7",
+    "questions-a-separated-model-uses": "7f19a2f54f389ab3",
+    "questions-rope-uses": "964b3f2ad9c08583",
+    "questions-scaled-rope-uses": "0265c05ce5ccdbc7",
+    "questions-seqpe-uses": "6bc395dd2bba1e90",
 }
-"""Id of a claim: the digest of its rule of today, and why it was changed."""
+"""Id of a claim: the digest of its rule of today. *Uses* is asked of all answers of 8 L too, of any number of
+seeds from six, and refuted by a test."""
 
 
 @pytest.fixture(scope="module")
@@ -178,9 +163,7 @@ def test_every_published_record_is_there_or_was_moved_for_a_reason(records) -> N
     assert expected <= records.keys(), sorted(expected - records.keys())[:5]
 
 
-def test_every_published_record_is_a_run_of_its_grid_with_this_config(
-    records,
-) -> None:
+def test_every_published_record_is_a_run_of_its_grid_with_this_config(records) -> None:
     """The name of a record is a digest of its config: neither may drift, whatever is renamed in the code."""
     configs = {}
     for experiment in map(experiments.get, experiments.names()):
@@ -226,7 +209,7 @@ def test_every_verdict_is_as_it_was_or_changed_for_a_reason(ledger) -> None:
 def test_no_rule_in_words_is_changed_without_an_entry(ledger) -> None:
     """What a declaration asks is pinned by its digest, see `sepnb/claims/pinned.json`."""
     pinned = {name: entry["rule"] for name, entry in LEDGER.items() if name in ledger}
-    pinned |= {name: digest for name, (digest, _) in REWORDED.items()}
+    pinned |= REWORDED
     by_hand = {name: digest(ledger[name].claim.rule) for name in pinned if ledger[name].claim.rule}
     assert by_hand == {name: pinned[name] for name in by_hand}
     assert all(entry["commit"] for entry in LEDGER.values())

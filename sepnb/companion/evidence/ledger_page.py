@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from sepnb.claims import budget
 from sepnb.claims.budget import DEPENDENT
 from sepnb.claims.claim import OURS, Claim
+from sepnb.claims.evidence import by_rounds
 from sepnb.claims.ledger import Row, get
-from sepnb.claims.measured import by_rounds
 from sepnb.claims.rule import conditions, lines
 from sepnb.claims.sources import Document, Statement, load
 from sepnb.companion.evidence.headlines import headlines

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from sepnb.claims.asks import Ask
 from sepnb.claims.claim import Claim
-from sepnb.claims.measured import exactly
+from sepnb.claims.evidence import exactly
 from sepnb.claims.verdict import Verdict
 from sepnb.plots.looks import METHODS
 from sepnb.records.verdicts import NOT_JUDGED, NOT_RUN

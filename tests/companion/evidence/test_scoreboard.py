@@ -8,7 +8,7 @@ import pytest
 from sepnb import claims
 from sepnb.claims import recipes
 from sepnb.claims.ledger import Row
-from sepnb.claims.verdict import Dependence, Verdict
+from sepnb.claims.verdict import Verdict
 from sepnb.companion.evidence import scoreboard, verdict_table
 from sepnb.records.verdicts import WORDS
 
@@ -78,19 +78,13 @@ def test_each_column_is_judged_within_its_bounds():
     assert few["survives"].word == "not judged"
 
 
-def test_a_price_that_more_training_turns_is_partly_whatever_a_short_one_says(monkeypatch):
-    asked, turns = [], Dependence(verdict_table.budget.DEPENDENT, "ahead at 1x, behind at 16x")
-    monkeypatch.setattr(verdict_table.budget, "dependence", lambda pairs, _: asked.extend(pairs) or turns)
-    found = {label: cells["price"] for label, cells in judged(runs()).items()}
-    assert (
-        found["separated, sinusoidal"].word == "partly"
-        and "behind at 16x" in found["separated, sinusoidal"].why
-    )
-    assert (
-        found["strict, sinusoidal"].word == "not run"
-        and found["RoPE, trained with position gaps"].word == "held"
-    )
-    assert set(asked) == {("separated-sinusoidal", "sinusoidal"), ("strict-sinusoidal", "sinusoidal")}
+def test_a_price_that_more_training_turns_is_partly_whatever_a_short_one_says():
+    more = trained(ORDERED, sinusoidal_16=2.15)["experiment/budget"]
+    found = {label: cells["price"] for label, cells in judged(runs(), budget=more).items()}
+    turned = found["separated, sinusoidal"]
+    assert turned.word == "partly" and "ahead at 4x, behind at 16x" in turned.why
+    assert found["strict, sinusoidal"].word == "not run"
+    assert found["RoPE, trained with position gaps"].word == "held"
 
 
 def test_without_records_and_rules_every_cell_reads_not_run():
