@@ -145,8 +145,7 @@ def test_an_edited_sympy_is_refused(monkeypatch, tmp_path):
         "find_spec",
         lambda name: type("Spec", (), {"origin": str(package / "__init__.py")}),
     )
-    with pytest.raises(DataDamaged, match=r"sympy: what lies in .* is not the registered text"):
-        load("sympy")
+    refused(r"sympy: what lies in .* is not the registered text", load, "sympy", error=DataDamaged)
 
 
 def test_an_unknown_name_is_answered_with_near_ones_and_words_with_how_to_give_their_bytes(unhooked):
