@@ -1,10 +1,10 @@
 """The texts, images and stories this project uses."""
 
-import difflib
 from pathlib import Path
 
 from sepnb.data import containers, simulated
 from sepnb.data.dataset import DataDamaged, DataMissing, DataSet, Part
+from sepnb.validation import named
 
 __all__ = ["DataDamaged", "DataMissing", "DataSet", "Part", "get", "names"]
 
@@ -163,10 +163,7 @@ def get(name: str, kind: str | None = None) -> DataSet:
     Raises:
         ValueError: an unknown name, answered with the near matches; a set of another kind.
     """
-    if name not in _BY_NAME:
-        near = difflib.get_close_matches(name, _BY_NAME, n=3, cutoff=0.4) or names()
-        raise ValueError(f"no data set is called {name!r}; did you mean {' or '.join(near)}?")
-    found = _BY_NAME[name]
+    found = named("data set", name, _BY_NAME)
     if kind not in (None, found.kind):
         there = f"see sepnb.data.{_LOADERS[found.kind]}.load; sets of {kind} are {', '.join(names(kind))}"
         raise ValueError(f"{name} holds {found.kind}, {there}")

@@ -60,27 +60,10 @@ def with_replaced_context(
     )
 
 
-def with_shuffled_context(
-    model: nn.Module,
-    windows: np.ndarray,
-    documents: np.ndarray,
-    *,
-    recent: int,
-    stride: int,
-    seed: int = 0,
-    **how: Any,
-) -> Losses:
-    """The same as `with_replaced_context`, but what lies before the recent past are its own words in another
-    order, that of `shuffled_words`."""
-    return with_another_past(
-        model,
-        windows,
-        documents,
-        lambda kept: shuffled_words(windows[:, :kept], seed),
-        recent=recent,
-        stride=stride,
-        **how,
-    )
+def with_shuffled_context(model: nn.Module, windows: np.ndarray, documents: np.ndarray, **how: Any) -> Losses:
+    """The same as `with_replaced_context`, with its arguments, but what lies before the recent past are its
+    own words in another order, that of `shuffled_words`."""
+    return with_another_past(model, windows, documents, lambda kept: shuffled_words(windows[:, :kept]), **how)
 
 
 def shuffled_words(windows: np.ndarray, seed: int = 0) -> np.ndarray:

@@ -3,7 +3,7 @@
 import json
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from importlib.metadata import version
 from itertools import pairwise
@@ -62,8 +62,8 @@ class Card:
     def to_json(self) -> str:
         """The whole card: `survives`, `uses`, `quality` and `price`, each an object with its `verdict`, and
         `axes`, `curve` and `meta`."""
-        content = {name: one.as_data() for name, one in self.four.items()}
-        content["axes"] = {name: one.as_data() for name, one in self.axes.items()}
+        content = {name: asdict(one) for name, one in self.four.items()}
+        content["axes"] = {name: asdict(one) for name, one in self.axes.items()}
         content |= {"curve": list(self.curve), "meta": dict(self.meta)}
         return json.dumps(content, indent=1, allow_nan=False)
 

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import inf
-from typing import Any
 
 import numpy as np
 
-from ..records.run_table import summarise
+from ..records.run_table import summarise, text_of
 from ..records.verdicts import (
     DEARER,
     FAILS,
@@ -30,7 +29,12 @@ from ..records.verdicts import (
 )
 from .readings import Plan, Readings
 
-AXES = ("index", "length", "distance")
+AXES = {
+    "index": "the same window, begun far out,",
+    "length": "seeing more keys, at trained positions,",
+    "distance": "moving the older half of a window far back",
+}
+"""What is done to a window to find what each costs."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +52,6 @@ class Verdict:
     why: str
     numbers: dict[str, dict[str, float]] = field(default_factory=dict)
     bound: float | None = None
-
-    def as_data(self) -> dict[str, Any]:
-        """In plain JSON types."""
-        return {"verdict": self.verdict, "why": self.why, "bound": self.bound, "numbers": self.numbers}
 
 
 def judged(plan: Plan, found: Readings) -> tuple[dict[str, Verdict], dict[str, Verdict]]:
@@ -89,7 +89,7 @@ def survives(plan: Plan, found: Readings) -> Verdict:
     worst = max(gaps, key=lambda name: gaps[name].mean())
     why = (
         f"at {worst.removeprefix('gap/')} its trained length its loss minus that of its own sliding window "
-        f"is {told(gaps[worst])}"
+        f"is {text_of(gaps[worst])}"
     )
     return Verdict(_word(answers), why, numbers, SURVIVES)
 
@@ -110,11 +110,11 @@ def uses(plan: Plan, found: Readings) -> Verdict:
     numbers = {name: estimate(own) for name, own in (gains | {"gain/near": near}).items()}
     (near_too,) = answers_to([near], [(0.0, inf)])
     if word != HELD and near_too != HOLDS:
-        why = f"not even near context is worth anything here: {told(near)}"
+        why = f"not even near context is worth anything here: {text_of(near)}"
         return Verdict(NOT_TESTABLE, why, numbers, USES)
     least = min(gains, key=lambda name: gains[name].mean())
     how = "replacing" if least == "gain/replaced" else "leaving out"
-    why = f"{how} what is older than a trained length costs it {told(gains[least])}"
+    why = f"{how} what is older than a trained length costs it {text_of(gains[least])}"
     return Verdict(word, why, numbers, USES)
 
 
@@ -141,7 +141,7 @@ def _beside(own: np.ndarray, other: np.ndarray | None, bound: float, where: str)
         return Verdict(NOT_JUDGED, "no reference was given", {"loss": estimate(own)})
     numbers = {"loss": own, "reference": other, "difference": own - other}
     word = _word(answers_to([own - other], [(-inf, bound)]))
-    why = f"{where} is {told(own - other)}"
+    why = f"{where} is {text_of(own - other)}"
     return Verdict(word, why, {name: estimate(one) for name, one in numbers.items()}, bound)
 
 
@@ -149,7 +149,7 @@ def axes(plan: Plan, found: Readings) -> dict[str, Verdict]:
     """Each axis: what it costs alone, held against `SURVIVES`. What a model reads badly at far indices cannot
     show what distance does to it."""
     verdicts = {}
-    for name in AXES:
+    for name, what in AXES.items():
         if name in found.unread:
             verdicts[name] = Verdict(NOT_JUDGED, found.unread[name])
             continue
@@ -158,7 +158,7 @@ def axes(plan: Plan, found: Readings) -> dict[str, Verdict]:
             continue
         cost = found.axes[name]
         word = _word(answers_to([cost], [(-inf, SURVIVES)]))
-        why = f"{_WHAT[name]} costs {told(cost)}"
+        why = f"{what} costs {text_of(cost)}"
         if name == "distance" and verdicts["index"].verdict == REFUTED:
             word, why = NOT_TESTABLE, "at far indices it already fails, where distances are the trained ones"
         elif name == "index" and found.follows_length:
@@ -167,22 +167,10 @@ def axes(plan: Plan, found: Readings) -> dict[str, Verdict]:
     return verdicts
 
 
-_WHAT = {
-    "index": "the same window, begun far out,",
-    "length": "seeing more keys, at trained positions,",
-    "distance": "moving the older half of a window far back",
-}
-
-
 def estimate(values: np.ndarray) -> dict[str, float]:
     """The mean of one value a window and the ends of its t interval."""
     found = summarise(values)
     return {"mean": found.mean, "low": found.mean - found.half, "high": found.mean + found.half}
-
-
-def told(values: np.ndarray) -> str:
-    """The same in words."""
-    return summarise(values).text("+.3f")
 
 
 def _word(answers: Sequence[str]) -> str:

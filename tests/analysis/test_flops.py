@@ -11,6 +11,8 @@ from sepnb.encodings import Phase
 from sepnb.models import Transformer, TransformerConfig
 from sepnb.streams import Streams
 
+from ..shared import refused
+
 D, LAYERS, HEADS = 256, 4, 8
 PARTS = {8: "1/8", 4: "1/4", 2: "1/2"}
 
@@ -141,10 +143,8 @@ def test_the_count_is_that_of_the_matrix_products_of_the_model(streams, fields):
 
 
 def test_what_cannot_be_counted_is_refused():
-    with pytest.raises(ValueError, match="length is 0; a sequence has at least 1 token"):
-        flops.per_token(dense(), 0)
-    with pytest.raises(ValueError, match="batch is 0; at least 1 sequence"):
-        flops.per_token(dense(), 8, 0)
+    refused("length is 0; a sequence has at least 1 token", flops.per_token, dense(), 0)
+    refused("batch is 0; at least 1 sequence", flops.per_token, dense(), 8, 0)
     for name in ("shaw", "cope", "fire"):
         with pytest.raises(ValueError, match=f"the terms that '{name}' adds in every layer are not counted"):
             flops.per_token(dataclasses.replace(dense(), encoding=("learned", name)), 8)

@@ -118,10 +118,8 @@ def test_the_relative_leak_is_the_ratio_of_two_norms_in_units_of_the_streams():
 
 
 def test_refusals_of_depths_say_what_there_is():
-    with pytest.raises(ValueError, match="this model has sem"):
-        leakage(language_model(Streams.dense(32)), TEXT, 1, frozen=True)
+    refused("this model has sem", leakage, language_model(Streams.dense(32)), TEXT, 1, frozen=True)
     with pytest.raises(ValueError, match="depth is 3; every stream is computed after 1 to 2 blocks"):
         leakage(language_model(), TEXT, 3, frozen=True)
-    with pytest.raises(ValueError, match="depth is 0"):
-        first_blocks(language_model().transformer, 0)
+    refused("depth is 0", first_blocks, language_model().transformer, 0)
     assert first_blocks(language_model(readout="both").transformer, 3).config.n_layers == 3

@@ -10,6 +10,8 @@ import torch
 from sepnb.analysis import timing
 from sepnb.analysis.timing import check_alike, interleaved, paired_ratio
 
+from ..shared import refused
+
 
 class Clock:
     """A clock that stands still unless a step takes time."""
@@ -84,8 +86,7 @@ def test_the_steps_run_on_one_thread_without_the_collector_and_both_come_back():
         assert seen == [(1, True)] * 2 + [(1, False)] * 9
         assert (torch.get_num_threads(), gc.isenabled()) == (2, True)
         seen.clear()
-        with pytest.raises(RuntimeError, match="stop"):
-            interleaved({"fails": fails}, repeats=9)
+        refused("stop", interleaved, {"fails": fails}, error=RuntimeError, repeats=9)
         assert (torch.get_num_threads(), gc.isenabled()) == (2, True)
     finally:
         torch.set_num_threads(threads)
@@ -93,15 +94,11 @@ def test_the_steps_run_on_one_thread_without_the_collector_and_both_come_back():
 
 def test_what_would_give_a_wrong_ratio_is_refused(clock):
     steps = {"a": clock.step("a", 1.0), "idle": clock.step("idle", 0.0)}
-    with pytest.raises(ValueError, match="repeats is 8; a median with quartiles takes at least 9"):
-        interleaved(steps, repeats=8)
+    refused("repeats is 8; a median with quartiles takes at least 9", interleaved, steps, repeats=8)
     assert clock.calls == []
-    with pytest.raises(ValueError, match="'idle' took no measurable time; give it more work"):
-        interleaved(steps, repeats=9)
-    with pytest.raises(ValueError, match="3 times cannot be paired with 2"):
-        paired_ratio([1.0, 1.0, 1.0], [1.0, 1.0])
-    with pytest.raises(ValueError, match="0 times"):
-        paired_ratio([], [])
+    refused("'idle' took no measurable time; give it more work", interleaved, steps, repeats=9)
+    refused("3 times cannot be paired with 2", paired_ratio, [1.0, 1.0, 1.0], [1.0, 1.0])
+    refused("0 times", paired_ratio, [], [])
 
 
 def test_on_a_gpu_events_on_its_stream_are_read_after_the_last_kernel(monkeypatch):
@@ -156,5 +153,4 @@ def test_steps_are_alike_by_the_largest_number_of_each_of_their_tensors():
         ([some * torch.nan, few], "outputs"),
         ([some], "one step has 0 gradients, the other 1"),
     ):
-        with pytest.raises(RuntimeError, match=message):
-            check_alike(other, [some, few], 1e-4)
+        refused(message, check_alike, other, [some, few], 1e-4, error=RuntimeError)

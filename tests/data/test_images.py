@@ -98,7 +98,7 @@ def test_the_held_out_digits_are_those_that_the_seed_draws_and_no_image_is_in_tw
 def test_a_set_of_images_is_no_text_and_a_text_no_set_of_images():
     refused(r"digits holds images, see sepnb\.data\.images\.load; sets of text are", text.load, "digits")
     refused(r"sympy holds text, see sepnb\.data\.text\.load; sets of images are", load, "sympy")
-    refused("no data set is called 'fashion'; did you mean fashion-mnist", load, "fashion")
+    refused("unknown data set 'fashion'; did you mean fashion-mnist", load, "fashion")
     kinds = ("text", "images", "stories")
     assert registry.names() == [name for kind in kinds for name in registry.names(kind)]
 

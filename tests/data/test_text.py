@@ -115,11 +115,6 @@ def test_windows_score_the_stated_bytes_once_and_in_order(documents, length, per
         assert bytes(row.tolist()) == documents[k][start : start + length + 1]
 
 
-def test_a_limit_for_all_is_shared_so_that_every_document_counts():
-    cut = windows(TELLING, length=5, limit_bytes=30)
-    assert np.bincount(cut.document).tolist() == [1, 2, 2]  # the first has nine bytes to score, room for one
-
-
 def slow_entropies(train: Text, test: Text) -> tuple[float, float]:
     """The definition, byte by byte."""
     train_bytes = [document.data.tolist() for document in train.documents]

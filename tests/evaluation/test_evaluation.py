@@ -325,6 +325,5 @@ def test_what_is_refused_leaves_the_model_as_it_was(unhooked):
         ({"windows": torch.from_numpy(read)}, TypeError, "windows must be a numpy array of integers"),
     ):
         for score in (evaluate, partial(sliding, window=4, stride=2)):
-            with pytest.raises(error, match=message):
-                score(**{"model": model, "windows": read} | changes)
+            refused(message, score, error=error, **{"model": model, "windows": read} | changes)
     assert model.training and model.weight.device.type == "cpu"

@@ -221,8 +221,7 @@ def spoilt(value: float):
     ],
 )
 def test_a_model_that_is_none_is_refused_with_a_remedy(model, error, message):
-    with pytest.raises(error, match=message):
-        probe(model, repeating(FAR), **CHOSEN)
+    refused(message, probe, model, repeating(FAR), error=error, **CHOSEN)
 
 
 def never(tokens):

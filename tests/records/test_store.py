@@ -8,12 +8,14 @@ import os
 import random
 import stat
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from fnmatch import fnmatch
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -51,6 +53,13 @@ def published(tmp_path, monkeypatch) -> Store:
 
 def with_provenance(**changes) -> Record:
     return dataclasses.replace(RECORD, provenance={**RECORD.provenance, **changes})
+
+
+def fault(call: Callable, *given: Any) -> str:
+    """What a call says that refuses a record."""
+    with pytest.raises(RecordError) as refused:
+        call(*given)
+    return str(refused.value)
 
 
 def signed(path: Path, **changes) -> None:
@@ -154,10 +163,8 @@ def test_what_was_cut_or_edited_is_refused_by_its_path_and_a_load_is_too(store, 
     after = damage(before)
     assert after != before
     path.write_bytes(after if isinstance(after, bytes) else after.encode())
-    for read in (lambda: store.read(path), lambda: store.load("laptop", "in_window")):
-        with pytest.raises(RecordError) as refused:
-            read()
-        assert str(refused.value).startswith(f"{path}: {said}")
+    for read in ((store.read, path), (store.load, "laptop", "in_window")):
+        assert fault(*read).startswith(f"{path}: {said}")
 
 
 @pytest.mark.attack("bytes of a record that are changed, lost, doubled or moved at random")
@@ -186,9 +193,7 @@ def test_a_record_in_another_place_is_refused(store):
         moved = store.root / place
         moved.parent.mkdir(parents=True, exist_ok=True)
         moved.write_bytes(path.read_bytes())
-        with pytest.raises(RecordError) as refused:
-            store.read(moved)
-        assert str(refused.value).startswith(f"{moved}: it says that it is laptop/in_window/rope-seed1")
+        assert fault(store.read, moved).startswith(f"{moved}: it says that it is laptop/in_window/rope-seed1")
 
 
 @pytest.mark.attack("records of another form with the right checksum")
@@ -218,9 +223,7 @@ def test_a_record_in_another_place_is_refused(store):
 def test_a_well_signed_record_of_another_form_is_refused(store, changes, said):
     path = store.write(RECORD)
     signed(path, **changes)
-    with pytest.raises(RecordError) as refused:
-        store.read(path)
-    assert str(refused.value) == f"{path}: {said}; run it again"
+    assert fault(store.read, path) == f"{path}: {said}; run it again"
 
 
 @pytest.mark.parametrize("field", ["profile", "experiment", "key"])
@@ -255,9 +258,7 @@ def test_what_cannot_be_read_is_refused_with_its_path_and_not_taken_for_empty(st
 
         make_it(place)
         monkeypatch.setattr(Path, "read_text" if of == "record" else "iterdir", refused)
-    with pytest.raises(RecordError) as found:
-        store.load("laptop", "in_window")
-    assert str(found.value).startswith(f"{place}: cannot be read (")
+    assert fault(store.load, "laptop", "in_window").startswith(f"{place}: cannot be read (")
 
 
 def test_a_store_that_collects_what_it_refuses_gives_the_others(store):
@@ -280,9 +281,7 @@ def test_only_the_published_store_refuses_records_that_are_not_of_a_commit(store
     record = with_provenance(dirty=dirty)
     assert store.read(store.write(record)) == record
     path = published.write(record)
-    with pytest.raises(RecordError) as refused:
-        published.read(path)
-    assert str(refused.value) == f"{path}: {reason}; commit the code, then run it again"
+    assert fault(published.read, path) == f"{path}: {reason}; commit the code, then run it again"
     assert published.read(published.write(with_provenance(dirty=False))).provenance["dirty"] is False
 
 
@@ -299,9 +298,9 @@ def test_only_the_published_store_refuses_records_that_are_not_of_a_commit(store
 )
 def test_nan_is_never_written_and_the_error_says_where_it_is(store, number, changes, where):
     path = store.write(RECORD)
-    with pytest.raises(RecordError) as refused:
-        store.write(dataclasses.replace(RECORD, **changes(number)))
-    assert str(refused.value).startswith(f"{path}: {where} is {number}")
+    assert fault(store.write, dataclasses.replace(RECORD, **changes(number))).startswith(
+        f"{path}: {where} is {number}"
+    )
     assert store.read(path) == RECORD
 
 
@@ -419,10 +418,8 @@ def test_marks_that_cannot_be_read_are_refused_with_the_remedy(store, text):
     store.write(RECORD)
     marks = store.root / "laptop" / "stale.json"
     marks.write_text(text)
-    with pytest.raises(RecordError) as refused:
-        store.load("laptop", "in_window")
-    assert str(refused.value).startswith(f"{marks}: ")
-    assert "delete it and run `sepnb check --published`" in str(refused.value)
+    said = fault(store.load, "laptop", "in_window")
+    assert said.startswith(f"{marks}: ") and "delete it and run `sepnb check --published`" in said
 
 
 def test_what_is_loaded_is_noted_where_the_environment_asks_for_it(store, tmp_path, monkeypatch):
