@@ -22,8 +22,8 @@ from sepnb.evaluation import evaluate
 from sepnb.models import LanguageModel, TransformerConfig
 from sepnb.plots import figures
 from sepnb.protocol import probe
-from sepnb.protocol.verdicts import told
 from sepnb.records import numbers as chapter_numbers
+from sepnb.records.run_table import text_of
 from sepnb.records.verdicts import SURVIVES, answers_to
 from sepnb.streams import Streams
 from sepnb.training import TrainingConfig, train
@@ -170,7 +170,7 @@ gaps = np.array([0.01, 0.05, 0.00, 0.02])
 bounds = [(-np.inf, SURVIVES)]
 assert answers_to([gaps], bounds) == ["open"]
 assert answers_to([np.tile(gaps, 10)], bounds) == ["holds"]  # forty such windows decide
-print(told(gaps), told(np.tile(gaps, 10)))
+print(text_of(gaps), text_of(np.tile(gaps, 10)))
 
 # %% [markdown]
 # So a probe asks for thirty windows, and more text narrows every interval.
