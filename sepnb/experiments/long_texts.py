@@ -82,13 +82,13 @@ CELLS = {
     **cells("separated-sinusoidal", "position-maps", "content", "position-not-slowed"),
     **cells("separated-sinusoidal", "position-5", "position-1", "position-one-factor"),
     **cells("separated-sinusoidal-constant", "position-one-factor"),
-    **cells("rope", "maps-one-factor"),
+    **cells("rope", "maps-one-factor", "maps-not-slowed"),
     **cells("sinusoidal", "low-rank-one-factor", "low-rank-one-factor-evenly"),
     **cells("sinusoidal", "all-one-factor", "all-one-factor-evenly"),
     **cells(QUARTER, "low-rank-one-factor", "low-rank-one-factor-yarn", "low-rank-not-slowed"),
     **cells("sinusoidal", "low-rank-one-factor-yarn"),
     **cells(SLOWER, "low-rank-one-factor-yarn"),
-    **cells("concatenated-sinusoidal", "position-one-factor-yarn"),
+    **cells("concatenated-sinusoidal", "position-one-factor-yarn", "low-rank-not-slowed"),
     **cells("separated-sinusoidal", "position-one-factor-yarn"),
 }
 SLOWED = tuple(Protocol(name) for name in FACTORS)

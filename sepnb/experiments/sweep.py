@@ -105,8 +105,8 @@ class Sweep(Experiment):
         return [(method, rate, std) for std in scale.stds for rate in rates]
 
     def trials(self, profile: str, method: str) -> list[Trial]:
-        """What a profile tries of a method. Smoke chooses nothing and tries one rate, at every scale; of other
-        sizes than the laptop's, what is declared."""
+        """What a profile tries of a method. Smoke chooses nothing and tries one rate, at every scale; of
+        other sizes than the laptop's, what is declared."""
         if profile != "laptop":
             return self.declared(method, self.rates[:1] if profile == "smoke" else None)
         return [*_trials(self, method, *self._published(profile))]

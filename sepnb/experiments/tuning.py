@@ -77,6 +77,7 @@ ARMS: Mapping[str, Arm] = {
     "position-one-factor-yarn": Arm("position", FAST, (), reading=BY_YARN),
     "position-not-slowed": Arm("position", FAST, (), slowed=False),
     "low-rank-not-slowed": Arm("low rank", FAST, (), slowed=False),
+    "maps-not-slowed": Arm("maps", MIDDLE, (), slowed=False),
     "position-5": Arm("position", FAST, share=0.05),
     "position-1": Arm("position", FAST, share=0.01),
 }
