@@ -113,13 +113,17 @@ numbers = {}
 # ({verdict}`adapted-text-position-part-survives-with-one-factor: held`), and so does one with a constant position stream
 # ({verdict}`adapted-text-a-constant-stream-survives-with-one-factor: held`).
 #
-# **Tuning alone does not replace slower positions.** Tuned at positions as in training, the dense model with a quarter of the waves loses
-# {num}`adapted_text/sinusoidal-quarter/low-rank-not-slowed/gap/slowed/8x:.2f` bits per byte at eight lengths and
-# {num}`adapted_text/sinusoidal-quarter/low-rank-not-slowed/gap/slowed/16x:.2f` at sixteen
-# ({verdict}`adapted-text-tuning-few-waves-without-slowing-is-not-enough: held`). The concatenated model loses hardly more at eight
-# lengths than with slower positions, but at sixteen it breaks as well: it loses
-# {num}`adapted_text/concatenated-sinusoidal/position-not-slowed/gap/slowed/16x:.2f` bits per byte, and
-# {num}`adapted_text/concatenated-sinusoidal/position-one-factor/gap/slowed/16x:.2f` with slower positions.
+# **Beyond the length of the tuning, tuning alone does not replace slower positions.** We also tuned models at positions as in training. At
+# eight lengths, that of the tuning, RoPE then loses nothing either, and the concatenated model hardly anything
+# ({verdict}`adapted-text-tuning-without-slowing-is-not-enough: held`). At sixteen RoPE loses
+# {num}`adapted_text/rope/maps-not-slowed/gap/slowed/16x:.2f` bits per byte, against
+# {num}`adapted_text/rope/maps-one-factor/gap/slowed/16x:.2f` with slower positions, and the concatenated model
+# {num}`adapted_text/concatenated-sinusoidal/position-not-slowed/gap/slowed/16x:.2f` against
+# {num}`adapted_text/concatenated-sinusoidal/position-one-factor/gap/slowed/16x:.2f`.
+#
+# The dense model with a quarter of the waves, of which an adapter is tuned, loses
+# {num}`adapted_text/sinusoidal-quarter/low-rank-not-slowed/gap/slowed/8x:.2f` at eight lengths already
+# ({verdict}`adapted-text-tuning-few-waves-without-slowing-is-not-enough: held`).
 #
 # **Slowed down, RoPE is at least as good as these models everywhere.** It needs no dimensions of its own to be slowed down. In novels it
 # loses as little, tuned and untuned, and its loss is lower. In recall it is open whether the separated model keeps up
