@@ -17,7 +17,7 @@ from .sweep import Sweep
 from .texts import TextExperiment
 
 SIZES = {
-    "smoke": lm.Size(64, 80, 2, 4, 64, 8, 60, lm.TextConfig("sympy", 1024, 2048)),
+    "smoke": lm.Size(64, 80, 2, 4, 64, 8, 40, lm.TextConfig("sympy", 256, 512)),
     "laptop": lm.Size(64, 80, 3, 4, 64, 16, 1200, lm.TextConfig("eltec-eng", 8_192, 20_480)),
     "gpu": lm.SIZES["gpu"],
 }

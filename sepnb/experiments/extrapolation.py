@@ -23,7 +23,7 @@ TIMES = 8
 """The long windows, in trained lengths."""
 
 BEYOND = {
-    "smoke": Beyond(64, TIMES, documents=3, windows=1, part=1, tight=1, batch_bytes=2048),
+    "smoke": Beyond(64, TIMES, documents=2, windows=1, part=1, tight=1, batch_bytes=2048),
     "laptop": Beyond(128, TIMES, documents=20, windows=9, part=2, tight=6, batch_bytes=2048),
     "gpu": Beyond(256, TIMES, documents=20, windows=9, part=3, tight=20, batch_bytes=131_072),
 }

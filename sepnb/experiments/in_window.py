@@ -56,6 +56,6 @@ EXPERIMENT = TextExperiment(
     order=1,
     sweeps=SWEEPS,
     methods=METHODS,
-    smoke=METHODS,
+    smoke=("none", "sinusoidal", "rope", "separated-sinusoidal"),
     costs={"smoke": 2.0, "laptop": 140.0},
 )

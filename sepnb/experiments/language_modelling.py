@@ -93,7 +93,7 @@ class Size(ModelSize):
 
 
 SIZES = {
-    "smoke": Size(64, 80, 2, 4, 64, 8, 120, TextConfig("sympy", 1024, 2048)),
+    "smoke": Size(64, 80, 2, 4, 64, 8, 60, TextConfig("sympy", 256, 512)),
     "laptop": Size(128, 160, 4, 4, 128, 8, 1200, TextConfig("eltec-eng", 8_192, 51_200)),
     "gpu": Size(
         384, 464, 6, 8, 256, 64, 2000, TextConfig("eltec-eng", 65_536, 262_144), "bfloat16", "inductor"

@@ -26,7 +26,7 @@ SIZES = {
     "gpu": lm.ModelSize(128, 160, 4, 8, 256, 32, 8000),
 }
 ON_GPU = {"precision": "bfloat16", "compiler": "inductor"}
-LEAST = {"validation": 4, "samples": 2, "watched": 6}
+LEAST = {"validation": 4, "samples": 1, "depths": (0.1, 0.5, 0.9), "watched": 6}
 """Of a smoke run."""
 OFFLINE = {"eltec-eng": "sympy", "babi": "simulated-stories"}
 """What a smoke run reads in the place of a data set: it needs no download."""

@@ -57,7 +57,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Jupyter Book replaced; for each call, whether it was told to build every page."""
     calls: list[bool] = []
 
-    def jupyter_book(options, environment, log, say):
+    def jupyter_book(options, environment, log, say, end):
         options = list(options)
         assert "-W" in options and "-n" in options
         assert environment["SEPNB_PROFILE"] == "laptop" and environment["OMP_NUM_THREADS"] == "1"
@@ -159,8 +159,8 @@ def test_a_translation_that_does_not_build_leaves_the_old_site_and_the_new_origi
     book.stage([executed], "laptop")
     working = book._jupyter_book
 
-    def broken(options, environment, log, say):
-        return (1, deque()) if log.name == "fr.log" else working(options, environment, log, say)
+    def broken(options, environment, log, say, end):
+        return (1, deque()) if log.name == "fr.log" else working(options, environment, log, say, end)
 
     monkeypatch.setattr(book, "_jupyter_book", broken)
     with pytest.raises(book.BuildError, match=r"fr\.log"):
@@ -200,8 +200,8 @@ from sepnb import paths
 from sepnb.companion.book import build as book
 
 book.BOOK = {WRITES!r}
-with book.alone(print):
-    book._jupyter_book([], {{}}, paths.build() / "book.log", print)
+with book.alone(print), book.lifeline() as end:
+    book._jupyter_book([], {{}}, paths.build() / "book.log", print, end)
 """
 
 

@@ -3,6 +3,9 @@
 Only one build at a time uses a build folder. Jupyter Book ends with the build that started it, however that
 ends: otherwise it would keep writing into the folder of the next build.
 
+Sphinx reads pages in two processes, but resolves and writes them in little more than one. So the editions in
+other languages begin as soon as the original has been read, and fill the other core.
+
 Sphinx needs ten seconds to find out that there is nothing to do; a hash of everything it reads needs a
 fraction of one. Pages that changed are built incrementally; a change of anything that acts on all pages
 (configuration, extension, package, records, commit) builds all of them anew.
@@ -13,8 +16,10 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,8 +49,8 @@ main()
 """
 
 
-# The build holds the writing end of standard input. When it closes, as it does if the build dies, the whole
-# process group is killed: Sphinx's own workers write pages as well.
+# The build holds the writing end of standard input, see `lifeline`. When it closes, as it does if the build
+# dies, the whole process group is killed: Sphinx's own workers write pages as well.
 LIFELINE = """
 import os, signal, threading
 def leave_with_parent():
@@ -78,6 +83,17 @@ def alone(say: Callable[[str], None]) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def lifeline() -> Iterator[int]:
+    """Standard input for processes that shall not outlive this block, or this process, however it ends."""
+    reading, writing = os.pipe()
+    try:
+        yield reading
+    finally:
+        os.close(writing)
+        os.close(reading)
 
 
 def stage(chapters: Iterable[Chapter], profile: str) -> list[Path]:
@@ -189,30 +205,48 @@ def build(profile: str, *, say: Callable[[str], None] = print, fresh: bool = Fal
     all_pages = ["--all"] if fresh or before.get("rest") != now["rest"] else []
     environment = {**dict.fromkeys(workers.THREAD_VARIABLES, "1"), "SEPNB_PROFILE": profile}
 
-    def run(options: list[str], name: str) -> None:
-        log = paths.build() / f"{name}.log"
-        status, last = _jupyter_book(["-W", "-n", "--keep-going", *options], environment, log, say)
-        if status:
-            reason = "" if "WARNING" in "".join(last) else "".join(last)
-            raise BuildError(
-                f"the book did not build (exit status {status}); all of it is in {log}\n{reason}".rstrip()
-            )
-
     original = {part: now[part] for part in ("pages", "rest")}
     made = (work / "_build" / "html" / "index.html").exists()
-    if fresh or not made or any(before.get(part) != original[part] for part in original):
-        run(["--path-output", str(work), *all_pages], "book")
-    write_json(memory, original)  # so that what is wrong in a translation costs no more than its own pages
-    languages.build(work, run, all_pages if "translations" in before else ["--all"])
-    _publish(work / "_build" / "html", html())
+    due = fresh or not made or any(before.get(part) != original[part] for part in original)
+    read = languages.original(work) / languages.READ
+    read.unlink(missing_ok=True)
+    # The lifeline is cut first, so that no thread waits for a build that nobody wants any more.
+    with ThreadPoolExecutor() as beside, lifeline() as end:
+
+        def run(options: list[str], name: str) -> None:
+            log = paths.build() / f"{name}.log"
+            status, last = _jupyter_book(["-W", "-n", "--keep-going", *options], environment, log, say, end)
+            if status:
+                reason = "" if "WARNING" in "".join(last) else "".join(last)
+                message = f"the book did not build (exit status {status}); all of it is in {log}"
+                raise BuildError(f"{message}\n{reason}".rstrip())
+
+        book = beside.submit(run, ["--path-output", str(work), *all_pages], "book") if due else None
+        while book and not (book.done() or read.exists()):
+            time.sleep(0.1)
+        if book and book.done():
+            book.result()
+        every_page = all_pages if "translations" in before else ["--all"]
+        others = beside.submit(languages.build, work, run, every_page)
+        if book:
+            book.result()
+        write_json(
+            memory, original
+        )  # so that what is wrong in a translation costs no more than its own pages
+        editions = others.result()
+    _publish(work / "_build" / "html", editions, html())
     write_json(memory, now)
     return True
 
 
 def _jupyter_book(
-    options: Iterable[str], environment: Mapping[str, str], log: Path, say: Callable[[str], None]
+    options: Iterable[str], environment: Mapping[str, str], log: Path, say: Callable[[str], None], end: int
 ) -> tuple[int, deque[str]]:
-    """Run it; output goes to the log, warnings and errors also to `say`. Exit status and the last lines."""
+    """Run it until it ends or `end` closes; output goes to the log, warnings and errors also to `say`.
+
+    Returns:
+        Exit status and the last lines.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
     last: deque[str] = deque(maxlen=15)
@@ -223,7 +257,7 @@ def _jupyter_book(
             env={**os.environ, **environment, "PYTHONUNBUFFERED": "1"},
             cwd=paths.root(),
             start_new_session=True,  # a group of its own, which the lifeline ends
-            stdin=subprocess.PIPE,
+            stdin=end,
             stdout=file,
             stderr=subprocess.PIPE,
             text=True,
@@ -240,12 +274,16 @@ def _jupyter_book(
     return process.returncode, last
 
 
-def _publish(made: Path, target: Path) -> None:
-    """Put a finished site in place of the old one; a reader never sees half of it."""
+def _publish(made: Path, editions: Mapping[str, Path], target: Path) -> None:
+    """Put a finished site, with its editions by language, in place of the old one; a reader never sees half
+    of it."""
     new, old = target.with_name(".html.new"), target.with_name(".html.old")
     for leftover in (new, old):
         shutil.rmtree(leftover, ignore_errors=True)
     shutil.copytree(made, new)
+    for language, edition in editions.items():
+        shutil.rmtree(new / language, ignore_errors=True)
+        shutil.copytree(edition, new / language)
     if target.exists():
         target.rename(old)
     new.rename(target)

@@ -1,9 +1,9 @@
 """Editions of some pages in other languages: what they are made from, and their build.
 
 `book/locale/LANGUAGE` holds an edition: `_toc.yml`, the pages that it has; `_config.yml`, what differs from
-the book's; and in `LC_MESSAGES` a catalog a page. It is built from the same executed chapters after the
-original, to whose pages it links where it has none. Nothing here imports Sphinx: that nothing changed is
-found at once.
+the book's; and in `LC_MESSAGES` a catalog a page. It is built from the same executed chapters once the
+original has been read, to whose pages it links where it has none. Nothing here imports Sphinx: that nothing
+changed is found at once.
 """
 
 import shutil
@@ -22,6 +22,8 @@ Run = Callable[[list[str], str], None]
 
 
 ORIGINAL = "en"
+READ = "read"
+"""The file in `original(work)` that says that all pages of the original have been read."""
 
 
 def contents(toc: Path) -> list[str]:
@@ -52,23 +54,28 @@ def inputs() -> str:
     return digest([*editions, *(file for file in sources if file.is_file())], root)
 
 
-def build(work: Path, run: Run, every_page: Iterable[str] = ()) -> None:
-    """Build each edition into `work/_build/html/LANGUAGE`; the original has been built in `work`.
+def original(work: Path) -> Path:
+    """Where Sphinx keeps what it knows of the original's pages."""
+    return work / "_build" / ".doctrees"
+
+
+def build(work: Path, run: Run, every_page: Iterable[str] = ()) -> dict[str, Path]:
+    """Build each edition, whose original has been read in `work`; returns where its pages lie, by language.
 
     `every_page` is the option by which Sphinx is told to begin anew.
     """
+    made = {}
     for language in translations(paths.root()):
         folder, place = locale() / language, work / language
         shutil.rmtree(place / "locale", ignore_errors=True)  # compiled catalogs stay out of the sources
         shutil.copytree(folder / "LC_MESSAGES", place / "locale" / language / "LC_MESSAGES")
         config = place / "_config.yml"
-        settings = configuration(language, place / "locale", work / "_build" / ".doctrees")
+        settings = configuration(language, place / "locale", original(work))
         config.write_text(yaml.safe_dump(settings, allow_unicode=True, sort_keys=False), encoding="utf-8")
         options = ["--config", str(config), "--toc", str(folder / "_toc.yml"), "--path-output", str(place)]
         run([*options, *every_page], language)
-        target = work / "_build" / "html" / language
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(place / "_build" / "html", target)
+        made[language] = place / "_build" / "html"
+    return made
 
 
 def configuration(language: str, catalogs: Path, doctrees: Path) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from sphinx.util import docname_join
 from sphinx.util.nodes import extract_messages
 
 from sepnb.companion.book import phone
-from sepnb.companion.book.languages import ORIGINAL, translations
+from sepnb.companion.book.languages import ORIGINAL, READ, translations
 
 NAMES = {"en": "English", "fr": "Français"}
 """What each language calls itself."""
@@ -172,6 +172,12 @@ def set_rest(app, doctree: nodes.document) -> None:
             raw[:] = [nodes.Text(text)]
 
 
+def tell_read(app, env: BuildEnvironment) -> None:
+    """All pages of the original are read and kept: its editions can begin."""
+    if not app.config.sepnb_original:
+        Path(app.doctreedir, READ).touch()
+
+
 def write_messages(app, exception: Exception | None) -> None:
     """When all pages are written: what they asked for, page by page."""
     if app.config.sepnb_original and exception is None:
@@ -261,6 +267,7 @@ def setup(app) -> None:
     app.add_config_value("sepnb_original", "", "env", [str])
     app.add_transform(Reach)
     app.connect("doctree-read", set_rest, priority=600)
+    app.connect("env-check-consistency", tell_read)
     app.connect("missing-reference", elsewhere)
     app.connect("html-page-context", switch)
     app.connect("build-finished", write_messages)
