@@ -372,7 +372,7 @@ assert with_tables < 1e-12 < 1e-3 < without
 # four does training use? We train a tiny strict model with a sinusoid for a few seconds and look.
 
 # %%
-run = run_of("demo", "smoke", "strict-sinusoidal", seed, 4e-3)
+run = run_of("demo", "smoke", "strict-sinusoidal", seed, 4e-3, steps=120)
 run = replace(run, model=replace(run.model, n_layers=3))
 trained, config = run.build(), run.model
 losses = train(trained, run.batches(), run.training, device=device)

@@ -298,7 +298,7 @@ THREE = {
 # In float64, because with the losses errors of rounding grow and change numbers.
 models, live, from_zero = {}, {}, {}
 for what, name in THREE.items():
-    run = run_of("demo", "smoke", name, seed, RATE)
+    run = run_of("demo", "smoke", name, seed, RATE, steps=120)
     models[what], loss = run.build().double(), run.training.bound_auxiliary(seed)
     train(models[what], run.batches(), run.training, device=device, auxiliary=loss)
 

@@ -506,7 +506,7 @@ figures.show(
 # part of it.
 
 # %%
-run = run_of("demo", "smoke", "separated-learned", seed, 4e-3)
+run = run_of("demo", "smoke", "separated-learned", seed, 4e-3, steps=120)
 assert run.data.name == library.name
 model, length = run.build(), run.training.length
 train(model, run.batches(), run.training, device=device)

@@ -3,7 +3,7 @@
 import math
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
@@ -117,7 +117,13 @@ def judge(claim_ids: Iterable[str], tables: Tables) -> dict[str, Verdict]:
     return verdicts
 
 
-def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row]:
+Loaded = Callable[[str, str], pd.DataFrame]
+"""The table of an experiment at a profile."""
+
+
+def evaluate(
+    profile: str | None = None, store: Store | None = None, *, table: Loaded | None = None
+) -> list[Row]:
     """Judge every claim.
 
     Args:
@@ -126,13 +132,14 @@ def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row
             any at which it has run: what chapters decide exactly does not depend on the profile.
         store: None is the published one. Of one that collects `refused`, claims are judged without the
             records refused, as if these had not been run.
+        table: gives the tables of that store, if they are there already; it keeps them unchanged.
 
     Raises:
         RecordError: a record that cannot be trusted, in a store that does not collect them.
     """
     store, history = Store() if store is None else store, History()
     names = dict.fromkeys(need for claim in CLAIMS for need in claim.needs)
-    sources = {need: load(need, profile, store) for need in names}
+    sources = {need: load(need, profile, store, table) for need in names}
     rows = []
     for claim in CLAIMS:
         rule, judged = history.rule_commit(claim), sources[claim.experiment].judged_by(claim)
@@ -144,7 +151,7 @@ def evaluate(profile: str | None = None, store: Store | None = None) -> list[Row
     return rows
 
 
-def load(need: str, profile: str | None, store: Store) -> Source:
+def load(need: str, profile: str | None, store: Store, table: Loaded | None = None) -> Source:
     """What a claim is judged by, read from the records or from the numbers of a chapter; as in `evaluate`."""
     kind, _, name = need.partition("/")
     if kind == "chapter":
@@ -159,19 +166,19 @@ def load(need: str, profile: str | None, store: Store) -> Source:
         there = PUBLISHED if profile is None else (profile,)
         # a profile without any record need not lay out its grid
         for candidate in [one for one in there if store.files(one, name)] or there[-1:]:
-            table = experiments.get(name).table(candidate, store)
-            if (table.status == "ok").all():
+            loaded = table(name, candidate) if table else experiments.get(name).table(candidate, store)
+            if (loaded.status == "ok").all():
                 break
     except RecordError as error:  # of the folder as a whole
         if store.refused is None:
             raise
         store.refused[store.root / name] = error
         return Source(need)
-    records = table.attrs["records"]
-    table.attrs = {}  # pandas copies them deeply at every step, and no rule reads them
+    records, content = loaded.attrs["records"], loaded.copy(deep=False)
+    content.attrs = {}  # pandas copies them deeply at every step, and no rule reads them
     commits: dict[str, set[str]] = defaultdict(set)
     for record in records:
         commits[record.config.get("method", "")].add(record.provenance.get("commit") or "unknown")
     seeds = tuple(sorted({record.provenance["seed"] for record in records}))
     made = {name: frozenset(several) for name, several in commits.items()}
-    return Source(need, table, candidate, len(records), seeds, made)
+    return Source(need, content, candidate, len(records), seeds, made)

@@ -12,7 +12,9 @@ PAGE = "# Book\n\nIt needs none ({verdict}`ID: held`).\n\n(claim-ID)=\n## The cl
 
 def test_it_shows_the_word_of_the_ledger_and_leads_to_the_claim(project, monkeypatch) -> None:
     claim = claims.get("the-untied-term-needs-no-stream")
-    monkeypatch.setattr(claims, "evaluate", lambda: [Row(claim, Verdict("not run", "why"), (), None, None)])
+    monkeypatch.setattr(
+        claims, "evaluate", lambda **_: [Row(claim, Verdict("not run", "why"), (), None, None)]
+    )
     built = project({"index.md": PAGE.replace("ID", claim.id)})
     assert built.warnings == []
     (badge,) = re.findall(
@@ -22,7 +24,7 @@ def test_it_shows_the_word_of_the_ledger_and_leads_to_the_claim(project, monkeyp
 
 
 def test_what_is_no_claim_is_one_located_warning(project, monkeypatch) -> None:
-    monkeypatch.setattr(claims, "evaluate", list)
+    monkeypatch.setattr(claims, "evaluate", lambda **_: [])
     built = project({"index.md": PAGE.replace("ID", "the-untied-term")})
     assert len(built.warnings) == 1 and "index.md:3: WARNING" in built.warnings[0]
     assert "the-untied-term" in built.warnings[0] and "??" in built.page("index")

@@ -38,14 +38,22 @@ from sepnb.records.numbers import write_json
 # The defaults are dropped; the values that were used stay one click away.
 HIDE = {"parameters": "remove-cell", INJECTED: "hide-cell"}
 # Pages are read and written side by side, which Jupyter Book's own command line cannot ask for. Garbage is
-# collected seldom: the trees of a page live until it is written.
+# collected seldom: the trees of a page live until it is written. When all is written, the process leaves
+# without taking apart what it holds, which would take eight seconds.
 BOOK = """
-import functools, gc, os
+import functools, gc, os, sys
 gc.set_threshold(100_000, 50, 50)
 from jupyter_book import sphinx
 from jupyter_book.cli.main import main
 sphinx.build_sphinx = functools.partial(sphinx.build_sphinx, jobs=min(2, os.cpu_count() or 1))
-main()
+try:
+    main()
+except SystemExit as end:
+    if end.code:
+        raise
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(0)
 """
 
 

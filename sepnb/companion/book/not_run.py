@@ -1,5 +1,6 @@
 """What of the declared grids nobody has run on a laptop, how long it would take, and why it waits (MyST)."""
 
+from sepnb.companion.book import once
 from sepnb.records.markup import code, table
 
 RECALL = (
@@ -40,7 +41,7 @@ def left() -> dict[str, tuple[int, int]]:
 
     found = {}
     for experiment in map(experiments.get, experiments.names()):
-        states = experiment.table("laptop")["status"]
+        states = once.frame(experiment.name, "laptop")["status"]
         if not experiment.chooses and (absent := int((states == "not run").sum())):
             found[experiment.name] = absent, len(states)
     return found

@@ -15,8 +15,6 @@ a float is written by `g`.
 import hashlib
 import re
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 import pandas as pd
 from docutils import nodes
@@ -24,11 +22,11 @@ from sphinx import addnodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 
-from sepnb.companion.book import translated
+from sepnb.companion.book import once, translated
 from sepnb.companion.run.chapters import nearest
 from sepnb.companion.run.runs import store_for
 from sepnb.records import numbers
-from sepnb.records.run_table import RunTable, text_of
+from sepnb.records.run_table import text_of
 
 logger = logging.getLogger(__name__)
 
@@ -140,7 +138,7 @@ def asked_of(name: str, profile: str) -> Asked:
         ValueError: an experiment, a method or a metric that is not there, with what is.
     """
     experiment, _, asked = name.partition("/")
-    tables = [table(experiment, of, store_for(of).root) for of in dict.fromkeys((profile, "laptop"))]
+    tables = [once.runs(experiment, of) for of in dict.fromkeys((profile, "laptop"))]
     known = {method for one in tables for method in one.frame["method"]}
     method = "|".join(map(re.escape, sorted(known, reverse=True)))  # the longer first of two that begin alike
     parts = re.fullmatch(rf"(?P<a>{method})(?: minus (?P<b>{method}))?/(?P<metric>.+)", asked)
@@ -159,12 +157,3 @@ def asked_of(name: str, profile: str) -> Asked:
         return Asked(first, metric, "", "", values)
     beside, other = parts["b"] or first, other or metric
     return Asked(first, metric, beside, other, (values - tables[0].values(beside, other)).dropna())
-
-
-@cache
-def table(experiment: str, profile: str, root: Path) -> RunTable:
-    """The runs of an experiment in a store, loaded once a build."""
-    from sepnb import experiments  # brings torch, which a page without such a number does not need
-    from sepnb.records.store import Store
-
-    return RunTable(experiments.get(experiment).table(profile, Store(root)))

@@ -12,6 +12,7 @@ Nothing here imports torch unless a page of evidence has to be made anew.
 
 import contextlib
 import importlib.util
+import json
 import os
 import re
 from functools import cache
@@ -23,6 +24,7 @@ from sphinx import addnodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 from sphinx.util.fileutil import copy_asset
+from sphinx.util.parallel import make_chunks
 
 from sepnb import claims, paths
 from sepnb.companion.book import (
@@ -33,6 +35,7 @@ from sepnb.companion.book import (
     not_run,
     number_role,
     numbering,
+    once,
     pages,
     phone,
     quoted,
@@ -47,7 +50,8 @@ logger = logging.getLogger(__name__)
 
 # --- pages that are computed --------------------------------------------------------------------------------
 
-SPREAD = 5
+SLOW = ("book/provenance", "notebooks/executed/07_every_encoding", "book/claims")
+"""Pages that take seconds to read. Of others the size tells."""
 JUDGED = {"book/claims", "book/source_map"} | {
     f"notebooks/executed/{name}" for name in ("21_inside", "90_conclusion")
 }
@@ -62,18 +66,35 @@ def profile() -> str:
 @cache
 def ledger() -> list:
     """The rows of the ledger, judged once for all pages of a build."""
-    return claims.evaluate()
+    return claims.evaluate(table=once.frame)
+
+
+WORDS = "verdicts.json"
+"""Beside what Sphinx keeps of the original: the word of each claim, for the editions."""
 
 
 def judge_first(app, env, docnames: list[str]) -> None:
-    """Before pages are read in parallel: judge the claims once, if a page needs them, and interleave the
-    pages, so that neighbours, some of them slow, are read by different processes."""
+    """Before pages are read in parallel: judge the claims once, if a page needs them, and put the slow pages
+    first, so that no process is left with them at the end."""
     ledger.cache_clear()
-    number_role.table.cache_clear()
+    once.forget()
     if JUDGED & set(docnames):
         with contextlib.suppress(*FAULTS):  # the page says it, at its place
-            ledger()
-    docnames[:] = [name for start in range(SPREAD) for name in docnames[start::SPREAD]]
+            words = {row.claim.id: row.verdict.word for row in ledger()}
+            Path(app.doctreedir, WORDS).write_text(json.dumps(words), encoding="utf-8")
+    if app.parallel == 2 and docnames:
+        size = {name: Path(env.doc2path(name)).stat().st_size for name in docnames}
+        slow = sorted(docnames, key=lambda name: (name not in SLOW, -size[name]))
+        both = 2 * len(make_chunks(docnames, 2)[0])  # what the two processes begin with
+        docnames[:] = slow[:both:2] + slow[1:both:2] + slow[both:]
+
+
+def word_of(claim: str, env) -> str:
+    """The verdict on a claim. An edition has those of the original, which it is built beside."""
+    judged = Path(env.config.sepnb_original, WORDS)
+    if env.config.sepnb_original and judged.is_file():
+        return json.loads(judged.read_text(encoding="utf-8")).get(claim, NOT_RUN)
+    return next((row.verdict.word for row in ledger() if row.claim.id == claim), NOT_RUN)
 
 
 RULES = (
@@ -114,8 +135,7 @@ class VerdictRole(SphinxRole):
         note(self.env, RULES)
         name = self.text.partition(":")[0]
         try:
-            id = claims.get(name).id
-            word = next((row.verdict.word for row in ledger() if row.claim.id == id), NOT_RUN)
+            word = word_of(claims.get(name).id, self.env)
         except FAULTS as problem:
             logger.warning("%s", problem, location=self.get_location(), type="sepnb", subtype="verdict")
             return [nodes.inline(self.rawtext, "??", classes=["sepnb-missing"])], []
