@@ -290,7 +290,7 @@ moving.show(
 # page (a *live* model). It *cannot* use more context, because it reads through a sliding window of its trained length, $L = 64$.
 
 # %%
-steps = {"smoke": 200, "laptop": 200, "gpu": 300}[profile]
+steps = 120
 library = texts.load("sympy")
 
 

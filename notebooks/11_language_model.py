@@ -241,7 +241,7 @@ held_out = text.windows(
 
 def live(method: str, **changes) -> float:
     """Train a tiny model of a method, changed: its held-out loss in bits per byte."""
-    run = run_of("demo", "smoke", method, seed, 4e-3, steps=120)
+    run = run_of("demo", "smoke", method, seed, 4e-3, steps=80)
     model = replace(run, model=replace(run.model, **changes)).build()
     train(model, run.batches(), run.training, device=device)
     return evaluate(model, held_out.tokens, device=device).bits_per_byte

@@ -72,7 +72,7 @@ HELD = {"last row held": "clamp", "table repeated": "wrap"}
 # $\tau$ of ours counts the distance in units of $\tau$ positions; with $\tau = L$ the first step no longer shortens the row abruptly.
 
 # %% tags=["hide-input"]
-run = run_of("demo", "smoke", ours, seed, 4e-3, steps=300)
+run = run_of("demo", "smoke", ours, seed, 4e-3, steps=180)
 model = run.build()
 train(model, run.batches(), run.training)
 table = model.transformer.input_encodings[0].table.detach().double()
