@@ -183,7 +183,8 @@ def test_the_table_of_what_is_found_is_the_record_of_a_run(one_thread):
     model = run.build()
     trained(run, model)
     model.eval()
-    table = grid(model, run.data.generator("test"), lengths=[64, 256, 512], n=8, seed=tasks.TEST_SEED)
+    asked = {"depths": run.data.depths, "n": 8, "seed": tasks.TEST_SEED}
+    table = grid(model, run.data.generator("test"), lengths=[64, 256, 512], **asked)
     rows = [row for row in record.rows if row["kind"] == "depth" and row["reader"] == "native"]
     assert [(row["times"] * 64, row["depth"], row["n"]) for row in rows] == list(
         zip(table["length"], table["depth"], table["n"], strict=True)
