@@ -366,7 +366,8 @@ orders = {
 }
 numbers["live_near_released"], numbers["live_far_released"] = orders["released", STEPS]
 numbers["live_near_around"], far_around = orders["half around", STEPS]
-assert numbers["live_near_around"] > far_around, "the spread positions are not"
+assert numbers["live_near_around"] > numbers["live_near_released"]
+assert seed or far_around < 0.1, "with this seed the spread positions are not ordered"
 assert numbers["live_far_released"] > numbers["live_near_released"] + 0.3
 
 
@@ -403,16 +404,16 @@ figures.show(
     "the spread positions repeat.",
     caption=f"After {STEPS} steps of a toy training, the released candidates have "
     "ordered spread positions but hardly neighbours. If half of the anchors draw "
-    "candidates around themselves, it is the reverse. Colour shows the cosine of two "
-    "embeddings. *Order*: rank correlation of nearness with the inner product. Before "
-    "training, shared digits make a plaid.",
+    "candidates around themselves, it is the reverse with this seed. Colour shows the "
+    "cosine of two embeddings. *Order*: rank correlation of nearness with the inner "
+    "product. Before training, shared digits make a plaid.",
 )
 
 # %% [markdown]
 # **In this toy training the candidates decide which order the encoder learns.** The released candidates order positions spread over the
 # range ({num}`16_two_losses/live_far_released:+.2f`), but hardly the sixty-four neighbours ({num}`16_two_losses/live_near_released:+.2f`).
-# With boxes around half of the anchors, the neighbours are ordered ({num}`16_two_losses/live_near_around:+.2f`), in blocks of ten, but the
-# spread positions are not. One seed proves nothing; the experiment below has six.
+# With boxes around half of the anchors, the neighbours are ordered ({num}`16_two_losses/live_near_around:+.2f`), in blocks of ten. With the
+# seed of this page the spread positions then are not, and with other seeds they are. One seed proves nothing; the experiment below has six.
 #
 # ### Products and distances
 #
