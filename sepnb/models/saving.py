@@ -184,3 +184,10 @@ def _check_same(model: nn.Module, again: nn.Module) -> None:
         raise ValueError(
             "this model is read by a rule that extended() does not give; set it by extended() alone"
         )
+    kinds = {name: type(module) for name, module in again.named_modules()}
+    for name, module in model.named_modules():
+        if kinds.get(name) is not type(module):
+            raise ValueError(
+                f"its {name} is a {type(module).__name__}, which its config does not build, so that another "
+                f"model would be loaded; save the model that it was put into"
+            )

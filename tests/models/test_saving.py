@@ -12,6 +12,7 @@ import safetensors.torch
 import torch
 
 from sepnb import encodings
+from sepnb.analysis.directions import kept_within
 from sepnb.encodings import RoPE, sandwich
 from sepnb.models import ImageClassifier, LanguageModel, TransformerConfig, load, save, saving
 from sepnb.records import sealed
@@ -156,6 +157,12 @@ def test_a_rule_that_no_file_can_tell_is_refused(built, text, path):
     by_hand.transformer.window, by_hand.transformer.sinks = None, 2
     refused("without a window", save, by_hand, path.with_name("other"))
     assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_module_that_no_config_builds_is_refused(path):
+    """Without weights of its own it would be gone after loading, and nothing would say so."""
+    made = LanguageModel(TransformerConfig(Streams.dense(32), 1, 4, "sinusoidal", max_length=8))
+    refused(r"a _Within, which its config does not build", save, kept_within(made, made), path)
 
 
 # --- images
