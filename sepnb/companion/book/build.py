@@ -238,9 +238,8 @@ def build(profile: str, *, say: Callable[[str], None] = print, fresh: bool = Fal
         others = beside.submit(languages.build, work, run, every_page)
         if book:
             book.result()
-        write_json(
-            memory, original
-        )  # so that what is wrong in a translation costs no more than its own pages
+        # What is wrong in a translation costs no more than its own pages.
+        write_json(memory, original)
         editions = others.result()
     _publish(work / "_build" / "html", editions, html())
     write_json(memory, now)

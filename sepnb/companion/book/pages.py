@@ -48,14 +48,16 @@ def provenance() -> str:
 
 
 def _fold(title: str, records: Iterable) -> list[str]:
-    """In HTML: to parse thousands of rows as MyST takes longer than the rest of the page."""
+    """In HTML, because to parse thousands of rows as MyST takes longer than the rest of the page. Each cell
+    is on one line, so that no record can end the HTML."""
     rows = []
     for record in sorted(records, key=lambda record: record.key):
         fact = record.provenance
         place = f"results/{record.profile}/{record.experiment}/{record.key}.json"
         state = f"stale: {record.stale}" if record.stale else "published"
         commit = (fact.get("commit") or "unknown")[:9]
-        rows.append((place, fact["seed"], state, commit, fact["started"][:10], f"{fact['cpu_s']:.0f} s"))
+        cells = place, fact["seed"], state, commit, fact["started"][:10], f"{fact['cpu_s']:.0f} s"
+        rows.append([" ".join(str(cell).split()) for cell in cells])
     heads = ("record", "seed", "state", "commit", "made", "CPU time")
     lines = pd.DataFrame(rows, columns=heads).to_html(index=False, border=0, classes="table").splitlines()
     return [f"````{{dropdown}} {title}: every record", "```{raw} html", *lines, "```", "````", ""]
