@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..encodings.held import held_embeddings
 from ..models import LanguageModel
-from ..seqpe.injection import held_embeddings
 from ..training.config import PRECISIONS
 from ..training.device import autocast
 from ..training.losses import next_token_losses
@@ -164,7 +164,7 @@ def evaluate(
         )
     at = None if positions is None else torch.from_numpy(np.array(positions)).to(device)
     reading, pieces = instance("model", model, nn.Module).to(device).eval(), []
-    with held_embeddings(model):  # of SeqPE; any other model has none
+    with held_embeddings(model):
         if isinstance(model, LanguageModel) and model.config.isolated:
             with autocast(device, precision):  # once for all batches
                 reading = partial(model, tables=model.position_tables(length if at is None else at))

@@ -17,10 +17,10 @@ from torch import Tensor, nn
 
 from .. import validation
 from ..encodings.context import ContextExtension, Extension
+from ..encodings.held import held_embeddings
 from ..models import LanguageModel
 from ..models.door import limited
 from ..models.extension import extension_of
-from ..seqpe.injection import held_embeddings
 from .stretching import stretched
 
 MISSING = "transformers is not installed; `pip install '.[run,hf]'` brings it"

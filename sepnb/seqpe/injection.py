@@ -10,13 +10,11 @@ all layers, or one for each. The term of the score is written as more columns, [
 under the scale of the head: no bias of N x M is held.
 
 P_k is made of the positions of all keys in every pass, also with a cache. Whoever makes many passes with the
-same weights does so inside of `held_embeddings(model)`: there each position is encoded once.
+same weights does so inside of `encodings.held.held_embeddings(model)`: there each position is encoded once.
 
 Shape letters: B batch, H heads, N positions, d head width, n coordinates, D columns of an embedding.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from math import prod
 from typing import NamedTuple
 
@@ -24,39 +22,12 @@ import torch
 from torch import Tensor, nn
 
 from ..encodings.base import Heads, InputModule, Place, QueryKeyModule
-from ..validation import restored
+from ..encodings.held import Holding
 from .digits import LARGEST, as_grid, check_range
 from .encoder import SequentialPositionEncoder
 
-HELD = 2**26
-"""Numbers of embeddings that are held, 256 MiB in float32; of a text with more, nothing is."""
 
-
-class Rows:
-    """Embeddings of D columns that were computed, by the number of their position, ascending."""
-
-    def __init__(self, columns: int) -> None:
-        self.most = HELD // columns
-        self._numbers, self._rows = None, None
-
-    def of(self, numbers: Tensor, embed: Callable[[Tensor], Tensor]) -> Tensor:
-        """The embeddings of positions int64 `[P]`, `[P, D]`; `embed` computes those that are not held."""
-        held = numbers[:0] if self._numbers is None else self._numbers
-        new = numbers[~torch.isin(numbers, held)].unique()
-        if len(held) + len(new) > self.most:
-            held, self._rows, new = held[:0], None, numbers.unique()
-            if len(new) > self.most:
-                self._numbers = None
-                return embed(numbers)
-        if len(new) or self._rows is None:
-            rows = embed(new)
-            rows = rows if self._rows is None else torch.cat([self._rows, rows])
-            self._numbers, order = torch.cat([held, new]).sort()
-            self._rows = rows[order]
-        return self._rows[torch.searchsorted(self._numbers, numbers)]
-
-
-class Embeddings(nn.Module):
+class Embeddings(Holding):
     """Positions int `[*B, N]`, or of n > 1 coordinates `[*B, N, n]`, to embeddings `[*B, N, D]`.
 
     With `class_token` the origin has a vector of its own, drawn as the encoder's last slot is, and not the
@@ -65,10 +36,9 @@ class Embeddings(nn.Module):
 
     def __init__(self, encoder: SequentialPositionEncoder, *, class_token: bool = False) -> None:
         super().__init__()
-        self.encoder, self.class_token = encoder, None
+        self.encoder, self.class_token, self.columns = encoder, None, encoder.output.out_features
         if class_token:
-            self.class_token = nn.Parameter(encoder.std * torch.randn(encoder.output.out_features))
-        self.held: Rows | None = None
+            self.class_token = nn.Parameter(encoder.std * torch.randn(self.columns))
 
     def check_drawn(self, positions: Tensor) -> None:
         """Refuse positions of a training step that the digits cannot write, before they go to a device."""
@@ -92,17 +62,6 @@ class Embeddings(nn.Module):
             origin = (grid == 0).all(dim=-1, keepdim=True)
             embeddings = torch.where(origin.to(embeddings.device), self.class_token, embeddings)
         return embeddings.unflatten(0, shape)
-
-
-@contextmanager
-def held_embeddings(model: nn.Module) -> Iterator[None]:
-    """Inside this context, passes without gradients encode every position only once. The weights, their dtype
-    and device, and the precision of the passes must not change."""
-    modules = [module for module in model.modules() if isinstance(module, Embeddings)]
-    with restored(modules, "held"):
-        for module in modules:
-            module.held = Rows(module.encoder.output.out_features)
-        yield
 
 
 class EmbeddedInput(InputModule):

@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from sepnb.encodings import Heads
+from sepnb.encodings import Heads, held
+from sepnb.encodings.held import held_embeddings
 from sepnb.models import LanguageModel, TransformerConfig
-from sepnb.seqpe import SeqPE, SequentialPositionEncoder, injection
-from sepnb.seqpe.injection import Embeddings, held_embeddings
+from sepnb.seqpe import SeqPE, SequentialPositionEncoder
+from sepnb.seqpe.injection import Embeddings
 from sepnb.seqpe.sampling import CandidateSampler
 from sepnb.streams import Streams
 from sepnb.training.seqpe_losses import SeqPELosses, encoder_of
@@ -212,7 +213,7 @@ def test_the_encoder_runs_once_in_a_pass_and_where_they_are_held_once_for_a_posi
 def test_what_is_held_is_what_is_computed_in_any_order_and_past_what_fits(monkeypatch):
     torch.manual_seed(0)
     made = Embeddings(SequentialPositionEncoder(width=8, heads=2, digits=3).double()).eval()
-    monkeypatch.setattr(injection, "HELD", 40 * 8)  # forty rows
+    monkeypatch.setattr(held, "HELD", 40 * 8)  # forty rows
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad(), held_embeddings(made):
         for size in (5, 0, 9, 1, 30, 60, 7):
