@@ -59,7 +59,8 @@ def _fold(title: str, records: Iterable) -> list[str]:
         cells = place, fact["seed"], state, commit, fact["started"][:10], f"{fact['cpu_s']:.0f} s"
         rows.append([" ".join(str(cell).split()) for cell in cells])
     heads = ("record", "seed", "state", "commit", "made", "CPU time")
-    lines = pd.DataFrame(rows, columns=heads).to_html(index=False, border=0, classes="table").splitlines()
+    table = pd.DataFrame(rows, columns=heads).to_html(index=False, border=0, classes="table")
+    lines = ['<div class="pst-scrollable-table-container">', *table.splitlines(), "</div>"]
     return [f"````{{dropdown}} {title}: every record", "```{raw} html", *lines, "```", "````", ""]
 
 
