@@ -59,7 +59,7 @@ def _fold(title: str, records: Iterable) -> list[str]:
         cells = place, fact["seed"], state, commit, fact["started"][:10], f"{fact['cpu_s']:.0f} s"
         rows.append([" ".join(str(cell).split()) for cell in cells])
     heads = ("record", "seed", "state", "commit", "made", "CPU time")
-    table = pd.DataFrame(rows, columns=heads).to_html(index=False, border=0, classes="table")
+    table = pd.DataFrame(rows, columns=heads).to_html(index=False, border=0, justify="left", classes="table")
     lines = ['<div class="pst-scrollable-table-container">', *table.splitlines(), "</div>"]
     return [f"````{{dropdown}} {title}: every record", "```{raw} html", *lines, "```", "````", ""]
 
